@@ -1,0 +1,100 @@
+"""What a breakpoint costs: armed but not hit, against recording alone, in one tight loop; and a condition on inputs.
+
+python benchmarks/breakpoints.py
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+
+CALLS = 2000
+ROUNDS = 9
+
+
+def body(x):
+    return x
+
+
+@tf.function
+def loop(x):
+    for _ in tf.range(CALLS):
+        x = tf.ensure_shape(tf.py_function(body, [x], tf.float32), [])
+    return x
+
+
+def once() -> float:
+    """CPU seconds of the process a call: other programs on the machine do not count."""
+    start = time.process_time()
+    loop(tf.constant(1.0))
+    return (time.process_time() - start) / CALLS
+
+
+def main() -> None:
+    """Prints medians over interleaved rounds: the machine's moods hit all alike."""
+    once()
+    times: dict[str, list[float]] = {"off": [], "recording": [], "armed, another node": [], "condition not met": []}
+    for _ in range(ROUNDS):
+        times["off"].append(once())
+        with pfd.record(values="none", gil=False):
+            once()
+            times["recording"].append(once())
+            other = pfd.break_on("another_body")
+            times["armed, another node"].append(once())
+            other.remove()
+            condition = pfd.break_on("body", condition="x.shape.rank > 3")
+            times["condition not met"].append(once())
+            assert condition.hits == 0
+            condition.remove()
+    base = statistics.median(times["recording"])
+    for name, values in times.items():
+        middle = statistics.median(values)
+        print(f"{name:22s} {middle * 1e6:7.2f} us a call  x{middle / base:.3f}  {(middle - base) * 1e6:+6.2f} us")
+
+
+def _hook_us(token: str, args: list) -> float:
+    """What the hooks of one call take, alone: the best of several, on this thread's own clock."""
+    from pyfunc_debug.switchboard import board
+
+    best = float("inf")
+    for _ in range(7):
+        enter, leave, _ = board.path
+        start = time.thread_time_ns()
+        for _ in range(5000):
+            leave(enter(token, args), None)
+        best = min(best, (time.thread_time_ns() - start) / 5000)
+    return best / 1000
+
+
+def hooks() -> None:
+    """Prints what the hooks take without TensorFlow around them: steadier than the loop."""
+    from pyfunc_debug.switchboard import board
+
+    once()
+    args = [tf.constant(1.0)]
+    with pfd.record(values="none", gil=False, budget="64MB"):
+        once()
+        token = next(token for token, node in board.watcher._nodes.items()) if board.watcher._nodes else "pyfunc_0"
+        found = {"recording": _hook_us(token, args)}
+        for name, where, condition in (
+            ("armed, another node", "another_body", None),
+            ("condition not met", "body", "x.shape.rank > 3"),
+        ):
+            one = pfd.break_on(where, condition=condition)
+            found[name] = _hook_us(token, args)
+            assert one.hits == 0
+            one.remove()
+    for name, microseconds in found.items():
+        print(f"{name:22s} {microseconds:6.2f} us in our hooks ({microseconds - found['recording']:+.2f})")
+
+
+if __name__ == "__main__":
+    hooks()
+    main()

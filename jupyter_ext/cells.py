@@ -1,0 +1,51 @@
+"""Turns a cell that begins with `%%pyfunc_trace` into the same cell with recording switched on in its first line.
+
+The cell itself stays an ordinary cell: IPython compiles it, awaits it, shows its last value, keeps its history and its
+line numbers. Recording ends when IPython says that the cell has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from IPython.core.inputtransformer2 import cell_magic
+
+CELL = "%%pyfunc_trace"
+LINE = "%pyfunc_trace"
+BEGIN = "pyfunc_begin"
+_WORDS = ("on", "off", "status")
+
+
+def transform(lines: list[str], statement_of: Callable[[str], tuple[list[str], str]]) -> list[str]:
+    """An input transformer for `shell.input_transformers_cleanup`.
+
+    Args:
+      lines: A cell.
+      statement_of: Splits a line into options and a statement.
+
+    Returns:
+      The cell to run; unchanged if it is none of ours, or asks for help.
+    """
+    if not lines:
+        return lines
+    first = lines[0].rstrip("\n")
+    if _is(first, CELL):
+        body = lines[1:]
+        if body and body[0].startswith("%%"):
+            # Cell magics below ours: `%%time` and others take the rest as they always do.
+            body = cell_magic(body)
+        return [_begin(first[len(CELL) :]), *body]
+    if _is(first, LINE) and not "".join(lines[1:]).strip():
+        words, statement = statement_of(first[len(LINE) :])
+        if statement and statement not in _WORDS:
+            return [_begin(" ".join(words)), statement + "\n"]
+    return lines
+
+
+def _is(line: str, magic: str) -> bool:
+    rest = line[len(magic) :]
+    return line.startswith(magic) and (not rest or rest[0].isspace()) and not line.rstrip().endswith("?")
+
+
+def _begin(options: str) -> str:
+    return f"get_ipython().run_line_magic({BEGIN!r}, {options.strip()!r})\n"

@@ -1,0 +1,287 @@
+"""How a panel and the kernel talk: one thread answers all panels and is the only one that sends.
+
+Requests come over the control channel, which a kernel serves while a cell is busy or stopped, or over the widget's
+comm. Whoever receives one only puts it into a queue. Messages are batched and few: a server drops what exceeds its rate
+limit, and the recorded program should not notice that somebody looks.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.report import html
+from pyfunc_debug.report.answers import Answers
+from pyfunc_debug.threads import hide_from_debuggers
+
+Json = dict[str, Any]
+MESSAGE_TYPE = "pyfunc_debug_request"
+_log = logging.getLogger("pyfunc_debug")
+
+_RATE = 10.0
+"""Messages a second, with as much in reserve: a click is answered at once, a stream is not."""
+_PUSH_S = 0.2
+_DUTY = 40.0
+"""Between two pushes pass this many times the CPU seconds that answering the last one took: at most 2.5 %."""
+_MAX_OPEN = 4
+"""Panels whose columns stay in memory; older ones read their file again when somebody looks."""
+
+
+class View:
+    """One panel's side of the kernel: its widget, its recording, and what it was told last."""
+
+    def __init__(self, panel_id: str, recording: Any, labels: Callable[[str], str | None]) -> None:
+        self.labels = labels
+        self.panel_id = panel_id
+        self.widget: Any = None
+        self.recording = recording
+        self.path: str = recording.path
+        self.live = True
+        self.gone = ""
+        self.pushed = -1
+        self.next_push = 0.0
+        self.spent = 0.0
+        self._answers: Answers | None = None
+
+    @property
+    def answers(self) -> Answers:
+        """The recording as the panel sees it, opened when it is first asked."""
+        if self.gone:
+            raise PyfuncDebugError(self.gone)
+        if self._answers is None:
+            temporary = os.path.basename(self.path) == "recording.pfrec"
+            name = "this cell" if temporary else os.path.basename(self.path)
+            self._answers = Answers(self.path, name, self._findings, self.labels)
+        return self._answers
+
+    def _findings(self) -> Any:
+        try:
+            return self.recording.findings()
+        except Exception:  # a check that fails must not take the panel with it
+            _log.exception("pyfunc_debug: the doctor failed")
+            return None
+
+    def forget(self) -> None:
+        """Frees memory; the next question opens the file again."""
+        self._answers = None
+
+    def changed(self) -> bool:
+        """Whether there is something new to tell."""
+        return self._answers is not None and not self.gone and self._answers.changed()
+
+
+class Channel:
+    """The publisher thread and its queue. One for a kernel; made with the first panel.
+
+    Args:
+      labels: What to call a file: cells have names that say nothing.
+    """
+
+    def __init__(self, labels: Callable[[str], str | None] = lambda file: None) -> None:
+        self._labels = labels
+        self._requests: collections.deque[tuple[View, Json]] = collections.deque()
+        self._views: dict[str, View] = {}
+        self._wake = threading.Event()
+        self._reading = threading.Lock()
+        self._closed = False
+        self._tokens = _RATE
+        self._refilled = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="pyfunc_debug publisher", daemon=True)
+        # A debugger that stops all threads must not stop the one that shows what stopped.
+        hide_from_debuggers(self._thread)
+        self._thread.start()
+
+    def expect(self, recording: Any) -> View:
+        """Makes the view of a panel that is about to be shown: its page may ask before its widget is attached."""
+        view = View(uuid.uuid4().hex[:12], recording, self._labels)
+        self._views[view.panel_id] = view
+        return view
+
+    def attach(self, view: View, widget: Any) -> None:
+        """Connects the widget."""
+        widget.on_msg(lambda _, content, buffers: self.receive(view, content))
+        widget.observe(lambda change: self._drop(view), "comm")
+        view.widget = widget
+        self._wake.set()
+
+    def _drop(self, view: View) -> None:
+        if view.widget.comm is None:
+            self._views.pop(view.panel_id, None)
+
+    def request(self, content: Json) -> bool:
+        """Takes a request from the control channel; False if its panel is not known here."""
+        view = self._views.get(str(content.get("widget")))
+        if view is None:
+            return False
+        self.receive(view, content)
+        return True
+
+    def receive(self, view: View, content: Json) -> None:
+        """Takes a request: puts it into the queue, nothing else."""
+        if isinstance(content, dict) and content.get("type") == "request":
+            self._requests.append((view, content))
+            self._wake.set()
+
+    def replaced(self, path: str) -> None:
+        """Tells panels of an older recording in this file that it is gone."""
+        for view in self._views.values():
+            if os.path.abspath(view.path) == os.path.abspath(path):
+                view.gone = "this recording was replaced by a newer one in the same file"
+                view.forget()
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No file is read meanwhile: the writer can fold its log back."""
+        with self._reading:
+            yield
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._closed = True
+        self._wake.set()
+        self._thread.join(5)
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            try:
+                self._answer()
+                self._push()
+            except Exception:
+                _log.exception("pyfunc_debug: the panel's thread had trouble and goes on")
+                time.sleep(0.5)
+
+    def _pause(self) -> float | None:
+        """How long to sleep without a request: for ever when nothing grows."""
+        return 0.1 if any(view.live for view in self._views.values()) else None
+
+    def _token(self, reserve: float = 0.0) -> bool:
+        now = time.monotonic()
+        self._tokens = min(_RATE, self._tokens + (now - self._refilled) * _RATE)
+        self._refilled = now
+        if self._tokens < 1 + reserve:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _answer(self) -> None:
+        while not self._closed:
+            view = next((view for view, _ in list(self._requests) if view.widget is not None), None)
+            if view is None:
+                return
+            if not self._token():
+                time.sleep(1 / _RATE)
+                continue
+            batch = []
+            # All questions of one panel that wait are answered in one message.
+            for item in [item for item in list(self._requests) if item[0] is view]:
+                self._requests.remove(item)
+                batch.append(item[1])
+            self._reply(view, batch)
+
+    def _reply(self, view: View, batch: list[Json]) -> None:
+        start = time.thread_time()
+        replies, buffers = [], list[memoryview]()
+        with self._reading:
+            try:
+                with view.answers.reading() as answers:
+                    for content in batch:
+                        asked = [_ask(answers, view, query, buffers) for query in content.get("queries", ())]
+                        replies.append({"id": content.get("id"), "answers": asked})
+            except Exception as error:
+                replies = [
+                    {"id": content.get("id"), "answers": [{"error": _words(error)} for _ in content.get("queries", ())]}
+                    for content in batch
+                ]
+                buffers = []
+        view.widget.send({"type": "replies", "replies": replies}, buffers)
+        view.spent += time.thread_time() - start
+        self._make_room(view)
+
+    def _make_room(self, newest: View) -> None:
+        views = [view for view in self._views.values() if view is not newest and view._answers is not None]
+        for view in views[: max(0, len(views) - _MAX_OPEN + 1)]:
+            view.forget()
+
+    def _push(self) -> None:
+        now = time.monotonic()
+        for view in list(self._views.values()):
+            if not view.live or view.widget is None:
+                continue
+            ended = getattr(view.recording, "state", "stopped") == "stopped"
+            if now < view.next_push and not ended:
+                continue
+            if (view.changed() or ended) and (ended or self._token(_RATE / 2)):
+                view.pushed += 1
+                view.widget.send({"type": "revision", "revision": view.pushed})
+                # The page's questions for this revision are paid for before the next one.
+                view.next_push = now + max(_PUSH_S, _DUTY * view.spent)
+                view.spent = 0.0
+            if ended:
+                view.live = False
+
+
+def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -> Json:
+    try:
+        method, params = str(query.get("method")), dict(query.get("params") or {})
+        if method == "report":
+            return {"result": write_report(view)}
+        result, arrays = answers.ask(method, params)
+    except Exception as error:
+        return {"error": _words(error)}
+    places: dict[str, tuple[str, int, int, int]] = {}
+    for name, array in arrays.items():
+        places[name] = (array.dtype.name, len(buffers), 0, int(array.size))
+        buffers.append(memoryview(array.tobytes()))
+    return {"result": result, "arrays": places}
+
+
+def write_report(view: View) -> str:
+    """Writes the report beside the notebook under a name that is free, and returns that name."""
+    stem = os.path.splitext(os.path.basename(view.path))[0]
+    for number in range(1, 1000):
+        name = f"{stem}.html" if number == 1 else f"{stem}-{number}.html"
+        if not os.path.exists(name):
+            break
+    html.write(view.path, name, view.recording.findings, view.labels)
+    return os.path.abspath(name)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, PyfuncDebugError):
+        return str(error)
+    _log.debug("pyfunc_debug: a panel's question failed", exc_info=error)
+    return f"the kernel could not answer this ({type(error).__name__}: {error})"
+
+
+class ControlHandler:
+    """Listens on the control channel of an ipykernel; `close` takes it away again."""
+
+    def __init__(self, kernel: Any, request: Callable[[Json], bool]) -> None:
+        self._kernel = kernel
+        self._request = request
+        handlers = getattr(kernel, "control_handlers", None)
+        self._handlers = handlers if isinstance(handlers, dict) else None
+        if self._handlers is not None:
+            self._handlers[MESSAGE_TYPE] = self._handle
+
+    async def _handle(self, stream: Any, ident: Any, parent: Json) -> None:
+        known = self._request(parent.get("content") or {})
+        content = {"status": "ok" if known else "unknown"}
+        self._kernel.session.send(stream, MESSAGE_TYPE.replace("request", "reply"), content, parent, ident)
+
+    def close(self) -> None:
+        if self._handlers is not None:
+            self._handlers.pop(MESSAGE_TYPE, None)

@@ -1,0 +1,24 @@
+"""The static forms of a recording: a plain table in HTML and as text, for saved notebooks, exports, and terminals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def static_forms(recording: Any, panel_id: str | None) -> dict[str, str]:
+    """A mime bundle. With a panel, the HTML carries its name, so that the panel hides it while it lives."""
+    ledger = recording.ledger()
+    marks = f"pfd-static pfd-static-{panel_id}" if panel_id else "pfd-static"
+    return {"text/html": f'<div class="{marks}">{ledger._repr_html_()}</div>', "text/plain": str(ledger)}
+
+
+def has_widgets(shell: Any) -> bool:
+    """Whether this shell belongs to a kernel, whose front end may show widgets."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def cell_label(shell: Any, file: str) -> str | None:
+    """`In[4]` for the file name under which IPython compiled a cell; None for any other file."""
+    numbers = getattr(shell.compile, "_filename_map", None)  # private: without it the file's own name shows
+    number = numbers.get(file) if isinstance(numbers, dict) else None
+    return None if number is None else f"In[{number}]"

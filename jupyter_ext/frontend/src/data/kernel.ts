@@ -1,0 +1,223 @@
+// Data from a kernel: questions travel as custom messages with an id, answers come back with that id, an error field
+// and binary buffers. The control channel is tried first, because it is served while a cell is busy or stopped.
+import type { AnyModel, Kernel } from "./widget";
+import { decodeArrays, type Answer, type ArrayPlace, type Method, type Questions } from "./protocol";
+import type { DataSource, Link, Place } from "./source";
+
+const TIMEOUT_MS = 30_000;
+const CONTROL_TIMEOUT_MS = 3000;
+const RETRY_MS = 15_000;
+const REQUEST = "pyfunc_debug_request";
+
+interface Waiting {
+  resolve: (answer: { result: unknown; arrays: Record<string, never> }) => void;
+  reject: (error: Error) => void;
+}
+interface Question {
+  method: string;
+  params: unknown;
+}
+type Reply = { result?: unknown; arrays?: Record<string, ArrayPlace>; error?: string };
+interface Message {
+  type: "replies" | "revision" | "show";
+  replies?: { id: string; answers: Reply[] }[];
+  revision?: number;
+  place?: Place;
+}
+
+export class KernelSource implements DataSource {
+  readonly kind = "kernel";
+  readonly trimmed = "";
+  private readonly pending = new Map<string, { waiting: Waiting[]; timer: number }>();
+  private queue: { question: Question; waiting: Waiting }[] = [];
+  private readonly revisions = new Set<(revision: number) => void>();
+  private readonly links = new Set<(link: Link) => void>();
+  private readonly shows = new Set<(place: Place) => void>();
+  private link: Link;
+  private noControlUntil = 0;
+  private answered = false;
+  private serial = 0;
+  private readonly session = crypto.randomUUID?.() ?? String(Math.random());
+
+  constructor(
+    private readonly model: AnyModel,
+    signal: AbortSignal,
+  ) {
+    this.link = { state: "live", via: this.kernel()?.sendControlMessage ? "control channel" : "comm" };
+    if (model.widget_manager && "kernel" in model.widget_manager && !model.widget_manager.kernel) {
+      this.link = { state: "lost", why: "no kernel: the static form is shown" };
+    }
+    const onMessage = (message: Message, buffers: ArrayBufferView[]): void => this.receive(message, buffers ?? []);
+    const kernel = this.kernel();
+    const onStatus = (_: unknown, status: string): void => {
+      if (["restarting", "autorestarting", "dead", "terminating"].includes(status)) {
+        this.lose("the kernel that recorded this is gone: what was loaded stays readable");
+      }
+    };
+    const onDisposed = (): void => this.lose("the kernel was shut down: what was loaded stays readable");
+    model.on("msg:custom", onMessage);
+    kernel?.statusChanged?.connect(onStatus);
+    kernel?.disposed?.connect(onDisposed);
+    signal.addEventListener("abort", () => {
+      model.off("msg:custom", onMessage);
+      kernel?.statusChanged?.disconnect(onStatus);
+      kernel?.disposed?.disconnect(onDisposed);
+      this.failAll("the panel was closed");
+    });
+  }
+
+  ask<M extends Method>(method: M, params: Questions[M]["params"]): Promise<Answer<M>> {
+    return this.send(method, params) as Promise<Answer<M>>;
+  }
+
+  report(): Promise<string> {
+    return this.send("report", {}).then((answer) => String(answer.result));
+  }
+
+  onRevision(callback: (revision: number) => void, signal: AbortSignal): void {
+    subscribe(this.revisions, callback, signal);
+  }
+
+  onLink(callback: (link: Link) => void, signal: AbortSignal): void {
+    subscribe(this.links, callback, signal);
+    callback(this.link);
+  }
+
+  onShow(callback: (place: Place) => void, signal: AbortSignal): void {
+    subscribe(this.shows, callback, signal);
+  }
+
+  private kernel(): Kernel | undefined {
+    return this.model.widget_manager?.kernel ?? undefined;
+  }
+
+  /** Questions of one turn of the event loop travel together: a server drops what exceeds its message rate. */
+  private send(method: string, params: unknown): Promise<{ result: unknown; arrays: Record<string, never> }> {
+    if (this.link.state === "lost") return Promise.reject(new Error(this.link.why));
+    return new Promise((resolve, reject) => {
+      this.queue.push({ question: { method, params }, waiting: { resolve, reject } });
+      if (this.queue.length === 1) queueMicrotask(() => this.flush());
+    });
+  }
+
+  private flush(): void {
+    const batch = this.queue;
+    this.queue = [];
+    if (!batch.length) return;
+    const id = `${this.session}.${++this.serial}`;
+    const content = { type: "request", id, queries: batch.map((item) => item.question) };
+    const timer = window.setTimeout(() => {
+      this.pending.delete(id);
+      const why = `the kernel did not answer in ${TIMEOUT_MS / 1000} s`;
+      // Never an answer at all: a saved notebook whose kernel does not know this panel.
+      if (!this.answered) this.lose("the kernel that recorded this does not run: the static form is shown");
+      for (const { waiting } of batch) waiting.reject(new Error(why));
+    }, TIMEOUT_MS);
+    this.pending.set(id, { waiting: batch.map((item) => item.waiting), timer });
+    const control = performance.now() < this.noControlUntil ? undefined : this.sendControl(content);
+    if (!control) {
+      this.sendComm(content);
+      return;
+    }
+    control.catch(() => {
+      // Nobody listens on the control channel (an older kernel), or it is late: the comm is answered between cells.
+      this.noControlUntil = performance.now() + RETRY_MS;
+      if (this.pending.has(id)) this.sendComm(content);
+    });
+  }
+
+  private sendComm(content: unknown): void {
+    this.setLink({ state: "live", via: "comm" });
+    try {
+      this.model.send(content);
+    } catch (error) {
+      this.lose(`the kernel cannot be reached (${error instanceof Error ? error.message : String(error)})`);
+    }
+  }
+
+  private sendControl(content: Record<string, unknown>): Promise<void> | undefined {
+    const kernel = this.kernel();
+    if (!kernel?.sendControlMessage) return undefined;
+    const header = {
+      msg_id: crypto.randomUUID?.() ?? `${Date.now()}.${Math.random()}`,
+      msg_type: REQUEST,
+      session: kernel.clientId,
+      username: "",
+      date: new Date().toISOString(),
+      version: "5.3",
+    };
+    const message = {
+      channel: "control",
+      header,
+      parent_header: {},
+      metadata: {},
+      content: { ...content, widget: this.model.get("panel_id") },
+      buffers: [],
+    };
+    try {
+      const done = kernel.sendControlMessage(message, true, true).done;
+      // An unknown control message gets no reply at all.
+      const late = new Promise<never>((_, no) => window.setTimeout(() => no(new Error("late")), CONTROL_TIMEOUT_MS));
+      return Promise.race([done, late]).then((reply) => {
+        if (reply.content?.status !== "ok") throw new Error("refused");
+        this.setLink({ state: "live", via: "control channel" });
+      });
+    } catch {
+      return undefined;
+    }
+  }
+
+  private receive(message: Message, buffers: ArrayBufferView[]): void {
+    if (message.type === "revision") {
+      for (const callback of this.revisions) callback(message.revision ?? 0);
+    } else if (message.type === "show") {
+      for (const callback of this.shows) callback(message.place ?? {});
+    } else if (message.type === "replies") {
+      for (const reply of message.replies ?? []) this.settle(reply.id, reply.answers, buffers);
+    }
+  }
+
+  private settle(id: string, answers: Reply[], buffers: ArrayBufferView[]): void {
+    const entry = this.pending.get(id);
+    if (!entry) return;
+    this.pending.delete(id);
+    window.clearTimeout(entry.timer);
+    this.answered = true;
+    entry.waiting.forEach((waiting, i) => {
+      const answer = answers[i];
+      if (!answer) return waiting.reject(new Error("the kernel sent no answer"));
+      if (answer.error !== undefined) return waiting.reject(new Error(answer.error));
+      try {
+        const arrays = decodeArrays(answer.arrays ?? {}, buffers) as Record<string, never>;
+        waiting.resolve({ result: answer.result, arrays });
+      } catch (error) {
+        waiting.reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+  }
+
+  private setLink(link: Link): void {
+    if (this.link.state === "lost") return;
+    if (link.state === this.link.state && "via" in link && "via" in this.link && link.via === this.link.via) return;
+    this.link = link;
+    for (const callback of this.links) callback(link);
+  }
+
+  private lose(why: string): void {
+    this.setLink({ state: "lost", why });
+    this.failAll(why);
+  }
+
+  private failAll(why: string): void {
+    for (const { waiting, timer } of this.pending.values()) {
+      window.clearTimeout(timer);
+      for (const one of waiting) one.reject(new Error(why));
+    }
+    this.pending.clear();
+  }
+}
+
+function subscribe<T>(set: Set<T>, callback: T, signal: AbortSignal): void {
+  set.add(callback);
+  signal.addEventListener("abort", () => set.delete(callback));
+}

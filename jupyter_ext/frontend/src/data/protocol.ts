@@ -1,0 +1,322 @@
+// What a DataSource asks and gets. The Python side is pyfunc_debug/report/answers.py; names there and here are the same.
+
+export type Severity = "error" | "warning" | "note";
+export type CallKind = "forward" | "gradient";
+export type Status = "ok" | "error" | "running";
+
+export interface Overview {
+  name: string;
+  state: string;
+  revision: number;
+  start_ns: number;
+  end_ns: number;
+  wall_ns: number | null;
+  calls: number;
+  dropped: number;
+  errors: number;
+  running: number;
+  runs: number;
+  nodes: number;
+  functions: number;
+  findings: number | null;
+  gil: string | null;
+  /** Whether held and released are known for any call. */
+  split: boolean;
+  cost: number | null;
+  options: Record<string, unknown>;
+  versions: Record<string, unknown>;
+  pid: number | null;
+  threads: { id: number; name: string }[];
+  names: Record<string, string>;
+  groups: Record<string, number>;
+}
+
+export interface Parts {
+  wait_ns: number;
+  held_ns: number | null;
+  released_ns: number | null;
+  body_ns: number;
+}
+
+export interface LedgerRow {
+  key: string;
+  parent: string | null;
+  level: number;
+  type: "function" | "node";
+  name: string;
+  title: string;
+  kind: string;
+  function: number | null;
+  nodes: number[];
+  call_kind: CallKind | null;
+  traced: number | null;
+  runs: number | null;
+  calls: number | null;
+  errors: number | null;
+  mean_ns: number | null;
+  p95_ns: number | null;
+  share: number | null;
+  parts: Parts | null;
+  file: string | null;
+  line: number | null;
+  place: string;
+  site?: string | null;
+  origin: string;
+  severity: Severity | null;
+  why: string[];
+}
+
+export interface Ledger {
+  rows: LedgerRow[];
+  /** Path and what to call it. */
+  files: [string, string][];
+}
+
+export interface Trace {
+  id: number;
+  function: number;
+  ordinal: number;
+  name: string;
+  thread: number;
+  start_ns: number;
+  duration_ns: number;
+  reason: string[];
+  signature: string;
+  error: string | null;
+  parent: number | null;
+}
+
+export interface Viewport {
+  start_ns: number;
+  end_ns: number;
+  calls: number;
+  measured: boolean;
+  traces: Trace[];
+  runs_merged: boolean;
+  mode: "calls" | "bins";
+  threads?: number[];
+  width?: number;
+  marks_hidden?: number;
+}
+
+export interface CallRow {
+  id: number;
+  node: number;
+  kind: CallKind;
+  thread: number;
+  start_ns: number;
+  duration_ns: number | null;
+  wait_ns: number | null;
+  held_ns: number | null;
+  released_ns: number | null;
+  status: Status;
+  failure: string | null;
+}
+
+export interface CallsPage {
+  total: number;
+  offset: number;
+  index: number | null;
+  rows: CallRow[];
+}
+
+export interface CallsQuery {
+  nodes: number[] | null;
+  kind: CallKind | null;
+  status?: Status | null;
+  sort: string;
+  descending: boolean;
+  offset: number;
+  limit: number;
+  find?: number | null;
+}
+
+export interface FrameLine {
+  file: string;
+  line: number;
+  place: string;
+  function: string;
+  text: string;
+}
+
+export interface Picture {
+  width: number;
+  height: number;
+  kind: "rgb" | "gray" | "diverging";
+  low: number;
+  high: number;
+  data: string;
+}
+
+export interface Delta {
+  kind: "equal" | "same-summary" | "max" | "mean" | "type" | "differs";
+  value?: number;
+  text?: string;
+}
+
+export interface Value {
+  role: "in" | "out" | "grad in" | "grad out";
+  position: number;
+  path: string;
+  dtype: string;
+  shape: number[] | null;
+  nbytes: number | null;
+  min: number | null;
+  max: number | null;
+  mean: number | null;
+  std: number | null;
+  nan: number | null;
+  inf: number | null;
+  zeros: number | null;
+  sampled: number | null;
+  histogram: number[];
+  text: string;
+  note: string;
+  kept: string;
+  delta: Delta | null;
+  picture: Picture | null;
+  table: string[] | null;
+}
+
+export interface GilOfCall {
+  grade: string;
+  wait_ns: number | null;
+  held_ns: number | null;
+  released_ns: number | null;
+  reacquire_ns: number | null;
+  blame: [string, number][];
+}
+
+export interface CallDetail {
+  id: number;
+  node: number;
+  group: number;
+  name: string;
+  kind: CallKind;
+  node_kind: string | null;
+  thread: number;
+  thread_name: string;
+  status: Status;
+  start_ns: number;
+  end_ns: number | null;
+  duration_ns: number | null;
+  cpu_ns: number | null;
+  forward: number | null;
+  /** The call whose tape TensorFlow really used, where that is another one. */
+  tape: number | null;
+  gradients: number[];
+  previous: number | null;
+  next: number | null;
+  run: { id: number; kind: string; name: string; trace: number | null } | null;
+  runs: number[];
+  gil: GilOfCall | null;
+  values: Value[];
+  failure: { type: string; message: string; traceback: string; frames: FrameLine[] } | null;
+  trace_stack: FrameLine[];
+  body: { file: string | null; line: number | null; place: string; function: string } | null;
+  function: number | null;
+  notices: { rule: string; facts: unknown }[];
+  /** Only in a report that had no room for this call's values. */
+  trimmed?: string;
+}
+
+export interface SourceMark {
+  kind: "body" | "function" | "site" | "finding";
+  line: number;
+  end: number;
+  key?: string;
+  name: string;
+  count?: number | null;
+  runs?: number | null;
+  gradients?: number | null;
+  mean_ns?: number | null;
+  total_ns?: number | null;
+  severity?: Severity;
+  message?: string;
+}
+
+export interface SourcePage {
+  file: string;
+  name: string;
+  first: number;
+  total: number;
+  lines: string[];
+  marks: SourceMark[];
+}
+
+export interface Finding {
+  rule: string;
+  severity: Severity;
+  node: number | null;
+  group: number | null;
+  name: string | null;
+  calls: number[];
+  count: number;
+  message: string;
+  fix: string;
+  file: string | null;
+  line: number | null;
+  place: string;
+}
+
+export interface GilNode {
+  key: string;
+  name: string;
+  calls: number;
+  wait_ns: number;
+  held_ns: number | null;
+  released_ns: number | null;
+  body_ns: number;
+  blame: Record<string, number>;
+}
+
+export interface GilPage {
+  grade: string | null;
+  nodes: GilNode[];
+  holders: string[];
+  blame_of: number;
+  series: { start_ns: number; end_ns: number; waiting: number[]; held: number[] | null } | null;
+}
+
+export interface Questions {
+  overview: { params: { width?: number }; result: Overview };
+  ledger: { params: Record<string, never>; result: Ledger };
+  timeline: { params: { start_ns: number; end_ns: number; width: number }; result: Viewport };
+  calls: { params: CallsQuery; result: CallsPage };
+  call: { params: { id: number }; result: CallDetail | null };
+  source: { params: { file: string }; result: SourcePage | null };
+  findings: { params: Record<string, never>; result: { findings: Finding[] | null } };
+  gil: { params: Record<string, never>; result: GilPage };
+}
+export type Method = keyof Questions;
+
+export type TypedArray = Float64Array | Float32Array | Int32Array | Uint8Array;
+export type Arrays = Record<string, TypedArray>;
+export interface Answer<M extends Method> {
+  result: Questions[M]["result"];
+  arrays: Arrays;
+}
+
+/** Layout of one array in the buffers of a message: its type, which buffer, its offset there in bytes, its length. */
+export type ArrayPlace = [dtype: string, buffer: number, offset: number, length: number];
+
+export function decodeArrays(places: Record<string, ArrayPlace>, buffers: readonly ArrayBufferView[]): Arrays {
+  const arrays: Arrays = {};
+  for (const [name, [dtype, index, offset, length]] of Object.entries(places)) {
+    const view = buffers[index];
+    if (!view) throw new Error(`buffer ${index} of the answer is missing`);
+    const size = dtype === "float64" ? 8 : dtype === "uint8" ? 1 : 4;
+    // The buffer of a message need not be aligned: copy.
+    const start = view.byteOffset + offset;
+    const bytes = view.buffer.slice(start, start + size * length);
+    arrays[name] =
+      dtype === "float64"
+        ? new Float64Array(bytes)
+        : dtype === "float32"
+          ? new Float32Array(bytes)
+          : dtype === "int32"
+            ? new Int32Array(bytes)
+            : new Uint8Array(bytes);
+  }
+  return arrays;
+}

@@ -1,0 +1,66 @@
+// Elements without markup: what comes from a program is only ever text.
+
+type Child = Node | string | number | null | undefined | false;
+type Props = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
+
+/** `h("td.num", {title}, text)`: tag with classes, attributes and listeners (`onclick`), children as text or nodes. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  spec: K | `${K}.${string}`,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const [tag, ...classes] = spec.split(".");
+  const element = document.createElement(tag as K);
+  if (classes.length) element.className = classes.join(" ");
+  apply(element, props);
+  add(element, children);
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGElement {
+  const element = document.createElementNS(SVG, tag);
+  apply(element, props);
+  add(element, children);
+  return element;
+}
+
+function apply(element: Element, props: Props): void {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+function add(element: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === "number" ? String(child) : child);
+  }
+}
+
+/** Text with `code` between backticks. */
+export function prose(text: string): (string | HTMLElement)[] {
+  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith("`") ? h("code", {}, part.slice(1, -1)) : part));
+}
+
+/** Sets text only if it changed, so that a repaint neither moves a selection nor wakes a screen reader. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+export const clear = (element: Element, ...children: Child[]): void => {
+  element.replaceChildren();
+  add(element, children);
+};
+
+/** Keeps the focused element's `data-focus` name over a repaint. */
+export function keepFocus(root: HTMLElement, repaint: () => void): void {
+  const active = (root.getRootNode() as Document | ShadowRoot).activeElement;
+  const name = active instanceof HTMLElement && root.contains(active) ? active.dataset["focus"] : undefined;
+  repaint();
+  if (name !== undefined && active && !root.contains(active)) {
+    root.querySelector<HTMLElement>(`[data-focus="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,91 @@
+// What the panel's parts share: the selection, the open tab, the stretch of time in view.
+import type { Ledger, LedgerRow, Overview } from "./data/protocol";
+
+export type Tab = "call" | "source" | "gil" | "stop" | "findings";
+
+export interface Selection {
+  /** Row of the ledger. */
+  key: string | null;
+  call: number | null;
+}
+
+export interface View {
+  start: number;
+  end: number;
+}
+
+type Topic = "overview" | "ledger" | "selection" | "tab" | "view" | "link" | "theme";
+
+export class State {
+  overview: Overview | null = null;
+  waiting: ArrayLike<number> = [];
+  errors: ArrayLike<number> = [];
+  ledger: Ledger = { rows: [], files: [] };
+  selection: Selection = { key: null, call: null };
+  tab: Tab = "call";
+  view: View = { start: 0, end: 1e9 };
+  /** Whether the person has zoomed or panned: until then the whole recording is in view. */
+  viewTouched = false;
+  paused = false;
+  /** Why the last question for the header failed, or empty. */
+  trouble = "";
+  private readonly listeners = new Map<Topic, Set<() => void>>();
+
+  on(topics: Topic | Topic[], callback: () => void, signal: AbortSignal): void {
+    for (const topic of [topics].flat()) {
+      const set = this.listeners.get(topic) ?? new Set();
+      this.listeners.set(topic, set);
+      set.add(callback);
+      signal.addEventListener("abort", () => set.delete(callback));
+    }
+  }
+
+  emit(topic: Topic): void {
+    for (const callback of [...(this.listeners.get(topic) ?? [])]) callback();
+  }
+
+  row(key: string | null = this.selection.key): LedgerRow | undefined {
+    return key === null ? undefined : this.ledger.rows.find((row) => row.key === key);
+  }
+
+  rowOfNode(node: number, gradient: boolean): LedgerRow | undefined {
+    const group = this.overview?.groups[String(node)] ?? node;
+    return this.row(`n${group}${gradient ? "g" : ""}`) ?? this.row(`n${group}`);
+  }
+
+  select(selection: Partial<Selection>): void {
+    this.selection = { ...this.selection, ...selection };
+    this.emit("selection");
+  }
+
+  open(tab: Tab): void {
+    if (tab === this.tab) return;
+    this.tab = tab;
+    this.emit("tab");
+  }
+
+  look(start: number, end: number): void {
+    const view = clampView(start, end, this.overview?.start_ns ?? 0, this.overview?.end_ns ?? 1e9);
+    if (view.start === this.view.start && view.end === this.view.end) return;
+    this.view = view;
+    this.emit("view");
+  }
+
+  threadName(id: number): string {
+    return this.overview?.threads.find((thread) => thread.id === id)?.name ?? `thread ${id}`;
+  }
+
+  nodeName(id: number): string {
+    return this.overview?.names[String(id)] ?? `node ${id}`;
+  }
+}
+
+const SHORTEST_NS = 200;
+
+/** A stretch of time inside the recording, neither reversed nor shorter than can be drawn. */
+export function clampView(start: number, end: number, first: number, last: number): View {
+  const whole = Math.max(last - first, SHORTEST_NS);
+  const length = Math.min(Math.max(end - start, SHORTEST_NS), whole * 1.02);
+  const low = Math.min(Math.max(start, first - whole * 0.01), last + whole * 0.01 - length);
+  return { start: low, end: low + length };
+}

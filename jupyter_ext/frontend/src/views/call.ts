@@ -1,0 +1,287 @@
+// Everything about one call: times, values with their difference to the call before, gradients, stacks, failure.
+import type { CallDetail, Delta, FrameLine, Value } from "../data/protocol";
+import type { DataSource } from "../data/source";
+import { clear, h, keepFocus, prose } from "../dom";
+import { int, plural, sig3, time, typeText } from "../format";
+import type { State } from "../state";
+import { figure, histogram } from "./figures";
+
+const ROLES: Record<Value["role"], string> = { in: "in", out: "out", "grad in": "∇ in", "grad out": "∇ out" };
+
+export class CallPane {
+  readonly element = h("div.detail.d-call");
+  private shown: number | null = null;
+  private detail: CallDetail | null = null;
+  private asked = 0;
+
+  constructor(
+    private readonly state: State,
+    private readonly source: DataSource,
+    private readonly goto: (file: string, line: number) => void,
+    signal: AbortSignal,
+  ) {
+    state.on(["selection", "overview"], () => this.update(), signal);
+    this.update();
+  }
+
+  /** The call before or after, of the same node. */
+  step(by: -1 | 1): void {
+    const to = by < 0 ? this.detail?.previous : this.detail?.next;
+    if (to != null) this.state.select({ call: to });
+  }
+
+  private update(): void {
+    const { call } = this.state.selection;
+    if (call === null) {
+      this.shown = null;
+      this.detail = null;
+      clear(this.element, ...this.empty());
+      return;
+    }
+    // A call that has ended does not change any more, but its gradient calls and its successor may come.
+    const settled = this.detail && this.detail.id === call && this.detail.status !== "running" && this.detail.next !== null;
+    if (this.shown === call && settled) return;
+    this.shown = call;
+    const asked = ++this.asked;
+    this.source
+      .ask("call", { id: call })
+      .then(({ result }) => {
+        if (asked !== this.asked) return;
+        if (JSON.stringify(result) === JSON.stringify(this.detail)) return;
+        this.detail = result;
+        keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(`Call #${call} is not in this recording.`)])));
+      })
+      .catch((error: Error) => {
+        if (asked === this.asked && this.detail?.id !== call) clear(this.element, note(error.message));
+      });
+  }
+
+  private empty(): HTMLElement[] {
+    const overview = this.state.overview;
+    if (!overview) return [note("reading…")];
+    if (overview.calls) return [note("Select a call in the timeline or in the table of calls: its inputs, outputs, gradients and stacks show here.")];
+    const functions = this.state.ledger.rows.filter((row) => row.type === "function" && row.origin === "user");
+    const live = overview.state === "recording";
+    const words = functions.map((row) => `\`${row.name}\` (traced ${times(row.traced ?? 0)}, ${row.runs === null ? "runs not seen" : plural(row.runs, "run")})`);
+    const verb = live ? "The cell runs" : "The recording holds";
+    const nodes = this.state.ledger.rows.filter((row) => row.type === "node" && row.call_kind === "forward" && row.site);
+    return [
+      h(
+        "div.none",
+        {},
+        h("p", {}, h("b", {}, live ? "No py_function ran yet." : "No py_function ran."), ...(words.length ? [` ${verb} `, ...prose(words.join(", ")), "."] : [])),
+        live ? h("p.dim", {}, "Calls appear here as soon as one ends.") : h("p.dim", {}, "Only nodes that are executed while recording have calls. Was the function called inside the recorded code?"),
+        ...nodes.slice(0, 3).map((row) => h("p.dim", {}, h("code", {}, row.name), ` was built into a graph at ${shortSite(row.site!)}.`)),
+      ),
+    ];
+  }
+
+  private page(call: CallDetail): (HTMLElement | null)[] {
+    return [
+      this.head(call),
+      call.failure ? failure(call, this.goto) : null,
+      call.tape !== null && call.tape !== undefined
+        ? h("p.warn", {}, h("b", {}, "Not its own gradient: "), `TensorFlow used the tape of call #${call.tape}, not of ${call.forward === null ? "its forward call" : `#${call.forward}`}. Exact gradients pair them right (`, h("code", {}, 'gradients="exact"'), ").")
+        : null,
+      call.trimmed ? note(call.trimmed) : this.values(call),
+      this.strip(call),
+    ];
+  }
+
+  private head(call: CallDetail): HTMLElement {
+    const link = (label: string, id: number): HTMLElement => {
+      const button = h("button.lk", { type: "button", "data-focus": `to-${label}` }, label);
+      button.addEventListener("click", () => this.select(id));
+      return button;
+    };
+    const arrow = (key: "[" | "]", by: -1 | 1, to: number | null): HTMLElement => {
+      const title = by < 0 ? "Previous call of this node" : "Next call of this node";
+      const button = h("button.btn.sq", { type: "button", title, "aria-label": title, disabled: to === null, "data-focus": `step${key}` }, key);
+      button.addEventListener("click", () => this.step(by));
+      return button;
+    };
+    const where = call.run
+      ? `${call.run.kind === "backward" ? "backward of " : ""}run ${call.run.id}${call.run.trace ? ` of graph trace ${call.run.trace}` : ""}`
+      : call.runs.length > 1
+        ? `one of ${call.runs.length} runs in flight`
+        : "";
+    return h(
+      "div.chead",
+      {},
+      h(
+        "div",
+        {},
+        h("b.ttl", {}, `${call.kind === "gradient" ? "∇ " : ""}${call.name} #${call.id}`),
+        h("span", {}, call.thread_name),
+        where ? h("span.wide", {}, where) : null,
+        call.status === "error" ? h("b.err", {}, `✕ ${call.failure?.type ?? "error"}`) : h("span", {}, call.status),
+        h("span.sp"),
+        call.forward !== null ? link("forward call", call.forward) : null,
+        ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
+        h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
+      ),
+      times_(call),
+    );
+  }
+
+  private select(id: number): void {
+    void this.source.ask("call", { id }).then(({ result }) => {
+      if (result) this.state.select({ call: id, key: this.state.rowOfNode(result.node, result.kind === "gradient")?.key ?? null });
+    });
+  }
+
+  private values(call: CallDetail): HTMLElement {
+    const { values } = call;
+    const policy = this.state.overview?.options["values"];
+    if (!values.length) {
+      return note(policy === "none" ? "Values were not kept: record with values=\"summary\" to see them." : "No values are stored for this call.");
+    }
+    const against = call.previous === null ? "" : `#${call.previous}`;
+    const rows: HTMLElement[] = [];
+    let last = "";
+    for (const value of values) {
+      rows.push(valueRow(value, value.role !== last));
+      last = value.role;
+      if (value.table) rows.push(tableRow(value.table));
+    }
+    if (call.kind === "forward" && call.node_kind === "numpy_function") {
+      rows.push(h("tr.first", {}, h("td.dir.l", {}, "∇"), h("td.l.dim", { colspan: 7 }, "none: ", h("code", {}, "numpy_function"), " has no gradient")));
+    }
+    return h(
+      "table.grid.vals",
+      { "aria-label": "Values" },
+      h(
+        "thead",
+        {},
+        h("tr", {}, h("th.l", { colspan: 2, scope: "colgroup" }, "value"), h("th.l.ty", { scope: "col" }, "type"), h("th.l", { scope: "col" }, "range"),
+          h("th", { scope: "col", title: "mean" }, "μ"), h("th", { scope: "col", title: "standard deviation" }, "σ"), h("th.l.hs", { scope: "col" }, "histogram"),
+          h("th", { scope: "col", title: against ? `largest absolute difference to call ${against}` : "there is no call before" }, against ? `max |Δ| to ${against}` : "")),
+      ),
+      h("tbody", {}, ...rows),
+    );
+  }
+
+  private strip(call: CallDetail): HTMLElement | null {
+    const pictures = call.values.filter((value) => value.picture);
+    const at = (frame: FrameLine, current: boolean): HTMLElement => frameLine(frame.place, frame.file, frame.line, frame.function, current, this.goto);
+    const body = call.body;
+    const run = [
+      body ? (body.file && body.line ? frameLine(body.place, body.file, body.line, body.function, true, this.goto) : plain("C", body.function)) : null,
+      plain("C++", call.run || call.runs.length ? `executor, ${call.thread_name}` : `TensorFlow, ${call.thread_name}`),
+    ];
+    return h(
+      "div.strip",
+      {},
+      pictures.length ? h("div.imgs", {}, ...pictures.slice(0, 8).map((value) => figure(value.picture!, value.path.startsWith(value.role) ? value.path : `${ROLES[value.role]} ${value.path}`))) : null,
+      h(
+        "div.stacks",
+        {},
+        h("div", {}, h("h4", {}, "At graph trace"), call.trace_stack.length ? h("ol", {}, ...call.trace_stack.slice(0, 12).map((frame, i) => at(frame, i === 0))) : h("p.dim", {}, "not known: made before recording, or not by your code")),
+        h("div", {}, h("h4", {}, call.run ? `At run ${call.run.id}` : "At run"), h("ol", {}, ...run)),
+      ),
+    );
+  }
+}
+
+export function note(text: string): HTMLElement {
+  return h("div.none", {}, h("p", {}, ...prose(text)));
+}
+
+const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
+const shortSite = (site: string): string => site.replace(/^.*[\\/]/, "");
+
+function times_(call: CallDetail): HTMLElement {
+  const gil = call.gil;
+  const kv = (name: string, ns: number | null, rest = ""): HTMLElement | null => (ns === null ? null : h("span.kv", {}, `${name} `, h("b", {}, time(ns)), rest && h("span.dim", {}, ` ${rest}`)));
+  const body = call.duration_ns;
+  if (!gil) {
+    return h("div", {}, body === null ? h("span", {}, "still running") : kv("body", body), call.cpu_ns === null ? null : kv("CPU", call.cpu_ns), h("span.dim", {}, "GIL not measured"));
+  }
+  const bound = gil.grade === "bound";
+  const total = (gil.wait_ns ?? 0) + (body ?? 0) || 1;
+  const released = gil.released_ns ?? 0;
+  const bar = h("span.bar.tot", { "aria-hidden": "true" });
+  const add = (kind: string, ns: number): void => {
+    if (ns <= 0) return;
+    const part = h("i", { class: kind });
+    part.style.width = `${(ns / total) * 100}%`;
+    bar.append(part);
+  };
+  add("w", gil.wait_ns ?? 0);
+  add(call.kind === "gradient" ? "g" : "h", Math.max(0, (body ?? 0) - released));
+  add("r", released);
+  const grade = { native: "(measured)", "op-start": "(from op start)", bound: "(at most)" }[gil.grade] ?? "";
+  return h(
+    "div",
+    {},
+    bar,
+    gil.wait_ns === null ? h("span.dim", {}, "wait not measured") : h("span.kv", {}, "wait ", h("b", {}, `${bound ? "≤ " : ""}${time(gil.wait_ns)}`), h("span.dim", {}, ` ${grade}`)),
+    kv("held", gil.held_ns) ?? (body === null ? null : kv("body", body)),
+    kv("released", gil.released_ns) ?? h("span.dim", {}, "held not measured"),
+    gil.reacquire_ns ? kv("waited inside", gil.reacquire_ns) : null,
+    gil.blame.length ? h("span.dim.behind", {}, `behind ${gil.blame.slice(0, 2).map(([who, ns]) => `${who} ${time(ns)}`).join(", ")}`) : null,
+  );
+}
+
+function valueRow(value: Value, first: boolean): HTMLElement {
+  const scalar = value.min !== null && value.min === value.max;
+  const flags = [value.nan ? `NaN ${value.nan}` : "", value.inf ? `inf ${value.inf}` : "", value.note].filter(Boolean).join("  ");
+  const number = /^(u?int|bool)/.test(value.dtype) ? (x: number): string => (Math.abs(x) < 1e15 ? int(x) : sig3(x)) : sig3;
+  const range = value.min === null || value.max === null ? restOf(value) : scalar ? number(value.min) : `[${number(value.min)}, ${number(value.max)}]`;
+  return h(
+    "tr",
+    { class: first ? "first" : "", title: value.text },
+    h("td.dir.l", {}, first ? ROLES[value.role] : ""),
+    h("td.l.code", {}, value.path),
+    h("td.l.ty.code.dim", {}, typeText(value.dtype, value.shape)),
+    h("td.l.code.rg", {}, range, flags ? h("b", {}, ` ${flags}`) : null, value.sampled !== null ? h("span.dim", {}, ` of ${value.sampled} sampled`) : null),
+    h("td.code", {}, scalar ? "" : sig3(value.mean)),
+    h("td.code", {}, scalar ? "" : sig3(value.std)),
+    h("td.l.hs", {}, scalar ? null : histogram(value.histogram, value.min, value.max)),
+    deltaCell(value.delta),
+  );
+}
+
+/** What a value without numbers says: the rest of its line behind the type. */
+function restOf(value: Value): string {
+  const type = value.text.match(/^[^\s[]+(\[[^\]]*\])?\s*/)?.[0] ?? "";
+  const rest = value.text.slice(type.length);
+  return rest.length > 60 ? `${rest.slice(0, 59)}…` : rest;
+}
+
+function deltaCell(delta: Delta | null): HTMLElement {
+  if (!delta) return h("td.code.dim", {}, "");
+  switch (delta.kind) {
+    case "equal": return h("td.code.dim", {}, "equal");
+    case "same-summary": return h("td.code.dim", { title: "same statistics; the elements were not kept" }, "same stats");
+    case "max": return h("td.code", {}, sig3(delta.value));
+    case "mean": return h("td.code", { title: "difference of the means; the elements were not kept" }, h("span.dim", {}, "Δμ "), sig3(delta.value));
+    case "type": return h("td.code", {}, delta.text ?? "");
+    default: return h("td.code", {}, "differs");
+  }
+}
+
+function tableRow(items: string[]): HTMLElement {
+  return h("tr", {}, h("td.dir"), h("td.l.code.dim.elements", { colspan: 7 }, items.join("  ")));
+}
+
+function failure(call: CallDetail, goto: (file: string, line: number) => void): HTMLElement {
+  const { failure: f } = call;
+  const details = h("details", {}, h("summary", {}, "traceback"), h("pre", { tabindex: 0 }, f!.traceback));
+  return h(
+    "div.failure",
+    {},
+    h("p", {}, h("b", {}, `✕ ${f!.type}`), f!.message ? `: ${f!.message}` : ""),
+    f!.frames.length ? h("ol.frames", {}, ...[...f!.frames].reverse().slice(0, 6).map((frame, i) => frameLine(frame.place, frame.file, frame.line, frame.text || frame.function, i === 0, goto))) : null,
+    f!.traceback ? details : null,
+  );
+}
+
+export function frameLine(place: string, file: string, line: number, what: string, current: boolean, goto: (file: string, line: number) => void): HTMLElement {
+  const link = h("button.lk.code", { type: "button", title: `${file}:${line}`, "data-focus": `at-${file}:${line}` }, place);
+  link.addEventListener("click", () => goto(file, line));
+  return h("li", { class: current ? "cur" : "" }, link, h("span", { title: what }, what));
+}
+
+const plain = (place: string, what: string): HTMLElement => h("li", {}, h("span.cpp", {}, place), h("span", {}, what));
+

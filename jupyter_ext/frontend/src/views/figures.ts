@@ -1,0 +1,62 @@
+// Small figures: a histogram as SVG bars, kept elements as a pixelated picture.
+import type { Picture } from "../data/protocol";
+import { h, svg } from "../dom";
+import { sig3 } from "../format";
+
+const WIDTH = 56;
+const HEIGHT = 15;
+
+export function histogram(counts: readonly number[], low: number | null, high: number | null): Element | null {
+  if (counts.length < 2) return null;
+  const largest = Math.max(1, ...counts);
+  const wide = WIDTH / counts.length;
+  const words = `histogram from ${sig3(low)} to ${sig3(high)}, ${counts.length} bins, tallest ${largest}`;
+  return svg(
+    "svg",
+    { class: "hist", width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+    svg("title", {}, words),
+    ...counts.map((count, i) => {
+      // A bin that is not empty is seen, however small.
+      const tall = count ? Math.max(1, (count / largest) * (HEIGHT - 2)) : 0;
+      return svg("rect", { x: (i * wide).toFixed(2), y: (HEIGHT - 1 - tall).toFixed(2), width: Math.max(0.6, wide - 0.6).toFixed(2), height: tall.toFixed(2) });
+    }),
+    svg("line", { class: "axis", x1: 0, x2: WIDTH, y1: HEIGHT - 0.5, y2: HEIGHT - 0.5 }),
+  );
+}
+
+export function figure(picture: Picture, caption: string): HTMLElement {
+  const canvas = h("canvas", { width: picture.width, height: picture.height, tabindex: 0, role: "img" });
+  const range = `${caption}: ${picture.width} × ${picture.height}, ${sig3(picture.low)} to ${sig3(picture.high)}`;
+  canvas.title = range;
+  canvas.setAttribute("aria-label", range);
+  const c = canvas.getContext("2d");
+  if (c) c.putImageData(new ImageData(pixels(picture), picture.width, picture.height), 0, 0);
+  return h("figure", {}, canvas, h("figcaption", {}, caption));
+}
+
+/** One RGBA pixel an element; diverging maps are white at 0. */
+export function pixels(picture: Picture): Uint8ClampedArray<ArrayBuffer> {
+  const data = Uint8Array.from(atob(picture.data), (c) => c.charCodeAt(0));
+  const count = picture.width * picture.height;
+  const rgba = new Uint8ClampedArray(count * 4);
+  for (let i = 0; i < count; i++) {
+    const at = i * 4;
+    if (picture.kind === "rgb") {
+      rgba[at] = data[i * 3]!;
+      rgba[at + 1] = data[i * 3 + 1]!;
+      rgba[at + 2] = data[i * 3 + 2]!;
+    } else if (picture.kind === "gray") {
+      rgba[at] = rgba[at + 1] = rgba[at + 2] = data[i]!;
+    } else {
+      // Okabe-Ito blue below zero, vermilion above.
+      const x = (data[i]! - 127.5) / 127.5;
+      const strength = Math.min(1, Math.abs(x));
+      const [r, g, b] = x < 0 ? [0, 114, 178] : [213, 94, 0];
+      rgba[at] = 255 + (r - 255) * strength;
+      rgba[at + 1] = 255 + (g - 255) * strength;
+      rgba[at + 2] = 255 + (b - 255) * strength;
+    }
+    rgba[at + 3] = 255;
+  }
+  return rgba;
+}

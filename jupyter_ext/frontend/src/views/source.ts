@@ -1,0 +1,146 @@
+// The user's file beside what ran where: graph traces and runs in two gutters, call sites and findings at the right.
+import type { SourceMark, SourcePage } from "../data/protocol";
+import type { DataSource } from "../data/source";
+import { clear, h, keepFocus } from "../dom";
+import { int, time } from "../format";
+import type { State } from "../state";
+import { note } from "./call";
+import { codeLine, pieces } from "./highlight";
+
+export class SourcePane {
+  readonly element = h("div.detail.d-source");
+  private file: string | null = null;
+  private page: SourcePage | null = null;
+  private target: { file: string; line: number } | null = null;
+  private key: string | null = null;
+  private asked = 0;
+  private revision = -1;
+
+  constructor(
+    private readonly state: State,
+    private readonly source: DataSource,
+    private readonly visible: () => boolean,
+    signal: AbortSignal,
+  ) {
+    state.on(["selection", "tab", "overview", "ledger"], () => this.update(), signal);
+  }
+
+  goto(file: string, line: number): void {
+    this.target = { file, line };
+    this.update();
+  }
+
+  private update(): void {
+    if (!this.visible()) return;
+    const row = this.state.row();
+    const moved = this.state.selection.key !== this.key;
+    if (moved) this.key = this.state.selection.key;
+    const fallback = this.state.ledger.rows.find((item) => item.file)?.file ?? null;
+    const wanted = this.target?.file ?? (moved ? (row?.file ?? this.file ?? fallback) : (this.file ?? row?.file ?? fallback));
+    const line = this.target?.line ?? (moved ? row?.line : null) ?? null;
+    this.target = null;
+    if (!wanted) {
+      clear(this.element, note("No source is stored yet: the recording keeps the text of your own files as their functions are traced."));
+      return;
+    }
+    const revision = this.state.overview?.revision ?? 0;
+    if (wanted === this.file && this.page && revision === this.revision) {
+      if (line) this.scroll(line);
+      return;
+    }
+    const other = wanted !== this.file;
+    this.file = wanted;
+    this.revision = revision;
+    const asked = ++this.asked;
+    this.source
+      .ask("source", { file: wanted })
+      .then(({ result }) => {
+        if (asked !== this.asked || JSON.stringify(result) === JSON.stringify(this.page)) {
+          if (asked === this.asked && line) this.scroll(line);
+          return;
+        }
+        const top = this.element.querySelector(".scroll")?.scrollTop ?? 0;
+        this.page = result;
+        keepFocus(this.element, () => this.paint(wanted));
+        const scroller = this.element.querySelector(".scroll");
+        if (other || line) this.scroll(line ?? result?.marks[0]?.line ?? 1);
+        else if (scroller) scroller.scrollTop = top;
+      })
+      .catch((error: Error) => clear(this.element, note(error.message)));
+  }
+
+  private scroll(line: number): void {
+    const scroller = this.element.querySelector<HTMLElement>(".scroll");
+    const item = this.element.querySelector<HTMLElement>(`li[data-line="${line}"]`);
+    if (!scroller || !item) return;
+    for (const old of this.element.querySelectorAll("li.at")) old.classList.remove("at");
+    item.classList.add("at");
+    if (scroller.scrollHeight > scroller.clientHeight + 1) {
+      scroller.scrollTop = item.offsetTop - scroller.offsetTop - scroller.clientHeight / 4;
+    }
+  }
+
+  private paint(file: string): void {
+    const page = this.page;
+    if (!page) {
+      clear(this.element, note(`The text of \`${file}\` is not in the recording: only your own files are stored.`));
+      return;
+    }
+    const lines = pieces(page.lines);
+    const end = page.first + page.lines.length - 1;
+    const trimmed = page.lines.length < page.total ? ` lines ${page.first} to ${end} of ${page.total}` : "";
+    clear(
+      this.element,
+      h(
+        "div.shead",
+        {},
+        h("span.g", {}, "trace"),
+        h("span.g", {}, "run"),
+        h("span.ln"),
+        this.chooser(page),
+        h("span.dim", {}, trimmed),
+        h("span.key", {}, h("i.kt"), "Python at graph trace", h("i.kp"), "Python at run (a body)"),
+      ),
+      h("div.scroll", { tabindex: 0, "data-focus": "source", role: "region", "aria-label": `Source of ${page.name}` }, h("ol.src", {}, ...lines.map((line, i) => this.line(page.first + i, codeLine(line), page.marks)))),
+    );
+  }
+
+  private chooser(page: SourcePage): HTMLElement {
+    const { files } = this.state.ledger;
+    if (files.length < 2) return h("span.fn", { title: page.file }, page.name);
+    const choice = h("select.fn", { "aria-label": "File", "data-focus": "file" }, ...files.map(([file, name]) => h("option", { value: file, selected: file === page.file }, name)));
+    choice.addEventListener("change", () => this.goto(choice.value, 1));
+    return choice;
+  }
+
+  private line(number: number, code: HTMLElement, marks: readonly SourceMark[]): HTMLElement {
+    const inside = marks.filter((mark) => mark.line <= number && number <= mark.end);
+    const traced = inside.find((mark) => mark.kind === "function");
+    const body = inside.find((mark) => mark.kind === "body");
+    const begins = (mark: SourceMark | undefined): boolean => mark?.line === number;
+    const notes = marks.filter((mark) => mark.line === number && (mark.kind === "site" || mark.kind === "finding"));
+    const count = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : `${int(n)}×`);
+    const bodies = begins(body) ? marks.filter((mark) => mark.kind === "body" && mark.line === number) : [];
+    const calls = bodies.reduce((sum, mark) => sum + (mark.count ?? 0), 0);
+    return h(
+      "li",
+      { "data-line": number },
+      h("span.g.gt", { class: `g gt${traced ? " on" : ""}${begins(traced) ? " a" : ""}` }, begins(traced) ? count(traced!.count) : ""),
+      h("span.g.gr", { class: `g gr${body ? " py" : ""}${begins(body) ? " a" : ""}` }, begins(body) ? h("b", { class: calls ? "" : "zero" }, count(calls)) : begins(traced) && traced!.runs !== undefined ? count(traced!.runs) : ""),
+      h("span.ln", {}, number),
+      code,
+      bodies.length || notes.length
+        ? h(
+            "span.nt",
+            {},
+            ...bodies.slice(0, 1).map((mark) => h("span", {}, mark.mean_ns == null ? "" : `mean ${time(mark.mean_ns)}, in all ${time(mark.total_ns ?? 0)}`)),
+            ...notes.map((mark) =>
+              mark.kind === "finding"
+                ? h("span", { title: mark.message ?? "" }, h("span", { class: `sev sev-${(mark.severity ?? "note")[0]!.toUpperCase()}` }, (mark.severity ?? "note")[0]!.toUpperCase()), ` ${mark.name}`)
+                : h("span", {}, `${mark.name} ${count(mark.count)}${mark.gradients ? ` + ${int(mark.gradients)} ∇` : ""}`),
+            ),
+          )
+        : null,
+    );
+  }
+}

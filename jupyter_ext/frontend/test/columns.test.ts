@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+
+import { between, bins, cover, noCalls, PARTS, take, type Calls } from "../src/data/columns";
+
+function calls(rows: { start: number; end: number; wait?: number; released?: number; flags?: number; thread?: number }[]): Calls {
+  const n = rows.length;
+  return {
+    ...noCalls(),
+    length: n,
+    id: Float64Array.from(rows, (_, i) => i + 1),
+    node: new Int32Array(n).fill(1),
+    thread: Int32Array.from(rows, (row) => row.thread ?? 1),
+    flags: Uint8Array.from(rows, (row) => row.flags ?? 0),
+    start: Float64Array.from(rows, (row) => row.start),
+    end: Float64Array.from(rows, (row) => row.end),
+    wait: Float32Array.from(rows, (row) => row.wait ?? NaN),
+    held: new Float32Array(n).fill(NaN),
+    released: Float32Array.from(rows, (row) => row.released ?? NaN),
+    reacquire: new Float32Array(n).fill(NaN),
+  };
+}
+
+const part = (values: Float32Array, name: (typeof PARTS)[number], width: number, lane = 0): number[] =>
+  [...values.subarray((lane * 4 + PARTS.indexOf(name)) * width, (lane * 4 + PARTS.indexOf(name) + 1) * width)];
+
+describe("calls as columns", () => {
+  it("finds the calls that touch a stretch of time, with their wait, and those that still run", () => {
+    const all = calls([{ start: 0, end: 10 }, { start: 25, end: 30, wait: 10 }, { start: 40, end: 50 }, { start: 5, end: NaN }]);
+    expect([...between(all, 12, 20)]).toEqual([1, 3]);
+    expect([...take(all, between(all, 45, 60)).id]).toEqual([3, 4]);
+  });
+
+  it("covers whole and part columns by their exact share", () => {
+    const into = new Float32Array(4);
+    cover(into, 0, 4, 0.5, 2.25);
+    expect([...into]).toEqual([0.5, 1, 0.25, 0]);
+    cover(into, 0, 4, -5, -1);
+    cover(into, 0, 4, 3.5, 99);
+    expect([...into]).toEqual([0.5, 1, 0.25, 0.5]);
+  });
+
+  it("splits a call into wait, held and released, and never fills a column more than once", () => {
+    const values = bins(calls([{ start: 20, end: 40, wait: 10, released: 10 }]), new Map([[1, 0]]), 0, 40, 4);
+    expect(part(values, "wait", 4)).toEqual([0, 1, 0, 0]);
+    expect(part(values, "held", 4)).toEqual([0, 0, 1, 0]);
+    expect(part(values, "released", 4)).toEqual([0, 0, 0, 1]);
+    const twice = bins(calls([{ start: 0, end: 10 }, { start: 0, end: 10 }]), new Map([[1, 0]]), 0, 10, 1);
+    expect(part(twice, "held", 1)).toEqual([1]);
+  });
+
+  it("puts gradient calls apart, gives each thread its lane, and draws running calls to the edge", () => {
+    const lanes = new Map([[7, 0], [9, 1]]);
+    const values = bins(calls([{ start: 0, end: 5, flags: 1, thread: 7 }, { start: 5, end: NaN, thread: 9 }]), lanes, 0, 10, 2);
+    expect(part(values, "gradient", 2, 0)).toEqual([1, 0]);
+    expect(part(values, "held", 2, 0)).toEqual([0, 0]);
+    expect(part(values, "held", 2, 1)).toEqual([0, 1]);
+  });
+});

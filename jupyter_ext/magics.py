@@ -1,0 +1,373 @@
+"""The magics: `%%pyfunc_trace`, `%pyfunc_trace`, `%pyfunc_show`, `%pyfunc_report`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import no_var_expand
+
+from jupyter_ext import cells, options, stops
+from jupyter_ext.display import cell_label, has_widgets, static_forms
+from pyfunc_debug.errors import PyfuncDebugError
+
+_ATTRIBUTE = "_pyfunc_debug"
+_LAST = "_pyfunc"
+
+
+class _Active:
+    """A recording that a magic started."""
+
+    def __init__(self, recording: Any, scope: str, depth: int) -> None:
+        self.recording = recording
+        self.scope = scope  # "cell", "statement" or "session"
+        self.depth = depth
+        self.view: Any = None
+
+
+def _people(function: Any) -> Callable[..., Any]:
+    """Errors of ours become UsageErrors: one line instead of a traceback."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return function(*args)
+        except PyfuncDebugError as error:
+            raise UsageError(str(error)) from None
+
+    return wrapped
+
+
+class PyfuncMagics:
+    """Magics, and what they share: the recording that is on, the last one, and the panels."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.active: _Active | None = None
+        self.last: Any = None
+        self._depth = 0
+        self._channel: Any = None
+        self._control: Any = None
+
+    # -- magics -------------------------------------------------------------------------------------------------------
+
+    def trace_cell(self, line: str, cell: str) -> Any:
+        """Record every call of every py_function while this cell runs, and show the panel.
+
+            %%pyfunc_trace [-o FILE] [--values POLICY] [--nodes GLOB] [--gradients MODE] [--no-gil]
+                           [--budget 256MB] [--no-panel]
+
+        -o FILE            keep the recording in FILE (.pfrec); a recording of that name is replaced
+        --values POLICY    what to keep of inputs and outputs: none, shape, summary (default), sample, full;
+                           for some nodes only: --values "augment*=full" (may be given several times)
+        --nodes GLOB       record only nodes whose body, op or token matches
+        --gradients MODE   stock (default): exactly TensorFlow's gradients
+        --no-gil           do not measure waiting for the GIL
+        --budget BYTES     largest size of the recording (default 256MB)
+        --no-panel         no live panel, only the ledger when the cell ends
+
+        The cell runs as it would without the magic. The recording is the variable `_pyfunc` afterwards.
+        """
+        # Cells typed by people never come here (see cells.py); programs may call the magic.
+        with self._recorded(line):
+            result = self.shell.run_cell(cell, store_history=False)
+        return result.result
+
+    def trace_line(self, line: str) -> Any:
+        """Record one statement, or the cells that follow.
+
+            %pyfunc_trace [OPTIONS] STATEMENT      record while the statement runs, like %timeit
+            %pyfunc_trace [OPTIONS] on             record the cells that follow, until off
+            %pyfunc_trace off                      stop, and show what was recorded
+            %pyfunc_trace status                   what is recorded now
+
+        The options are those of %%pyfunc_trace. The recording is the variable `_pyfunc` afterwards.
+        """
+        words, rest = options.split(line)
+        if rest == "on":
+            self._begin(words, "session")
+            return None
+        if rest in ("off", "status", ""):
+            if words:
+                raise UsageError(f"options go with `on` or a statement, not with `%pyfunc_trace {rest}`")
+            if rest == "off":
+                return self._end_session()
+            print(self.status())
+            return None
+        __tracebackhide__ = True
+        with self._recorded(" ".join(words)):
+            return self._run_statement(rest)
+
+    def begin(self, line: str) -> None:
+        """First line of a recorded cell; written by the input transformer, not by people."""
+        words, rest = options.split(self.shell.var_expand(line))
+        if rest:
+            raise UsageError(
+                f"%%pyfunc_trace does not understand {rest!r}: what to record goes into the cell's next lines"
+            )
+        self._begin(words, "cell")
+
+    def show(self, line: str) -> None:
+        """Show the panel on the last recording, at a node or a call.
+
+        %pyfunc_show             the panel
+        %pyfunc_show augment*    with that node selected
+        %pyfunc_show 17          with call 17 selected
+        """
+        recording = self._last_recording()
+        wanted = line.strip().lstrip("#")
+        place: dict[str, int] = {}
+        if wanted.isdigit():
+            place = {"call": recording.call(int(wanted)).id}
+        elif wanted:
+            place = {"node": recording.node_ids(wanted)[0]}
+        if has_widgets(self.shell):
+            view = self._show(recording, place)
+            self._show_static(recording, view)
+        elif "call" in place:
+            print(_call_text(recording, place["call"]))
+        else:
+            print(recording.ledger())
+
+    def report(self, line: str) -> None:
+        """Write the last recording as one HTML file that opens anywhere, without a kernel and without a network.
+
+        %pyfunc_report FILE.html
+        """
+        from pyfunc_debug.report import html
+
+        name = line.strip().strip("'\"")
+        if not name:
+            raise UsageError("name the file: %pyfunc_report FILE.html")
+        recording = self._last_recording()
+        labels = functools.partial(cell_label, self.shell)
+        print(f"written: {html.write(recording.path, os.path.expanduser(name), recording.findings, labels)}")
+
+    # -- recording ----------------------------------------------------------------------------------------------------
+
+    def status(self) -> str:
+        """One line about the recording that is on, or the last one."""
+        if self.active is None:
+            return f"not recording; the last recording is {self.last!r}" if self.last is not None else "not recording"
+        progress = self.active.recording.progress()
+        until = "until %pyfunc_trace off" if self.active.scope == "session" else "while this cell runs"
+        return f"recording into {self.active.recording.path} {until}: {progress['calls']:,} calls so far"
+
+    @contextlib.contextmanager
+    def _recorded(self, line: str) -> Any:
+        words, rest = options.split(self.shell.var_expand(line))
+        if rest:
+            raise UsageError(f"cannot understand {rest!r}")
+        self._begin(words, "statement")
+        try:
+            yield
+        finally:
+            self._end()
+
+    def _begin(self, words: list[str], scope: str) -> None:
+        from pyfunc_debug.session import record
+
+        if self.active is not None:
+            raise UsageError(f"{self.status()}: end that first (%pyfunc_trace off)")
+        arguments, wants_panel = options.parse(words)
+        try:
+            # Running a cell again replaces the recording that it made before; any other file is left alone.
+            recording = record(**arguments, overwrite=True)
+            if arguments["path"] is not None and self._channel is not None:
+                self._channel.replaced(arguments["path"])
+            recording.start()
+        except PyfuncDebugError as error:
+            raise UsageError(str(error)) from None
+        self.last = recording
+        self.shell.user_ns[_LAST] = recording
+        self.active = _Active(recording, scope, self._depth)
+        if wants_panel and has_widgets(self.shell):
+            self.active.view = self._show(recording, {})
+
+    def _end(self) -> None:
+        active, self.active = self.active, None
+        if active is None:
+            return
+        with self._channel.quiet() if self._channel is not None else contextlib.nullcontext():
+            active.recording.stop()
+        self._show_static(active.recording, active.view)
+
+    def _end_session(self) -> None:
+        if self.active is None:
+            print("not recording")
+            return
+        if self.active.scope != "session":
+            raise UsageError("this cell's own recording ends with the cell")
+        self._end()
+
+    def _run_statement(self, statement: str) -> Any:
+        import ast
+
+        __tracebackhide__ = True
+        shell = self.shell
+        tree = ast.parse(shell.transform_cell(statement))
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        if tree.body:
+            exec(shell.compile(tree, "<pyfunc_trace>", "exec"), shell.user_global_ns, shell.user_ns)
+        if last is None:
+            return None
+        assert isinstance(last, ast.Expr)
+        expression = ast.Expression(last.value)
+        return eval(shell.compile(expression, "<pyfunc_trace>", "eval"), shell.user_global_ns, shell.user_ns)
+
+    def cell_begins(self, info: Any) -> None:
+        """IPython's `pre_run_cell`. Cells nest: `%%capture` runs its cell inside another."""
+        self._depth += 1
+
+    def cell_ended(self, result: Any) -> None:
+        """IPython's `post_run_cell`: also after errors and interrupts."""
+        if self.active is not None and self.active.scope == "cell" and self._depth <= self.active.depth:
+            self._end()
+        self._depth = max(0, self._depth - 1)
+
+    def _last_recording(self) -> Any:
+        recording = self.shell.user_ns.get(_LAST, self.last)
+        if recording is None:
+            raise UsageError("nothing was recorded yet: put %%pyfunc_trace over a cell first")
+        return recording
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def _show(self, recording: Any, place: dict[str, int]) -> Any:
+        from IPython.display import display
+
+        from jupyter_ext.panel import Panel
+
+        channel = self._connect()
+        view = channel.expect(recording)
+        widget = Panel(view.panel_id, place)
+        channel.attach(view, widget)
+        display(widget)
+        return view
+
+    def _show_static(self, recording: Any, view: Any) -> None:
+        """The form that stays: in the saved notebook, in exports, in a terminal."""
+        from IPython.display import display
+
+        forms = static_forms(recording, view.panel_id if view is not None else None)
+        if has_widgets(self.shell):
+            display(forms, raw=True)
+        else:
+            print(forms["text/plain"])
+
+    def _connect(self) -> Any:
+        if self._channel is None:
+            from jupyter_ext.channel import Channel, ControlHandler
+
+            self._channel = Channel(functools.partial(cell_label, self.shell))
+            self._control = ControlHandler(self.shell.kernel, self._channel.request)
+        return self._channel
+
+    def close(self) -> None:
+        """Stops recording and the panels' thread."""
+        if self.active is not None:
+            self._end()
+        if self._channel is not None:
+            self._control.close()
+            self._channel.close()
+
+
+def _call_text(recording: Any, number: int) -> str:
+    call = recording.call(number)
+    node = next((node for node in recording.nodes() if node.id == call.node), None)
+    lines = [f"call {call.id} of {node.body if node else 'a node'}: {call.status}"]
+    lines += [f"  in  {value.path}: {value.text}" for value in call.inputs]
+    lines += [f"  out {value.path}: {value.text}" for value in call.outputs]
+    if call.failure is not None:
+        lines.append(call.failure.traceback)
+    return "\n".join(lines)
+
+
+# -- loading ----------------------------------------------------------------------------------------------------------
+
+
+class _Extension:
+    """All that `%load_ext` changes in a shell, so that `%unload_ext` can put it back."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.magics = PyfuncMagics(shell)
+        table = {
+            ("cell", "pyfunc_trace"): self.magics.trace_cell,
+            ("line", "pyfunc_trace"): self.magics.trace_line,
+            ("line", cells.BEGIN): self.magics.begin,
+            ("line", "pyfunc_show"): self.magics.show,
+            ("line", "pyfunc_report"): self.magics.report,
+        }
+        self.kept = {(kind, name): shell.magics_manager.magics[kind].get(name) for kind, name in table}
+        for (kind, name), function in table.items():
+            magic = _people(function)
+            if name in ("pyfunc_trace", cells.BEGIN):
+                no_var_expand(magic)  # braces and dollars of a statement are Python's
+            shell.register_magic_function(magic, kind, name)
+        self.transformer = functools.partial(cells.transform, statement_of=options.split)
+        shell.input_transformers_cleanup.append(self.transformer)
+        shell.events.register("pre_run_cell", self.magics.cell_begins)
+        shell.events.register("post_run_cell", self.magics.cell_ended)
+        self.stops = stops.install(shell)
+        self.commands = ("%pyfunc_show", "%pyfunc_trace", "%%pyfunc_trace")
+        for command in self.commands:
+            shell.set_hook("complete_command", self.complete, str_key=command)
+
+    def complete(self, shell: Any, event: Any) -> list[str]:
+        """Node names where a node is wanted, options and words elsewhere."""
+        words = event.line.split()
+        before = words[-1] if event.line.endswith(" ") else words[-2] if len(words) > 1 else ""
+        if "pyfunc_show" in words[0] or before == "--nodes":
+            return self._nodes()
+        if before == "--values":
+            return ["none", "shape", "summary", "sample", "full"]
+        if before == "--gradients":
+            return ["stock", "exact"]
+        return [*options.OPTIONS, *(("on", "off", "status") if not words[0].startswith("%%") else ())]
+
+    def _nodes(self) -> list[str]:
+        recording = self.shell.user_ns.get(_LAST, self.magics.last)
+        try:
+            return sorted({node.body for node in recording.nodes() if node.origin == "user"}) if recording else []
+        except PyfuncDebugError:
+            return []
+
+    def close(self) -> None:
+        shell = self.shell
+        self.magics.close()
+        self.stops.close()
+        with contextlib.suppress(ValueError):
+            shell.input_transformers_cleanup.remove(self.transformer)
+        for event, listener in (("pre_run_cell", self.magics.cell_begins), ("post_run_cell", self.magics.cell_ended)):
+            with contextlib.suppress(ValueError):
+                shell.events.unregister(event, listener)
+        for (kind, name), before in self.kept.items():
+            if before is None:
+                shell.magics_manager.magics[kind].pop(name, None)
+            else:
+                shell.magics_manager.magics[kind][name] = before
+            vars(shell.magics_manager.user_magics).pop(name, None)
+        table = getattr(shell, "strdispatchers", {}).get("complete_command")
+        for command in self.commands:
+            if table is not None:
+                table.strs.pop(command, None)
+
+
+def load(shell: Any) -> None:
+    """Adds the magics to a shell; does nothing the second time."""
+    if getattr(shell, _ATTRIBUTE, None) is None:
+        setattr(shell, _ATTRIBUTE, _Extension(shell))
+
+
+def unload(shell: Any) -> None:
+    """Takes everything away again."""
+    extension = getattr(shell, _ATTRIBUTE, None)
+    if extension is not None:
+        extension.close()
+        setattr(shell, _ATTRIBUTE, None)

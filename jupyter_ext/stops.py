@@ -1,0 +1,364 @@
+"""Stops in a notebook: the input box of the right cell, the panel's buttons, Interrupt, and the magics for breakpoints.
+
+A stopped body's thread asks for itself: the broker lets one ask at a time, and the kernel's own `input()` shares our
+lock. The panel answers only after it has answered a ping: a panel that exists is no proof of a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import queue
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+
+from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.stops import Abort, Stop
+from pyfunc_debug.switchboard import board
+
+Json = dict[str, Any]
+_CONTEXT = ("parent_header", "shell_parent", "shell_parent_ident")
+"""Context variables of ipykernel that say which cell output belongs to."""
+_POLL_MS = 50
+_PING_S = 1.5
+_FRESH_S = 0.5
+_GONE = "use the input box"
+
+
+class Cell:
+    """What the cell that runs offers: its context, its right to ask, and its Interrupt."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self.running = False
+        self.allow_stdin = False
+        self.parent: Any = {}
+        self.ident: Any = b""
+        self.key: Any = None
+
+    def begins(self, info: Any = None) -> None:
+        """IPython's `pre_run_cell`."""
+        kernel = getattr(self._shell, "kernel", None)
+        if threading.current_thread() is not threading.main_thread() or kernel is None:
+            return  # a cell on a subshell is not ours
+        self.parent = kernel.get_parent("shell") or {}
+        self.ident = kernel._parent_ident["shell"]
+        self.key = self.parent.get("header", {}).get("msg_id")
+        self.allow_stdin = bool(self.parent.get("content", {}).get("allow_stdin"))
+        self.running = True
+        board.cell_context = [
+            (variable, value) for variable, value in contextvars.copy_context().items() if variable.name in _CONTEXT
+        ]
+        board.cell_begins()
+
+    def ends(self, result: Any = None) -> None:
+        """IPython's `post_run_cell`."""
+        if threading.current_thread() is threading.main_thread():
+            self.running = self.allow_stdin = False
+            board.cell_ends()
+
+
+class InputBox:
+    """A `broker.Front`: the input box under the running cell."""
+
+    name = "the notebook's input box"
+
+    def __init__(self, shell: Any, cell: Cell) -> None:
+        self._kernel = shell.kernel
+        self._cell = cell
+        self._lock = threading.RLock()
+        self._original: Any = None
+        if hasattr(self._kernel, "_input_request"):  # private; without it a cell's own input() may take our answer
+            self._original = original = self._kernel._input_request
+
+            def locked(*args: Any, **named: Any) -> Any:
+                with self._lock:
+                    return original(*args, **named)
+
+            self._kernel._input_request = locked
+
+    def close(self) -> None:
+        """Gives the kernel its own method back."""
+        if self._original is not None:
+            self._kernel.__dict__.pop("_input_request", None)
+
+    def can_answer(self, stop: Stop) -> bool:
+        """While a cell runs whose front end answers questions: not under nbconvert or papermill."""
+        return self._cell.running and self._cell.allow_stdin
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        import zmq
+
+        socket, session = self._kernel.stdin_socket, self._kernel.session
+        sys.stdout.flush()
+        with self._lock:
+            while True:
+                try:
+                    socket.recv_multipart(zmq.NOBLOCK)  # answers that nobody waited for
+                except zmq.ZMQError:
+                    break
+            content = {"prompt": f"[{stop.thread}] {prompt}", "password": False}
+            session.send(socket, "input_request", content, self._cell.parent, ident=self._cell.ident)
+            while not stop.aborted and not stop.released and self._cell.running:
+                if socket.poll(_POLL_MS):
+                    _, reply = session.recv(socket)
+                    if reply is not None:
+                        line = str(reply["content"].get("value", ""))
+                        return None if line == "\x04" else line
+        if stop.aborted:
+            raise Abort("interrupted at a pyfunc_debug stop")
+        return None
+
+    def tell(self, stop: Stop, text: str) -> None:
+        print(text, end="", flush=True)
+
+    def closed(self, stop: Stop) -> None: ...
+
+    def wake(self, stop: Stop) -> None: ...
+
+
+class PanelFront:
+    """A `broker.Front`: the panel's buttons and console.
+
+    The kernel says its state as a whole, again and again until the page has acknowledged it; the page says commands,
+    each with the stop and the prompt it was made for. Neither needs to arrive in order, or at all.
+
+    Args:
+      cell: The running cell.
+      send: Sends a state to every panel that is shown, on any thread, without waiting; False if there is none.
+    """
+
+    name = "the panel"
+
+    def __init__(self, cell: Cell, send: Callable[[Json], bool]) -> None:
+        self._cell = cell
+        self._send = send
+        self._lines: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
+        self._pong = threading.Event()
+        self._ping = 0
+        self._dead: Any = None
+        self._proven = 0.0
+        self._acknowledged = ""
+        self._view: Json | None = None
+        self.way = "none"
+        """How commands come: "control", "comm" or "none"."""
+        board.broker.listeners.append(self.announce)
+
+    def close(self) -> None:
+        """Listens no more."""
+        with contextlib.suppress(ValueError):
+            board.broker.listeners.remove(self.announce)
+
+    # -- what is said to the page -------------------------------------------------------------------------------------
+
+    def state(self) -> Json:
+        """All that a page needs to draw: the stop or None, who waits, and the ping to answer."""
+        active = board.broker.active
+        mine = active is not None and active.front is self
+        return {
+            "type": "stop",
+            "ping": self._ping,
+            "way": self.way if mine or self._ping else "stdin" if active is not None else self.way,
+            "stop": self._view if mine else None if active is None else active.brief(),
+            "waiting": [stop.brief() for stop in board.broker.waiting()],
+        }
+
+    def announce(self) -> None:
+        """Sends the state. Called again every second until it is acknowledged (see `unacknowledged`)."""
+        self._send(self.state())
+
+    def unacknowledged(self) -> bool:
+        """Whether a stop is shown that no page has acknowledged: announce it again."""
+        view = self._view
+        return view is not None and self._acknowledged != f"{view['id']}:{view['seq']}"
+
+    # -- what the page says -------------------------------------------------------------------------------------------
+
+    def request(self, content: Json, way: str) -> Json:
+        """Takes a command of a page, on the thread it came on: puts it into a queue, and nothing else.
+
+        Args:
+          content: `command`: pong (ping, seen), hello, state, release, abort, or line (stop, seq, line).
+          way: "control" or "comm".
+
+        Returns:
+          The reply: `status` is ok, stale or "use the input box"; `state` for hello and state.
+        """
+        command, status = content.get("command"), "ok"
+        if command == "pong":
+            self._acknowledged = str(content.get("seen", ""))
+            if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
+                if self.way != "control":
+                    self.way = way
+                self._pong.set()
+        elif command == "hello":
+            self._dead = None
+        elif command == "release":
+            board.broker.release()
+        elif command == "abort":
+            board.broker.interrupt()
+        elif command == "line":
+            status = self._line(content)
+        elif command != "state":
+            status = "unknown"
+        return {"status": status, "state": self.state() if command in ("hello", "state") else None}
+
+    def _line(self, content: Json) -> str:
+        active = board.broker.active
+        if active is not None and active.front is not self:
+            return _GONE
+        if active is None or not active.open or (content.get("stop"), content.get("seq")) != (active.id, active.seq):
+            return "stale"
+        self._proven = time.monotonic()
+        self._lines.put((active.seq, str(content.get("line", ""))))
+        return "ok"
+
+    # -- broker.Front, on the body's thread ---------------------------------------------------------------------------
+
+    def can_answer(self, stop: Stop) -> bool:
+        """Pings the page, unless it has just spoken. One that does not answer is not asked again in this cell."""
+        if self._dead is not None and self._dead == self._cell.key:
+            return False
+        if stop.front is self and time.monotonic() - self._proven < _FRESH_S:
+            return True
+        self._pong.clear()
+        self.way = "none"
+        self._ping += 1
+        try:
+            answered = self._send(self.state()) and self._pong.wait(_PING_S)
+        finally:
+            self._pong.clear()
+        if not answered:
+            self._dead = self._cell.key
+        return answered
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        self._view = stop.view()
+        self.announce()
+        while True:
+            seq, line = self._lines.get()  # without the GIL
+            if stop.aborted:
+                raise Abort("interrupted at a pyfunc_debug stop")
+            if line is None or stop.released:
+                return None
+            if seq == stop.seq:  # else a second click, made for the prompt before
+                return line
+
+    def tell(self, stop: Stop, text: str) -> None: ...  # it is in the view's console
+
+    def closed(self, stop: Stop) -> None:
+        self._view = None
+
+    def wake(self, stop: Stop) -> None:
+        self._lines.put((-1, None))
+
+
+@magics_class
+class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
+    """`%pyfunc_break` and `%pyfunc_debug`."""
+
+    @no_var_expand  # type: ignore[untyped-decorator]
+    @line_magic  # type: ignore[untyped-decorator]
+    def pyfunc_break(self, line: str) -> Any:
+        """Stop calls of a node.
+
+        %pyfunc_break NODE [--when before|after|error|gradient] [--if EXPR] [--hits N] [--once]
+        %pyfunc_break list
+        %pyfunc_break clear [N]
+        """
+        try:
+            return self._break(shlex.split(line))
+        except (PyfuncDebugError, ValueError) as error:
+            raise UsageError(str(error)) from None
+
+    def _break(self, words: list[str]) -> Any:
+        if not words or words == ["list"]:
+            for one in board.rules.all():
+                print(one)
+            if not board.rules.all():
+                print("no breakpoints")
+            return None
+        if words[0] == "clear":
+            wanted = {int(word) for word in words[1:]}
+            for one in board.rules.all():
+                if not wanted or one.number in wanted:
+                    one.remove()
+            return None
+        where, *rest = words
+        options: dict[str, Any] = {}
+        while rest:
+            word = rest.pop(0)
+            if word == "--once":
+                options["once"] = True
+                continue
+            name = {"--when": "when", "--if": "condition", "--hits": "hits"}.get(word)
+            if name is None or not rest:
+                raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?")
+            value = rest.pop(0)
+            options[name] = int(value) if name == "hits" else value
+        return board.rules.add(where, **options)
+
+    @line_magic  # type: ignore[untyped-decorator]
+    def pyfunc_debug(self, line: str) -> None:
+        """Open the debugger at the user's frame of the last failed call, or of call N.
+
+        %pyfunc_debug [N]
+        """
+        from pyfunc_debug.stopping import post_mortem
+
+        try:
+            post_mortem(int(line) if line.strip() else None)
+        except (PyfuncDebugError, ValueError) as error:
+            raise UsageError(str(error)) from None
+
+
+class Stops:
+    """All that is installed in a shell for stops; `close` takes it away."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self.cell = Cell(shell)
+        self.panel: PanelFront | None = None
+        self._box: InputBox | None = None
+        self._magics = StopMagics(shell)
+        shell.register_magics(self._magics)
+        if getattr(shell, "kernel", None) is not None:
+            shell.events.register("pre_run_cell", self.cell.begins)
+            shell.events.register("post_run_cell", self.cell.ends)
+            self._box = InputBox(shell, self.cell)
+            board.broker.fronts.insert(0, self._box)
+            self.cell.begins()  # the cell that loads the extension
+
+    def connect(self, send: Callable[[Json], bool]) -> PanelFront:
+        """Plugs the panels in: they are asked before the input box."""
+        if self.panel is None:
+            self.panel = PanelFront(self.cell, send)
+            board.broker.fronts.insert(0, self.panel)
+        return self.panel
+
+    def close(self) -> None:
+        """Takes everything away again."""
+        for name in self._magics.magics["line"]:
+            self._shell.magics_manager.magics["line"].pop(name, None)
+        for front in (self.panel, self._box):
+            if front is not None:
+                front.close()
+                with contextlib.suppress(ValueError):
+                    board.broker.fronts.remove(front)
+        if self._box is not None:
+            self._shell.events.unregister("pre_run_cell", self.cell.begins)
+            self._shell.events.unregister("post_run_cell", self.cell.ends)
+            self.cell.ends()
+            board.cell_context = []
+
+
+def install(shell: Any) -> Stops:
+    """Makes stops work in a shell."""
+    return Stops(shell)

@@ -1,0 +1,85 @@
+"""pyfunc_debug: an interactive debugger for Python that runs inside TensorFlow graphs.
+
+    import pyfunc_debug as pfd
+
+    with pfd.record("train.pfrec") as recording:
+        train_step(batch)
+    print(recording.ledger())
+
+Importing it imports neither TensorFlow nor IPython: public names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyfunc_debug.comparing import compare
+    from pyfunc_debug.errors import (
+        BadOptionError,
+        BadRecordingError,
+        NotKeptError,
+        PyfuncDebugError,
+        RecordingBusyError,
+        UnsupportedTensorFlowError,
+    )
+    from pyfunc_debug.exact import exact_gradients
+    from pyfunc_debug.explanations import explain
+    from pyfunc_debug.recordings import Recording
+    from pyfunc_debug.recordings import Recording as open  # noqa: N813 - the documented name
+    from pyfunc_debug.session import record
+    from pyfunc_debug.stopping import break_on, breakpoints, post_mortem
+
+_PUBLIC = {
+    "exact_gradients": ("pyfunc_debug.exact", "exact_gradients"),
+    "record": ("pyfunc_debug.session", "record"),
+    "compare": ("pyfunc_debug.comparing", "compare"),
+    "break_on": ("pyfunc_debug.stopping", "break_on"),
+    "breakpoints": ("pyfunc_debug.stopping", "breakpoints"),
+    "post_mortem": ("pyfunc_debug.stopping", "post_mortem"),
+    "explain": ("pyfunc_debug.explanations", "explain"),
+    "open": ("pyfunc_debug.recordings", "Recording"),
+    "Recording": ("pyfunc_debug.recordings", "Recording"),
+    "PyfuncDebugError": ("pyfunc_debug.errors", "PyfuncDebugError"),
+    "BadRecordingError": ("pyfunc_debug.errors", "BadRecordingError"),
+    "BadOptionError": ("pyfunc_debug.errors", "BadOptionError"),
+    "RecordingBusyError": ("pyfunc_debug.errors", "RecordingBusyError"),
+    "NotKeptError": ("pyfunc_debug.errors", "NotKeptError"),
+    "UnsupportedTensorFlowError": ("pyfunc_debug.errors", "UnsupportedTensorFlowError"),
+    "load_ipython_extension": ("jupyter_ext", "load_ipython_extension"),
+    "unload_ipython_extension": ("jupyter_ext", "unload_ipython_extension"),
+}
+
+__all__ = [
+    "BadOptionError",
+    "BadRecordingError",
+    "NotKeptError",
+    "PyfuncDebugError",
+    "Recording",
+    "RecordingBusyError",
+    "UnsupportedTensorFlowError",
+    "break_on",
+    "breakpoints",
+    "compare",
+    "exact_gradients",
+    "explain",
+    "open",
+    "post_mortem",
+    "record",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, attribute = _PUBLIC[name]
+    except KeyError:
+        raise AttributeError(f"module 'pyfunc_debug' has no attribute {name!r}") from None
+    import importlib
+
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,336 @@
+"""What the GIL did to each node: how long its calls waited, for whom, and what they did with the GIL themselves.
+
+Pure functions from a recording. Every number carries its grade; a call without a measurement counts as not measured,
+never as a wait of 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.analysis.groups import same_line
+from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
+from pyfunc_debug.gil.blame import NOBODY, call_of
+from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Node
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Who held the GIL while a node's calls waited.
+
+    `node` and `thread` are set when it was a body: `thread` only if most of the time was on one thread.
+    """
+
+    label: str
+    node: int | None
+    thread: str | None
+    ns: int
+
+
+@dataclass(frozen=True)
+class NodeContention:
+    """What the GIL did to a node. Sums are over its measured calls; None is not known at this grade.
+
+    Attributes:
+      calls: Calls of the node that ended, gradient calls too.
+      measured: How many of them were measured.
+      wait_ns: Waiting before the body.
+      worst_ns: The longest wait of one call.
+      body_ns: Time in the body.
+      held_ns, released_ns, reacquire_ns: What it is made of.
+      held_share: Share of the body's own time (without waiting) that holds the GIL.
+      held_samples: When that share is estimated: from how many samples.
+    """
+
+    node: Node
+    grade: Grade
+    calls: int
+    measured: int
+    wait_ns: int
+    worst_ns: int
+    body_ns: int
+    held_ns: int | None
+    released_ns: int | None
+    reacquire_ns: int | None
+    held_share: float | None
+    held_samples: int | None
+    culprits: tuple[Culprit, ...]
+    shared: bool = False
+    """Whether other nodes with calls have the same body: then sentences name the op as well."""
+
+    @property
+    def wait_share(self) -> float | None:
+        """Share of its time that it waits for the GIL, before and inside the body."""
+        total = self.wait_ns + self.body_ns
+        return (self.wait_ns + (self.reacquire_ns or 0)) / total if self.measured and total else None
+
+    @property
+    def mean_wait_ns(self) -> float | None:
+        """Mean wait before the body."""
+        return self.wait_ns / self.measured if self.measured else None
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        return _sentence(self)
+
+
+@dataclass(frozen=True)
+class WorstCall:
+    """A call that waited long. `blame` as recorded."""
+
+    call: int
+    node: int
+    wait_ns: int
+    reacquire_ns: int | None
+    blame: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Contention:
+    """The GIL of a recording.
+
+    Attributes:
+      grade: How it was measured.
+      why: Why this grade, in words.
+      nodes: One answer for each node with calls, the most waiting first.
+      matrix: Nanoseconds by waiting body and by who ran meanwhile.
+      worst: The calls that waited longest.
+      process: Lines about the process as a whole.
+    """
+
+    grade: Grade
+    why: str
+    nodes: tuple[NodeContention, ...]
+    matrix: dict[tuple[str, str], int]
+    worst: tuple[WorstCall, ...]
+    process: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"GIL: {WORDS[self.grade]} ({self.grade}; {self.why})"
+        return "\n".join([head, *(node.sentence for node in self.nodes), *self.process])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def wait_text(ns: float | None, grade: Grade) -> str:
+    """A wait for people: `0.31 ms`, `< 50 us` below what the grade resolves, `<= 3.20 ms` for a bound, or in words."""
+    if ns is None:
+        return "not measured"
+    if ns < RESOLUTION_NS[grade]:
+        return f"< {RESOLUTION_NS[grade] // 1000} us"
+    ms = ns / 1e6
+    text = f"{ms:.2f} ms" if ms < 100 else f"{ms:,.0f} ms"
+    return f"<= {text}" if grade == "bound" else text
+
+
+def make_contention(reader: Reader, worst: int = 10) -> Contention:
+    """The GIL of a recording.
+
+    Args:
+      reader: The recording.
+      worst: How many of the longest waits to list.
+    """
+    told = reader.meta.get("gil") or {}
+    # A retrace makes the nodes of a function again: the first stands for all of them.
+    nodes = {node.id: group[0] for group in same_line(reader.nodes()) for node in group}
+    threads = {thread.id: thread.name for thread in reader.threads()}
+    where = {call: (node, thread) for call, node, thread in reader.rows("SELECT id, node, thread FROM call")}
+    sums: dict[int, _Sums] = defaultdict(_Sums)
+    for (node,) in reader.rows("SELECT node FROM call WHERE end_ns IS NOT NULL"):
+        sums[nodes[node].id].calls += 1
+    matrix: Counter[tuple[str, str]] = Counter()
+    longest: list[WorstCall] = []
+    for call, node, duration, grade, wait, held, released, reacquire, text in reader.rows(
+        "SELECT call, node, end_ns - start_ns, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame "
+        "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
+    ):
+        one = sums[nodes[node].id]
+        one.add(grade, duration, wait, held, released, reacquire)
+        blame = tuple((str(who), int(ns)) for who, ns in json.loads(text)) if text != "[]" else ()
+        for label, ns in blame:
+            body, holder = call_of(label)
+            holder_node, thread = where.get(holder, (None, None)) if holder is not None else (None, None)
+            if holder_node is not None:
+                holder_node = nodes[holder_node].id
+            one.blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
+            matrix[nodes[node].body, body] += ns
+        if wait + (reacquire or 0) >= RESOLUTION_NS[_grade(grade)]:
+            longest.append(WorstCall(call, node, wait, reacquire, blame))
+    longest.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
+    estimates = told.get("held") or {}
+    bodies = Counter(nodes[number].body for number in sums)
+    answers = [_answer(nodes[n], one, estimates, bodies[nodes[n].body] > 1) for n, one in sums.items()]
+    answers.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
+    grade = _grade(told.get("grade", "none"))
+    why = str(told.get("why") or "recorded with gil=False")
+    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), _process(told))
+
+
+class Waits:
+    """Mean waits before calls in ms, for narrow tables: `0.31`, `<0.05`, `<=3.20`, `-` for not measured."""
+
+    def __init__(self, reader: Reader) -> None:
+        told = reader.meta.get("gil") or {}
+        self._measured = told.get("grade", "none") != "none"
+        self._sums: dict[tuple[int, str], tuple[int, int, str]] = {}
+        if self._measured:
+            for node, kind, *sums in reader.rows(
+                "SELECT node, kind, sum(wait_ns), count(wait_ns), max(grade) FROM call JOIN gil ON gil.call = call.id "
+                "WHERE wait_ns IS NOT NULL GROUP BY node, kind"
+            ):
+                self._sums[node, kind] = (sums[0], sums[1], sums[2])
+
+    def mean(self, nodes: Iterable[int], kind: str) -> str:
+        """Over the calls of some nodes; empty when the recording has no such measurements at all."""
+        found = [self._sums[node, kind] for node in nodes if (node, kind) in self._sums]
+        if not found:
+            return "-" if self._measured else ""
+        mean, grade = sum(one[0] for one in found) / sum(one[1] for one in found), _grade(found[0][2])
+        if mean < RESOLUTION_NS[grade]:
+            return f"<{RESOLUTION_NS[grade] / 1e6:.2f}"
+        return ("<=" if grade == "bound" else "") + (f"{mean / 1e6:.2f}" if mean < 1e8 else f"{mean / 1e6:,.0f}")
+
+
+def gil_line(reader: Reader) -> list[str]:
+    """What to say of the grade under a table of waits; nothing when the GIL was not measured."""
+    told = reader.meta.get("gil") or {}
+    if not told:
+        return []
+    grade = _grade(told.get("grade", "none"))
+    if grade == "none":
+        return [f"GIL: {told.get('why')}"]
+    calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
+    measured = reader.rows("SELECT count(*) FROM gil WHERE wait_ns IS NOT NULL")[0][0]
+    line = f"GIL ms: mean wait before a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
+    if measured < calls:
+        line += "; -: not measured"
+    return [line if grade == "native" else f"{line}; {told.get('why')}"]
+
+
+def over_time(reader: Reader, buckets: int = 100) -> list[tuple[int, float]]:
+    """Contention over the recording: begin of each bucket in ns, and how many calls waited for the GIL on average.
+
+    Waits before bodies only: where inside a body it waited is not stored. Not for the bound, which is no measurement.
+    """
+    rows = reader.rows(
+        "SELECT start_ns - wait_ns, start_ns FROM gil JOIN call ON call.id = gil.call "
+        "WHERE wait_ns IS NOT NULL AND grade != 'bound' ORDER BY start_ns"
+    )
+    if not rows:
+        return []
+    first = min(begin for begin, _ in rows)
+    width = max(1, -(-(rows[-1][1] - first) // buckets))
+    waiting = [0] * buckets
+    for begin, end in rows:
+        for bucket in range((begin - first) // width, min(buckets - 1, (end - first) // width) + 1):
+            left = first + bucket * width
+            waiting[bucket] += max(0, min(end, left + width) - max(begin, left))
+    return [(first + i * width, ns / width) for i, ns in enumerate(waiting)]
+
+
+class _Sums:
+    def __init__(self) -> None:
+        self.grade = "none"
+        self.calls = self.measured = self.wait = self.worst = self.body = 0
+        self.inside: list[int | None] = [None, None, None]
+        self.blame: Counter[tuple[str, int | None, str | None]] = Counter()
+
+    def add(self, grade: str, duration: int, wait: int, *inside: int | None) -> None:
+        self.grade = grade
+        self.measured += 1
+        self.wait += wait
+        self.worst = max(self.worst, wait)
+        self.body += duration
+        for i, ns in enumerate(inside):
+            if ns is not None:
+                self.inside[i] = (self.inside[i] or 0) + ns
+
+
+def _grade(text: str) -> Grade:
+    grades: dict[str, Grade] = {grade: grade for grade in WORDS}
+    return grades.get(text, "none")
+
+
+def _answer(node: Node, sums: _Sums, estimates: dict[str, Any], shared: bool) -> NodeContention:
+    held, released, reacquire = sums.inside
+    own = (held or 0) + (released or 0)
+    share = held / own if held is not None and own else None
+    samples = None
+    if share is None and node.body in estimates:
+        share, samples = estimates[node.body]
+    return NodeContention(
+        node, _grade(sums.grade), sums.calls, sums.measured, sums.wait, sums.worst, sums.body, held, released,
+        reacquire, share, samples, _culprits(sums.blame.items()), shared,
+    )  # fmt: skip
+
+
+def _culprits(blame: Iterable[tuple[tuple[str, int | None, str | None], int]]) -> tuple[Culprit, ...]:
+    """By label and node, the largest first."""
+    by_thread: dict[tuple[str, int | None], Counter[str | None]] = defaultdict(Counter)
+    for (label, node, thread), ns in blame:
+        by_thread[label, node][thread] += ns
+    found = []
+    for (label, node), shares in by_thread.items():
+        total = sum(shares.values())
+        thread, most = shares.most_common(1)[0]
+        found.append(Culprit(label, node, thread if most > total / 2 else None, total))
+    return tuple(sorted(found, key=lambda one: -one.ns))
+
+
+def _sentence(one: NodeContention) -> str:
+    name = f"`{one.node.body}`"
+    if one.shared:
+        name += f" ({one.node.name or f'node {one.node.id}'})"
+    share, mean = one.wait_share, one.mean_wait_ns
+    if share is None or mean is None:
+        return f"{name}: not measured"
+    some = "" if one.measured == one.calls else f" ({one.measured:,} of {one.calls:,} calls measured)"
+    holds = ""
+    if one.held_share is not None and one.held_samples is None:
+        holds = f"; {percent(one.held_share)} of its own time holds the GIL"
+    elif one.held_share is not None:
+        holds = f"; an estimated {percent(one.held_share)} of its time holds the GIL ({one.held_samples} samples)"
+    if one.grade == "bound":
+        return f"{name} waits at most {percent(share)} of its time (executor queue + GIL){some}{holds}"
+    inside = (one.reacquire_ns or 0) / one.measured
+    if mean < RESOLUTION_NS[one.grade] and inside < RESOLUTION_NS[one.grade]:
+        return f"{name} does not wait for the GIL ({wait_text(mean, one.grade)} a call){some}{holds}"
+    return f"{name} waits {percent(share)} of its time for the GIL{_mostly(one)}{some}{holds}"
+
+
+def _mostly(one: NodeContention) -> str:
+    real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
+    if not real:
+        return ""
+    worst = real[0]
+    who = worst.label
+    if worst.node is not None:
+        who = "other calls of its own" if worst.node == one.node.id else f"`{worst.label}`"
+    thread = f" ({worst.thread})" if worst.thread else ""
+    most = "" if worst.ns >= 0.95 * sum(culprit.ns for culprit in one.culprits) else "mostly "
+    return f", {most}for {who}{thread}"
+
+
+def _process(told: dict[str, Any]) -> tuple[str, ...]:
+    lines = []
+    canary = told.get("canary")
+    if canary:
+        lines.append(
+            f"process: the GIL was taken at {percent(canary['share'])} of {canary['samples']:,} random moments "
+            f"(asking cost {canary['cost_ns'] / 1e6:.1f} ms CPU)"
+        )
+    waited = told.get("waited_outside_ns") or {}
+    for name, ns in sorted(waited.items(), key=lambda item: -item[1])[:3]:
+        if ns >= 1_000_000:
+            lines.append(f"{name} waited {ns / 1e6:,.0f} ms for the GIL, outside of bodies")
+    if told.get("lost_rows"):
+        lines.append(f"{told['lost_rows']:,} samples found no room: some calls are not measured")
+    return tuple(lines)

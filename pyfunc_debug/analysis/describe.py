@@ -1,0 +1,91 @@
+"""A node or a call in words, for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from pyfunc_debug.analysis.tables import kind_text, milliseconds, place
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Call, Frame, Node, Value
+
+
+def node_text(node: Node, reader: Reader, shown: int = 20) -> str:
+    """A node's facts and its last calls."""
+    function = next((one for one in reader.functions() if one.id == node.function), None)
+    lines = [f"node {node.id}  {node.body}  {node.kind}  {place(node.file, node.line)}"]
+    if function is not None and function.kind != "eager":
+        where = f"op {node.name} in " if node.name else ""
+        lines.append(f"  {where}{function.name} ({function.kind}) {place(function.file, function.line)}".rstrip())
+    elif function is not None:
+        lines.append("  called eagerly")
+    if node.tout or node.paths:
+        lines.append(f"  ({', '.join(node.paths)}) -> {', '.join(node.tout) or 'nothing'}")
+    if node.stack:
+        lines.append("  call site")
+        lines += _stack(node.stack)
+    ids = [
+        row[0] for row in reader.rows("SELECT id FROM call WHERE node = ? ORDER BY id DESC LIMIT ?", (node.id, shown))
+    ]
+    total = int(reader.rows("SELECT count(*) FROM call WHERE node = ?", (node.id,))[0][0])
+    lines.append(f"  {total:,} calls" + (f", the last {len(ids)}:" if total > len(ids) else ":" if total else ""))
+    for number in reversed(ids):
+        call = reader.call(number)
+        if call is not None:
+            lines.append(f"    {call_line(call)}")
+    return "\n".join(lines)
+
+
+def call_line(call: Call) -> str:
+    """One call in one line."""
+    kind = "∇ " if call.kind == "gradient" else ""
+    values = "; ".join(f"{value.path} {value.text}" for value in call.inputs)
+    status = call.status if call.failure is None else call.failure.type
+    line = f"#{call.id} {kind}{status} {milliseconds(call.duration_ns)} ms  {values}"
+    return textwrap.shorten(line, 110, placeholder=" ...")
+
+
+def call_text(call: Call, node: Node, reader: Reader) -> str:
+    """One call: where and when, its values, stack and failure."""
+    threads = {thread.id: thread.name for thread in reader.threads()}
+    kind = "∇ gradient call" if call.kind == "gradient" else "call"
+    cpu = "" if call.cpu_ns is None else f", CPU {milliseconds(call.cpu_ns)} ms"
+    lines = [
+        f"{kind} #{call.id} of {node.body} ({kind_text(node.kind)} {place(node.file, node.line)})",
+        f"  {call.status}, {milliseconds(call.duration_ns)} ms{cpu}, thread {threads.get(call.thread, '?')}",
+        f"  {_run(call)}",
+    ]
+    if call.forward is not None:
+        lines.append(f"  gradient of call #{call.forward}")
+    if call.gradients:
+        lines.append(f"  gradient calls: {', '.join(f'#{number}' for number in call.gradients)}")
+    lines += _values("in", call.inputs) + _values("out", call.outputs)
+    if not call.inputs and not call.outputs:
+        lines.append("  values were not kept")
+    if node.stack:
+        lines.append("  call site when the graph was traced")
+        lines += _stack(node.stack)
+    if call.failure is not None:
+        lines.append("  failure")
+        lines += textwrap.indent(call.failure.traceback.rstrip(), "    ").splitlines()
+    return "\n".join(lines)
+
+
+def _run(call: Call) -> str:
+    if call.run is not None:
+        return f"run {call.run}"
+    if call.runs:
+        return f"run ambiguous between {', '.join(map(str, call.runs))}"
+    return "not in a run that Python started"
+
+
+def _values(label: str, values: Iterable[Value]) -> list[str]:
+    found = []
+    for value in values:
+        note = f"  ({value.note})" if value.note and value.note not in value.text else ""
+        found.append(f"  {label:<4}{value.path:<12} {value.text}{note}")
+    return found
+
+
+def _stack(frames: tuple[Frame, ...]) -> list[str]:
+    return [f"    {place(frame.file, frame.line)} {frame.function}  {frame.text}".rstrip() for frame in frames]

@@ -1,0 +1,187 @@
+"""Graph traces of one function with their reasons, their cost, their runs and their nodes; as a table and as HTML."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, place, render
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import GraphTrace
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """A node in a graph. `calls` counts all its calls in the recording; None when nothing was recorded."""
+
+    body: str
+    kind: str | None
+    file: str | None
+    line: int | None
+    calls: int | None
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One graph trace. None means "not known": it happened unrecorded, or C++ started its runs.
+
+    Attributes:
+      name: TensorFlow's name of the graph; None when tracing failed.
+      runs: Runs that Python started.
+      object: Number of the tf.function object, to tell objects of one Python function apart.
+    """
+
+    name: str | None
+    signature: str
+    reason: tuple[str, ...]
+    closest: str | None
+    avoid: str | None
+    duration_ns: int | None
+    runs: int | None
+    nodes: tuple[NodeUse, ...]
+    object: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a tf.function was traced as often as it was. `notes` say what is not known, and why."""
+
+    name: str
+    file: str | None
+    line: int | None
+    rows: tuple[TraceRow, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return explanation_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return explanation_html(self)
+
+
+def explain_function(reader: Reader, function: int, object: int | None = None) -> Explanation:
+    """The explanation of a function in a recording.
+
+    Args:
+      reader: The recording.
+      function: Number of the function.
+      object: Only the graph traces of this tf.function object.
+    """
+    about = next(one for one in reader.functions() if one.id == function)
+    objects = dict(reader.rows("SELECT id, object FROM trace"))
+    wanted = [
+        trace
+        for trace in reader.traces()
+        if trace.function == function and (object is None or objects[trace.id] == object)
+    ]
+    runs = dict(reader.rows("SELECT trace, count(*) FROM run WHERE kind = 'forward' GROUP BY trace"))
+    nodes = _node_uses(reader)
+    rows = tuple(_row(trace, objects[trace.id], runs, nodes) for trace in wanted)
+    notes = []
+    if any(row.runs is None and row.error is None for row in rows):
+        notes.append("runs -: Python started none; runs inside another graph, tf.data or a Session are not counted")
+    return Explanation(about.name, about.file, about.line, rows, tuple(notes))
+
+
+def _node_uses(reader: Reader) -> dict[int, NodeUse]:
+    calls = dict(reader.rows("SELECT node, count(*) FROM call WHERE kind = 'forward' GROUP BY node"))
+    for node, lost in reader.rows("SELECT node, calls FROM dropped WHERE kind = 'forward'"):
+        calls[node] = calls.get(node, 0) + lost
+    return {
+        node.id: NodeUse(node.body, node.kind, node.file, node.line, calls.get(node.id, 0))
+        for node in reader.nodes()
+        if node.origin == "user"
+    }
+
+
+def _row(trace: GraphTrace, number: int | None, runs: dict[int, int], nodes: dict[int, NodeUse]) -> TraceRow:
+    return TraceRow(
+        trace.name, trace.signature, trace.reason, trace.closest, trace.avoid, trace.duration_ns, runs.get(trace.id),
+        tuple(nodes[node] for node in trace.nodes if node in nodes), number, trace.error,
+    )  # fmt: skip
+
+
+# -- text and HTML ----------------------------------------------------------------------------------------------------
+
+
+def explanation_text(explanation: Explanation, width: int = 80, color: bool = False) -> str:
+    """The explanation as text."""
+    where = place(explanation.file, explanation.line)
+    graphs = _graphs(explanation)
+    head = Text(explanation.name, style="bold")
+    head.append(f"  {where}  {graphs}" if where else f"  {graphs}", style="dim not bold")
+    parts = [render(head, width, color)]
+    if explanation.rows:
+        parts.append(render(_table(explanation), width, color))
+    if explanation.notes:
+        parts.append(render(Text("\n".join(explanation.notes), style="dim"), width, color))
+    return "\n\n".join(parts)
+
+
+def _graphs(explanation: Explanation) -> str:
+    number = len(explanation.rows)
+    return "not traced yet" if not number else f"{number} graph trace{'s' if number != 1 else ''}"
+
+
+def _table(explanation: Explanation) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("#", justify="right")
+    table.add_column("traced for, and why", ratio=1, overflow="fold")
+    table.add_column("trace ms", justify="right", no_wrap=True)
+    table.add_column("runs", justify="right", no_wrap=True)
+    for number, row in enumerate(explanation.rows, 1):
+        cell = Text(row.signature, style="bold")
+        for text, style in _lines(row):
+            cell.append(f"\n{text}", style=style)
+        table.add_row(str(number), cell, milliseconds(row.duration_ns), count(row.runs))
+    return table
+
+
+def _lines(row: TraceRow) -> list[tuple[str, str]]:
+    """What is said under a signature, with rich's style."""
+    lines = [(reason, "not bold") for reason in row.reason] or [("first graph trace", "dim not bold")]
+    if row.error is not None:
+        lines.append((f"tracing failed with {row.error}", "not bold"))
+    if row.closest is not None and row.closest != row.signature:
+        lines.append((f"closest before: {row.closest}", "dim not bold"))
+    if row.avoid is not None:
+        lines.append((f"one graph would do with: {row.avoid}" if "=" in row.avoid else f"to avoid it: {row.avoid}",
+                      "dim not bold"))  # fmt: skip
+    lines += [(_node_line(node), "dim not bold") for node in row.nodes]
+    return lines
+
+
+def _node_line(node: NodeUse) -> str:
+    kind = kind_text(node.kind) if node.kind is not None else "node"
+    calls = "" if node.calls is None else f", {node.calls:,} calls" if node.calls != 1 else ", 1 call"
+    return f"  {node.body}  {kind} {place(node.file, node.line)}{calls}"
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """The explanation as an HTML table for notebooks, escaped, in the colours of the page."""
+    escape = html.escape
+    where = f"{place(explanation.file, explanation.line)} {_graphs(explanation)}".strip()
+    head = f"<div><b>{escape(explanation.name)}</b> <small>{escape(where)}</small></div>"
+    left, right = ' style="text-align:left;vertical-align:top"', ' style="text-align:right;vertical-align:top"'
+    rows = []
+    for number, row in enumerate(explanation.rows, 1):
+        said = "".join(
+            f"<div>{escape(text)}</div>" if style == "not bold" else f"<div><small>{escape(text)}</small></div>"
+            for text, style in _lines(row)
+        )
+        rows.append(
+            f"<tr><td{right}>{number}</td><td{left}><code>{escape(row.signature)}</code>{said}</td>"
+            f"<td{right}>{milliseconds(row.duration_ns)}</td><td{right}>{count(row.runs)}</td></tr>"
+        )
+    titles = f"<th{right}>#</th><th{left}>traced for, and why</th><th{right}>trace ms</th><th{right}>runs</th>"
+    body = f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
+    notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in explanation.notes)
+    return head + body + notes

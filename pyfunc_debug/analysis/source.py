@@ -1,0 +1,217 @@
+"""The source gutter: a function's lines, how often each ran at trace and at run, and what it printed."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import html
+from collections import defaultdict
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from pyfunc_debug.analysis.tables import place, render
+from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Line, Printed
+from pyfunc_debug.values.policy import matches
+
+_PRINTS_SHOWN = 3
+_NO_LINES = "lines were not counted: record with lines=True (or --lines) to see how often each ran"
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the source. `counts` is None where Python ran nothing; `label` says where it is in the graph."""
+
+    number: int
+    text: str
+    counts: Line | None
+    lambdas: Line | None
+    label: str
+    prints: tuple[Printed, ...]
+
+    @property
+    def traced(self) -> str:
+        """`3x`, `1,000+x`, or empty."""
+        return _times(self.counts.traced, self.counts.capped) if self.counts is not None else ""
+
+    @property
+    def ran(self) -> str:
+        """Like `traced`; "-" for a line that only the graph runs, where nobody counted."""
+        if self.counts is None:
+            return ""
+        return _times(self.counts.ran, self.counts.capped) or "-"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function with its gutter."""
+
+    name: str
+    file: str
+    lines: tuple[SourceLine, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return source_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return source_html(self)
+
+
+def make_source(reader: Reader, name: str) -> Source:
+    """The gutter of a traced function or a body.
+
+    Args:
+      reader: The recording.
+      name: Its name or a glob; the first that matches and whose source was kept.
+
+    Raises:
+      BadOptionError: nothing of that name; the message names the nearest.
+      NotKeptError: its source is not in the recording.
+    """
+    where = _find(reader, name)
+    if where is None:
+        known = sorted({row[0] for row in reader.rows(_NAMES)})
+        near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
+        raise BadOptionError(
+            f"no function or body matches {name!r}" + (f". There are: {', '.join(near)}" if near else "")
+        )
+    found, file, line = where
+    text = reader.source(file)
+    if text is None:
+        raise NotKeptError(f"the source of {found} ({place(file, line)}) is not in this recording")
+    first, last = extent(text, line)
+    counts = reader.lines(file)
+    lines = {one.line: one for one in counts if one.kind == "line"}
+    lambdas = {one.line: one for one in counts if one.kind == "lambda"}
+    prints: dict[int, list[Printed]] = defaultdict(list)
+    for one in reader.prints(file):
+        prints[one.line].append(one)
+    rows = tuple(
+        SourceLine(number, source, lines.get(number), lambdas.get(number), _label(lines.get(number)),
+                   tuple(prints.get(number, ())))
+        for number, source in enumerate(text.splitlines(), 1)
+        if first <= number <= last
+    )  # fmt: skip
+    recorded = bool(reader.meta.get("options", {}).get("lines"))
+    return Source(found, file, rows, () if recorded else (_NO_LINES,))
+
+
+_NAMES = (
+    "SELECT name, file, line FROM function WHERE file IS NOT NULL AND line IS NOT NULL "
+    "UNION SELECT body, file, line FROM node WHERE file IS NOT NULL AND line IS NOT NULL"
+)
+
+
+def _find(reader: Reader, name: str) -> tuple[str, str, int] | None:
+    for found, file, line in reader.rows(_NAMES):
+        if matches(name, found, found.rpartition(".")[2]):
+            return found, file, line
+    return None
+
+
+def extent(text: str, line: int) -> tuple[int, int]:
+    """First and last line of the innermost function whose definition (or decorator, or lambda) is at a line."""
+    best: tuple[int, int] | None = None
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        tree = ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            decorators = [one.lineno for one in getattr(node, "decorator_list", ())]
+            first = min([node.lineno, *decorators])
+            head = node.body[0].lineno if isinstance(node.body, list) else node.lineno
+            if first <= line <= max(node.lineno, head if head == node.lineno else head - 1):
+                best = first, node.end_lineno or node.lineno
+    return best if best is not None else (line, line)
+
+
+def _times(number: int | None, capped: bool) -> str:
+    return "" if number is None else f"{number:,}{'+' if capped else ''}x"
+
+
+def _label(line: Line | None) -> str:
+    if line is None or not (line.graph or line.inside):
+        return ""
+    parts = []
+    if line.graph:
+        parts.append(f"graph {'/'.join(line.graph)}")
+    inside = [one for one in line.inside if f"@{line.line} " not in f"{one} "]  # a header is not inside itself
+    if inside:
+        parts.append(f"in {', '.join(inside)}")
+    return "; ".join(parts)
+
+
+def _lambdas(line: Line) -> str:
+    counts = ((line.traced, "at trace"), (line.ran, "at run"))
+    return "the lambda: " + ", ".join(f"{_times(count, line.capped)} {what}" for count, what in counts if count)
+
+
+# -- text and HTML ----------------------------------------------------------------------------------------------------
+
+
+def _printed(line: SourceLine) -> list[str]:
+    """What a line printed, by trace and by call."""
+    said = []
+    for one in line.prints[:_PRINTS_SHOWN]:
+        who = f"call #{one.call}" if one.call is not None else "at trace"
+        said.append(f"{who} printed: {one.text.rstrip()}")
+    more = len(line.prints) - _PRINTS_SHOWN
+    return said + ([f"and {more:,} more prints"] if more > 0 else [])
+
+
+def source_text(source: Source, color: bool = False) -> str:
+    """The gutter as text: number, at trace, at run, the line, and where it is in the graph."""
+    traced = max([6, *(len(line.traced) for line in source.lines)])
+    ran = max([4, *(len(line.ran) for line in source.lines)])
+    out = Text()
+    out.append(f"{source.name}  {place(source.file, None)}\n", style="bold")
+    out.append(f"{'line':>5} {'traced':>{traced}} {'runs':>{ran}}\n", style="dim")
+    for line in source.lines:
+        out.append(f"{line.number:>5} {line.traced:>{traced}} {line.ran:>{ran}} ", style="dim")
+        out.append(f"| {line.text}")
+        if line.lambdas is not None:
+            out.append(f"   # {_lambdas(line.lambdas)}", style="dim italic")
+        if line.label:
+            out.append(f"   # {line.label}", style="dim italic")
+        out.append("\n")
+        for text in _printed(line):
+            out.append(f"{'':>{7 + traced + ran}}|   > {text}\n", style="dim italic")
+    for note in _notes(source):
+        out.append(f"{note}\n", style="dim")
+    width = max([80, *(len(row) for row in out.plain.splitlines())])
+    return render(out, width, color)
+
+
+def _notes(source: Source) -> list[str]:
+    notes = list(source.notes)
+    if any(line.ran == "-" for line in source.lines):
+        notes.append("runs -: Python did not run the line in a body; what the graph made of it is not counted")
+    return notes
+
+
+def source_html(source: Source) -> str:
+    """The gutter as HTML for notebooks, escaped."""
+    escape = html.escape
+    number = ' style="text-align:right;opacity:.7;font-variant-numeric:tabular-nums"'
+    left = ' style="text-align:left"'
+    rows = []
+    for line in source.lines:
+        extra = "".join(f"<div><small>{escape(text)}</small></div>" for text in _printed(line))
+        if line.lambdas is not None:
+            extra += f"<div><small>{escape(_lambdas(line.lambdas))}</small></div>"
+        rows.append(
+            f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
+            f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'
+            f"<td{left}><small>{escape(line.label)}</small></td></tr>"
+        )
+    titles = f"<th{number}>line</th><th{number}>traced</th><th{number}>runs</th><th{left}></th><th{left}></th>"
+    notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in _notes(source))
+    head = f"<div><b>{escape(source.name)}</b> <small>{escape(place(source.file, None))}</small></div>"
+    return f"{head}<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>{notes}"

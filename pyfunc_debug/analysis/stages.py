@@ -1,0 +1,159 @@
+"""tf.data stages whose function holds a node: where an element's time goes, and what num_parallel_calls can bring.
+
+Pure functions from a recording, but for `verify`, which runs a dataset that the user gives. The pool is not recorded:
+by default tf.data has as many threads as there are cores; with another private_threadpool_size, say so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.analysis.contention import NodeContention, make_contention
+from pyfunc_debug.gil import Ceiling, Stage, ceiling
+from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.recording import Reader
+
+CALLS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class StageAnswer:
+    """One stage.
+
+    Attributes:
+      contention: What the GIL did to its node.
+      function: Name of the function given to `map`.
+      at_once: Mean number of its ops in progress while it worked.
+      python_share, wait_share, pool_share: Of its threads' time: in the body, waiting for the GIL (None is not
+        measured), and the rest: waiting for input, room, or a place in the pool.
+      stage: What one element costs.
+      ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over 1.
+    """
+
+    contention: NodeContention
+    function: str
+    at_once: float
+    python_share: float
+    wait_share: float | None
+    pool_share: float | None
+    stage: Stage
+    ceilings: tuple[Ceiling, ...]
+
+    def __str__(self) -> str:
+        wait = "not measured" if self.wait_share is None else percent(self.wait_share)
+        pool = "not known" if self.pool_share is None else percent(self.pool_share)
+        head = (
+            f"`{self.contention.node.body}` in `{self.function}`: {self.at_once:.1f} at once; "
+            f"Python {percent(self.python_share)}, GIL wait {wait}, pool {pool}"
+        )
+        return "\n".join([head, *(f"  num_parallel_calls={one.calls}: {one}" for one in self.ceilings)])
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Measured beside predicted: num_parallel_calls=n against 1."""
+
+    predicted: Ceiling
+    measured: float
+    one_ns: float
+    many_ns: float
+
+    def __str__(self) -> str:
+        return (
+            f"num_parallel_calls={self.predicted.calls}: predicted {self.predicted}; measured x{self.measured:.2f} "
+            f"({self.one_ns / 1e6:.2f} -> {self.many_ns / 1e6:.2f} ms an element)"
+        )
+
+
+def make_stages(
+    reader: Reader, pool: int | None = None, cores: int | None = None, calls: Iterable[int] = CALLS
+) -> list[StageAnswer]:
+    """The tf.data stages of a recording that call Python.
+
+    Args:
+      reader: The recording.
+      pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+      cores: CPUs of the process; by default as recorded.
+      calls: Values of num_parallel_calls to ask about.
+    """
+    cores = cores or int(reader.meta.get("cores") or 1)
+    pool = pool or cores
+    functions = {function.id: function for function in reader.functions()}
+    answers = []
+    for one in make_contention(reader).nodes:
+        function = functions.get(one.node.function or 0)
+        if function is not None and function.kind == "tf.data" and one.node.origin == "user" and one.calls:
+            answers.append(_answer(reader, one, function.name, pool, cores, tuple(calls)))
+    return answers
+
+
+def _answer(
+    reader: Reader, one: NodeContention, function: str, pool: int, cores: int, calls: tuple[int, ...]
+) -> StageAnswer:
+    rows = reader.rows(
+        "SELECT start_ns, end_ns, cpu_ns, wait_ns, reacquire_ns, thread, grade FROM call "
+        "LEFT JOIN gil ON gil.call = call.id WHERE node = ? AND end_ns IS NOT NULL ORDER BY start_ns",
+        (one.node.id,),
+    )
+    known = one.measured > 0 and one.grade in ("native", "op-start")
+    spans = [(start - ((wait or 0) if known else 0), end) for start, end, _, wait, *_ in rows]
+    busy = sum(end - begin for begin, end in spans)
+    work = _covered(spans)
+    inside = sum(row[4] or 0 for row in rows)
+    body = sum(row[1] - row[0] for row in rows) - inside
+    waited = sum(row[3] or 0 for row in rows) + inside
+    threads = len({row[5] for row in rows})
+    room = max(busy, min(threads, pool) * (max(end for _, end in spans) - min(begin for begin, _ in spans)))
+    held = None
+    if one.held_share is not None:
+        held = one.held_share * body / len(rows)
+    cpu = [row[2] for row in rows if row[2] is not None]
+    stage = Stage(body / len(rows), held, sum(cpu) / len(cpu) if cpu else None)
+    return StageAnswer(
+        contention=one,
+        function=function,
+        at_once=busy / work if work else 1.0,
+        python_share=body / room if room else 0.0,
+        wait_share=waited / room if known and room else None,
+        pool_share=max(0.0, 1 - (body + waited) / room) if known and room else None,
+        stage=stage,
+        ceilings=tuple(ceiling(stage, n, pool, cores) for n in calls),
+    )
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    """Time in which at least one span was open."""
+    total = 0
+    until = None
+    for begin, end in sorted(spans):
+        if until is None or begin > until:
+            total += end - begin
+            until = end
+        elif end > until:
+            total += end - until
+            until = end
+    return total
+
+
+def verify(predicted: Ceiling, dataset_fn: Callable[[int], Iterable[Any]], repeat: int = 3) -> Verified:
+    """Runs a dataset with num_parallel_calls of 1 and of n, in turn, and compares with what was predicted.
+
+    Args:
+      predicted: For n.
+      dataset_fn: Given num_parallel_calls, makes the dataset; all its elements are taken.
+      repeat: How often each is run; the fastest counts.
+    """
+
+    def element_ns(calls: int) -> float:
+        start = time.perf_counter_ns()
+        elements = sum(1 for _ in dataset_fn(calls))
+        return (time.perf_counter_ns() - start) / max(1, elements)
+
+    element_ns(predicted.calls)  # tracing, threads
+    one, many = float("inf"), float("inf")
+    for _ in range(repeat):
+        one, many = min(one, element_ns(1)), min(many, element_ns(predicted.calls))
+    return Verified(predicted, one / many, one, many)

@@ -1,0 +1,196 @@
+"""The ledger and lists as tables: for a terminal of 80 columns, and as plain HTML without scripts."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
+
+_KINDS = {
+    "py_function": "py",
+    "numpy_function": "numpy",
+    "py_func": "py_func",
+    "py_func_stateless": "py_func, stateless",
+}
+_FUNCTION_KINDS = {"tf.function": "", "tf.data": "tf.data", "graph": "v1 graph", "eager": ""}
+HEADERS = ("name", "traced", "runs", "calls", "err", "mean ms", "p95 ms", "GIL ms")
+
+
+def _library(file: str | None) -> str:
+    return "Keras" if file is not None and f"{os.sep}keras{os.sep}" in file else "TensorFlow"
+
+
+def milliseconds(ns: float | None) -> str:
+    """A duration in ms with two decimals, fewer for large ones; "-" when it is not known."""
+    if ns is None:
+        return "-"
+    ms = ns / 1e6
+    return f"{ms:.2f}" if ms < 100 else f"{ms:,.0f}"
+
+
+def count(number: int | None) -> str:
+    """A count; "-" when nobody counted."""
+    return "-" if number is None else f"{number:,}"
+
+
+def kind_text(kind: str) -> str:
+    """Short name of a node's kind for a narrow column."""
+    return _KINDS[kind]
+
+
+def place(file: str | None, line: int | None) -> str:
+    """`train.py:12`."""
+    if file is None:
+        return ""
+    return os.path.basename(file) + ("" if line is None else f":{line}")
+
+
+def function_name(row: FunctionRow) -> str:
+    """The function's name; of TensorFlow's and Keras' own only the last part."""
+    return row.function.name.rpartition(".")[2] if row.function.origin == "tensorflow" else row.function.name
+
+
+def headers(ledger: Ledger) -> tuple[str, ...]:
+    """`HEADERS`, without the last when nobody measured the GIL."""
+    measured = any(node.wait or node.gradient_wait for row in ledger.rows for node in row.nodes)
+    return HEADERS if measured else HEADERS[:-1]
+
+
+def function_cells(row: FunctionRow) -> tuple[str, ...]:
+    """What a function's line says under `HEADERS`."""
+    if row.function.kind == "eager":
+        return (function_name(row), "-", "-", "", "", "", "", "")
+    runs = "-" if row.runs is None else f"{row.runs:,}x"
+    if row.backward_runs:
+        runs += f" {row.backward_runs:,}∇"
+    return (
+        function_name(row),
+        f"{row.traces}x" if row.traces else "-",
+        runs,
+        "",
+        count(row.run_errors) if row.run_errors else "",
+        milliseconds(row.times.mean_ns) if row.times.count else "",
+        milliseconds(row.times.p95_ns) if row.times.count else "",
+        "",
+    )
+
+
+def node_cells(row: NodeRow) -> list[tuple[str, ...]]:
+    """What a node's line says under `HEADERS`, and the line of its gradient if it has calls."""
+    lines: list[tuple[str, ...]] = [
+        (
+            row.node.body, "", "", count(row.calls), count(row.errors),
+            milliseconds(row.times.mean_ns), milliseconds(row.times.p95_ns), row.wait,
+        )
+    ]  # fmt: skip
+    if row.gradients:
+        times = row.gradient_times
+        lines.append(
+            ("∇ gradient", "", "", count(row.gradients), count(row.gradient_errors), milliseconds(times.mean_ns),
+             milliseconds(times.p95_ns), row.gradient_wait)
+        )  # fmt: skip
+    return lines
+
+
+def render(renderable: object, width: int = 80, color: bool = False) -> str:
+    """Something of rich's as text."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, force_jupyter=False, color_system="auto" if color else None,
+        highlight=False,
+    )  # fmt: skip
+    console.print(renderable)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def ledger_table(ledger: Ledger) -> Table:
+    """The ledger as a rich table."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("name", overflow="fold", ratio=1, min_width=24)
+    for header in headers(ledger)[1:]:
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in ledger.rows:
+        name = Text(function_name(row), style="bold")
+        kind = _FUNCTION_KINDS[row.function.kind]
+        if row.function.origin == "tensorflow":
+            kind = _library(row.function.file)
+        library = row.function.origin == "tensorflow"
+        where = kind if library else f"{kind} {place(row.function.file, row.function.line)}".strip()
+        name.append(f"  {where}" if where else "", style="dim not bold")
+        table.add_row(name, *function_cells(row)[1 : len(table.columns)])
+        for node in row.nodes:
+            _add_node(table, node)
+    return table
+
+
+def _add_node(table: Table, row: NodeRow) -> None:
+    first, *others = node_cells(row)
+    name = Text(f"  {first[0]}")
+    name.append(f"  {kind_text(row.node.kind)} {place(row.node.file, row.node.line)}", style="dim")
+    if row.node.origin == "tensorflow":
+        name.append(" (TensorFlow's own)", style="dim")
+    style = "bold" if row.errors else ""
+    width = len(table.columns)
+    table.add_row(name, *first[1:width], style=style)
+    for cells in others:
+        table.add_row(Text(f"    {cells[0]}", style="dim"), *cells[1:width])
+    if row.note:  # the sign saves a second line in 80 columns
+        table.add_row(Text(f"    {row.note.replace('no gradient', 'no ∇')}", style="dim italic"))
+
+
+def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
+    """The ledger as text."""
+    if not ledger.rows:
+        head = "No py_function was made and no tf.function was traced while recording."
+    else:
+        head = render(ledger_table(ledger), width, color)
+        if not ledger.calls:
+            head += "\n\nNo py_function ran yet."
+    foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
+    return f"{head}\n\n{foot}".rstrip()
+
+
+def ledger_html(ledger: Ledger) -> str:
+    """The ledger as an HTML table for notebooks, escaped, in the colours of the page."""
+    width = len(headers(ledger))
+    rows = []
+    for row in ledger.rows:
+        kind = (
+            _library(row.function.file) if row.function.origin == "tensorflow" else _FUNCTION_KINDS[row.function.kind]
+        )
+        label = f"<b>{html.escape(function_name(row))}</b> <small>{html.escape(kind)} " \
+                f"{html.escape(place(row.function.file, row.function.line))}</small>"  # fmt: skip
+        rows.append(_html_row(label, function_cells(row)[1:width], 0))
+        for node in row.nodes:
+            lines = node_cells(node)
+            small = f"{kind_text(node.node.kind)} {place(node.node.file, node.node.line)}"
+            name = f"{html.escape(lines[0][0])} <small>{html.escape(small)}</small>"
+            rows.append(_html_row(name, lines[0][1:width], 1))
+            rows += [_html_row(html.escape(cells[0]), cells[1:width], 2) for cells in lines[1:]]
+            if node.note:
+                rows.append(_html_row(f"<small><i>{html.escape(node.note)}</i></small>", (), 2))
+    head = "".join(f"<th{_align(index)}>{html.escape(header)}</th>" for index, header in enumerate(headers(ledger)))
+    foot = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in ledger.footer)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{foot}"
+
+
+def _align(index: int) -> str:
+    return ' style="text-align:left"' if index == 0 else ' style="text-align:right"'
+
+
+def _html_row(label: str, cells: Iterable[str], depth: int) -> str:
+    first = f'<td style="text-align:left;padding-left:{0.5 + depth * 1.2}em">{label}</td>'
+    rest = "".join(
+        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{html.escape(cell)}</td>' for cell in cells
+    )
+    return f"<tr>{first}{rest}</tr>"

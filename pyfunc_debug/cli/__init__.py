@@ -1,0 +1,45 @@
+"""The command `pyfunc-debug`. One module a command; errors of ours are one line on stderr, without a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pyfunc_debug.cli import demo, doctor, learn, query, record, report, show
+from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
+
+_COMMANDS = (record, show, doctor, report, query, demo, learn)
+_EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="pyfunc-debug",
+        description="Debugger for Python inside TensorFlow graphs: tf.py_function, tf.numpy_function, py_func.",
+        epilog=_EPILOG,
+    )
+    from pyfunc_debug.session import version
+
+    parser.add_argument("--version", action="version", version=f"pyfunc-debug {version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in _COMMANDS:
+        module.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; the result is the process's exit code."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except BadOptionError as error:
+        print(f"pyfunc-debug: {error}", file=sys.stderr)
+        return 2
+    except PyfuncDebugError as error:
+        print(f"pyfunc-debug: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `pyfunc-debug show ... | head`
+        sys.stderr.close()
+        return 0

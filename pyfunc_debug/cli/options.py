@@ -1,0 +1,76 @@
+"""Options that several commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from typing import Any
+
+from pyfunc_debug.errors import BadOptionError
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that records."""
+    parser.add_argument("-o", "--output", metavar="FILE", help="the recording (default: named after the program)")
+    parser.add_argument(
+        "--values", action="append", metavar="[GLOB=]POLICY",
+        help="what to keep of values: none, shape, summary (default), sample or full; for some nodes only with a glob "
+        "before it (--values 'augment*=full'); may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--nodes", metavar="GLOB", default="*", help="record the calls of these nodes only")
+    parser.add_argument(
+        "--gradients", choices=("stock", "exact"), default="stock",
+        help="stock (default): exactly TensorFlow's, right or wrong; exact: each call's own",
+    )  # fmt: skip
+    parser.add_argument("--lines", action="store_true", help="count how often each line ran, at trace and at run")
+    parser.add_argument("--no-gil", action="store_true", help="do not measure waiting for the GIL")
+    parser.add_argument("--budget", metavar="BYTES", default="256MB", help="largest size of the recording (256MB)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an older recording of that name")
+
+
+def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of `pyfunc_debug.record` from the options above."""
+    return {
+        "values": values_option(arguments.values or []),
+        "nodes": arguments.nodes,
+        "gradients": arguments.gradients,
+        "gil": not arguments.no_gil,
+        "lines": arguments.lines,
+        "budget": arguments.budget,
+        "overwrite": arguments.overwrite,
+    }
+
+
+def values_option(texts: list[str]) -> dict[str, str]:
+    """`["augment*=full", "none"]` -> `{"augment*": "full", "*": "none"}`.
+
+    Raises:
+      BadOptionError: two defaults.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        pattern, equals, policy = text.rpartition("=")
+        key = pattern if equals else "*"
+        if key in found:
+            raise BadOptionError(f"--values is given twice for {key!r}")
+        found[key] = policy
+    return found or {"*": "summary"}
+
+
+def free_path(stem: str) -> str:
+    """A file name in this folder that is not taken: `train.pfrec`, `train-2.pfrec`, ..."""
+    path, number = f"{stem}.pfrec", 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{stem}-{number}.pfrec"
+    return path
+
+
+def terminal(stream: Any = None) -> tuple[int, bool]:
+    """Width of the terminal and whether to use colour; 80 columns without colour when it is none."""
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty():
+        return 80, False
+    return max(60, min(shutil.get_terminal_size().columns, 140)), "NO_COLOR" not in os.environ

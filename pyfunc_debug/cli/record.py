@@ -1,0 +1,124 @@
+"""`pyfunc-debug record`: runs a program unchanged, and records it."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import signal
+import sys
+import types
+from typing import Any
+
+from pyfunc_debug.cli import options
+from pyfunc_debug.cli.program import Program, from_module, from_script
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.session import LiveRecording, record
+from pyfunc_debug.stopping import break_on
+from pyfunc_debug.stops.rules import WHENS
+
+_DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is
+written while the program runs; the ledger is printed on stderr at its end. The exit code is the program's."""
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "record", help="run a program and record it", description=_DESCRIPTION,
+        usage="pyfunc-debug record [options] (SCRIPT | -m MODULE) [ARG]...",
+    )  # fmt: skip
+    options.add_recording_options(parser)
+    parser.add_argument(
+        "--break", dest="breaks", action="append", default=[], metavar="NODE",
+        help="stop calls of this node with a prompt: a glob over bodies and ops, or file.py:line; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--when", choices=WHENS, default="before", help="where the --break calls stop (before)")
+    parser.add_argument("--if", dest="condition", metavar="EXPR", help="stop them only where this holds")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no ledger at the end")
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m"
+    )
+    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script, and its arguments")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the program; does not return when it ends by an exception or a signal of its own."""
+    program = _program(arguments)
+    path = arguments.output or options.free_path(program.name)
+    recording = record(path, **options.record_arguments(arguments))
+    ending = _Ending(recording, arguments.quiet)
+    atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
+    breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
+    recording.start()
+    try:
+        program.run()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        ending.interrupted = isinstance(error, KeyboardInterrupt)
+        _report(error, program)
+        return 1
+    finally:
+        for one in breaks:
+            print(f"pyfunc-debug: {one!r}", file=sys.stderr)
+    return 0
+
+
+def _program(arguments: argparse.Namespace) -> Program:
+    if arguments.module is not None:
+        if not arguments.module:
+            raise BadOptionError("-m needs the name of a module")
+        return from_module(arguments.module[0], arguments.module[1:])
+    if not arguments.script:
+        raise BadOptionError("which program? pyfunc-debug record [options] (SCRIPT | -m MODULE) [ARG]...")
+    return from_script(arguments.script[0], arguments.script[1:])
+
+
+def _report(error: BaseException, program: Program) -> None:
+    """Prints the traceback as `python` would, through the program's own sys.excepthook, without our frames."""
+    traceback: types.TracebackType | None = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code is not program.code:
+        traceback = traceback.tb_next
+    error.__traceback__ = traceback
+    sys.excepthook(type(error), error, traceback)
+
+
+class _Ending:
+    """What happens after everything else: the ledger, and the signal that ended the program."""
+
+    def __init__(self, recording: LiveRecording, quiet: bool) -> None:
+        self.recording = recording
+        self.quiet = quiet
+        self.interrupted = False
+        self.process = os.getpid()
+
+    def finish(self) -> None:
+        """Prints the ledger; then dies of SIGINT if the program did, as `python` does."""
+        if os.getpid() != self.process:  # a forked child of the program
+            return
+        try:
+            if self.recording.state != "new":
+                self.recording.stop()
+                if not self.quiet:
+                    self._print()
+        except Exception as error:
+            print(f"pyfunc-debug: {error}", file=sys.stderr)
+        if self.interrupted:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def _print(self) -> None:
+        from pyfunc_debug.analysis.tables import ledger_text
+
+        width, color = options.terminal(sys.stderr)
+        sys.stdout.flush()
+        print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
+        findings = self.recording.findings()
+        if findings:
+            from pyfunc_debug.cli.doctor import findings_text
+
+            print(f"\n{findings_text(findings, width)}", file=sys.stderr)
+        print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)

@@ -1,0 +1,79 @@
+"""`pyfunc-debug show`: the ledger of a recording, a node, or a call."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from pyfunc_debug.analysis.describe import call_text, node_text
+from pyfunc_debug.analysis.ledger import as_dict
+from pyfunc_debug.analysis.tables import ledger_text
+from pyfunc_debug.cli import options
+from pyfunc_debug.recordings import Recording
+
+_SHOWN = 20
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "show",
+        help="show a recording: ledger, nodes, calls",
+        description="Shows a recording, also one still being made.",
+    )
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "--node", metavar="GLOB", help="the nodes whose body, op name or token fits, with their last calls"
+    )
+    parser.add_argument("--call", type=int, metavar="N", help="one call: values, stacks, failure")
+    parser.add_argument("--function", metavar="NAME", help="why each graph of a tf.function was traced")
+    parser.add_argument("--source", metavar="NAME", help="a function's lines, with how often each ran (record --lines)")
+    parser.add_argument("--gil", action="store_true", help="who waited for the GIL, and for whom")
+    parser.add_argument("--all", action="store_true", help="also what TensorFlow and Keras made for themselves")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was asked for."""
+    recording = Recording(arguments.file)
+    width, color = options.terminal()
+    if arguments.call is not None:
+        call = recording.call(arguments.call)
+        node = next(node for node in recording.nodes() if node.id == call.node)
+        print(json.dumps(_plain(call), indent=1) if arguments.json else call_text(call, node, recording.reader))
+    elif arguments.function is not None:
+        print(recording.explain(arguments.function))
+    elif arguments.source is not None:
+        print(recording.source(arguments.source))
+    elif arguments.gil:
+        print(recording.contention())
+    elif arguments.node is not None:
+        wanted = set(recording.node_ids(arguments.node))
+        nodes = [node for node in recording.nodes() if node.id in wanted]
+        if arguments.json:
+            found = [{**_plain(node), "calls": [_plain(call) for call in recording.calls(node)]} for node in nodes]
+            print(json.dumps(found, indent=1))
+        else:
+            print("\n\n".join(node_text(node, recording.reader, _SHOWN) for node in nodes))
+    else:
+        ledger = recording.ledger(arguments.all)
+        print(json.dumps(as_dict(ledger), indent=1) if arguments.json else ledger_text(ledger, width, color))
+    return 0
+
+
+def _plain(noun: Any) -> Any:
+    """A noun as JSON can hold it: its public fields."""
+    if dataclasses.is_dataclass(noun) and not isinstance(noun, type):
+        return {
+            field.name: _plain(getattr(noun, field.name))
+            for field in dataclasses.fields(noun)
+            if not field.name.startswith("_")
+        }
+    if isinstance(noun, (list, tuple)):
+        return [_plain(item) for item in noun]
+    if isinstance(noun, float) and noun != noun:
+        return None
+    return noun

@@ -1,0 +1,28 @@
+"""Where NaN or Inf begins: bodies that turn finite inputs into values that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Finding
+
+
+def check(reader: Reader) -> Iterator[Finding]:
+    """One finding a node whose outputs hold NaN or Inf although its inputs were finite."""
+    rows = reader.rows(
+        "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
+        "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
+        "SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), sum(o.nan), sum(o.inf) FROM bad o "
+        "JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
+        "LEFT JOIN bad i ON i.call = o.call AND i.role = 'input' "
+        "WHERE o.role = 'output' AND i.call IS NULL AND c.kind = 'forward' AND n.origin = 'user' GROUP BY n.id"
+    )
+    for node, body, file, line, count, first, nan, inf in rows:
+        what = " and ".join(name for name, amount in (("NaN", nan), ("Inf", inf)) if amount)
+        calls = "1 call" if count == 1 else f"{count:,} calls"
+        yield Finding(
+            "nan-born", "warning", node, (first,),
+            f"{body} returned {what} from finite inputs in {calls}, first in call #{first}",
+            f"pyfunc-debug show FILE --call {first} shows its inputs", file, line,
+        )  # fmt: skip

@@ -1,0 +1,27 @@
+"""Inputs that get no gradient, which TensorFlow turns into zeros without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.places import path, site
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Finding
+
+
+def check(reader: Reader) -> Iterator[Finding]:
+    """One finding a node, from the first gradient call in which it was seen."""
+    for node, call, facts, body, file, line in reader.rows(
+        "SELECT t.node, t.call, t.facts, n.body, n.file, n.line FROM notice t JOIN node n ON n.id = t.node "
+        "WHERE t.rule = 'gradient-none' AND n.origin = 'user' GROUP BY t.node HAVING t.id = min(t.id)"
+    ):
+        inputs = [path(reader, node, position) for position in json.loads(facts)["inputs"]]
+        which = f"input {inputs[0]}" if len(inputs) == 1 else f"inputs {', '.join(inputs)}"
+        yield Finding(
+            "none-gradient", "warning", node, () if call is None else (call,),
+            f"{body} has no gradient for its {which}: TensorFlow uses zeros instead{site(reader, node)}",
+            "a .numpy() or another step outside TensorFlow cuts the gradient: compute with TensorFlow's ops, or wrap "
+            "the py_function in tf.custom_gradient; if the input has no influence, do not pass it",
+            file, line,
+        )  # fmt: skip

@@ -1,0 +1,50 @@
+"""Gradients that TensorFlow computed from another call's tape, or for which it found none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.places import site
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Finding
+
+_FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each call its own gradient, without retracing'
+
+
+def check(reader: Reader) -> Iterator[Finding]:
+    """One finding a node for wrong gradients, and one for gradients that failed for want of a tape."""
+    rows = reader.rows(
+        "SELECT n.id, n.body, n.file, n.line, c.tape IS NULL, count(*), min(c.id) FROM call c "
+        "JOIN node n ON n.id = c.node WHERE c.kind = 'gradient' AND c.forward IS NOT NULL "
+        "AND (c.tape <> c.forward OR (c.tape IS NULL AND c.status = 'error')) GROUP BY n.id, c.tape IS NULL"
+    )
+    for node, body, file, line, missing, count, first in rows:
+        own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
+        facts = _facts(reader, first)
+        where = site(reader, node)
+        times = "once" if count == 1 else f"{count:,} times"
+        if missing:
+            yield Finding(
+                "missing-tape", "error", node, (first, own),
+                f"the gradient of {body} failed {times}: TensorFlow had already used up or replaced the tape of call "
+                f"#{own} (KeyError in gradient call #{first}){_true(facts)}{where}",
+                _FIX, file, line,
+            )  # fmt: skip
+            continue
+        values = f": it gave {facts['stock']}, the true gradient is {facts['true']}" if facts.get("stock") else ""
+        yield Finding(
+            "wrong-tape", "error", node, (first, own, used),
+            f"the gradient of {body} was another call's {times}: gradient call #{first} belongs to call #{own}, but "
+            f"TensorFlow used the tape of call #{used}, which had replaced it{values}{where}",
+            _FIX, file, line,
+        )  # fmt: skip
+
+
+def _facts(reader: Reader, call: int) -> dict[str, str]:
+    rows = reader.rows("SELECT facts FROM notice WHERE rule = 'wrong-tape' AND call = ?", (call,))
+    return dict(json.loads(rows[0][0])) if rows else {}
+
+
+def _true(facts: dict[str, str]) -> str:
+    return f"; the true gradient is {facts['true']}" if facts.get("true") else ""

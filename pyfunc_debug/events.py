@@ -1,0 +1,145 @@
+"""What interception tells, and to whom: the `Observer` protocol and the facts it is given.
+
+Interception and the recorder know nothing of each other; both know this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyfunc_debug.records import Frame, FunctionKind, NodeKind, RunKind
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The user's function behind a node."""
+
+    name: str
+    file: str | None
+    line: int | None
+    parameters: tuple[str, ...]
+    internal: bool
+    """Whether the function is TensorFlow's or Keras' own."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """A traced Python function."""
+
+    name: str
+    kind: FunctionKind
+    file: str | None
+    line: int | None
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node as it was made, or as it was found when it was called for the first time.
+
+    `gradient_of` is the token of the forward node when this is the node of a gradient.
+    """
+
+    token: str
+    kind: NodeKind
+    body: Body
+    name: str | None
+    graph: str | None
+    function: FunctionFacts | None
+    stack: tuple[Frame, ...]
+    tout: tuple[str, ...]
+    paths: tuple[str, ...]
+    out_paths: tuple[str, ...]
+    internal: bool
+    gradient_of: str | None
+    site: tuple[str, int, str] | None
+    """For an eager call: the user's line, which with the body identifies the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFacts:
+    """A finished graph trace. `tokens` are the nodes in its graph, nested ones too; `parent` its enclosing trace.
+
+    `closest` is the closest earlier signature, `avoid` what would have made one graph do.
+    """
+
+    id: int
+    function: FunctionFacts
+    object: int | None
+    name: str | None
+    signature: str
+    reason: tuple[str, ...]
+    start_ns: int
+    duration_ns: int
+    error: str | None
+    parent: int | None
+    tokens: frozenset[str]
+    closest: str | None = None
+    avoid: str | None = None
+
+
+class RunFacts:
+    """A run: made when it begins, completed when it ends.
+
+    `tokens` is None when the function's graph could not be read: then any call during the run may belong to it.
+    """
+
+    __slots__ = ("duration_ns", "error", "function", "id", "kind", "name", "start_ns", "thread", "tokens", "trace")
+
+    def __init__(
+        self, id: int, kind: RunKind, name: str, trace: int | None, function: FunctionFacts | None,
+        tokens: frozenset[str] | None, thread: int, start_ns: int,
+    ) -> None:  # fmt: skip
+        self.id = id
+        self.kind = kind
+        self.name = name
+        self.trace = trace
+        self.function = function
+        self.tokens = tokens
+        self.thread = thread
+        self.start_ns = start_ns
+        self.duration_ns: int | None = None
+        self.error: str | None = None
+
+
+class Observer(Protocol):
+    """Who listens to interception. No method may raise; `enter` and `leave` are the hot path."""
+
+    def enter(self, token: str, args: Any) -> Any:
+        """A call is about to start; the result is handed to `leave` or `fail`."""
+
+    def leave(self, ticket: Any, outputs: Any) -> Any:
+        """The body returned; the result goes to TensorFlow in place of `outputs` (normally the same object)."""
+
+    def fail(self, ticket: Any, error: BaseException) -> None:
+        """The body raised."""
+
+    def node_made(self, node: NodeFacts) -> None:
+        """A node was made, or an eager call is about to happen."""
+
+    def trace_ended(self, trace: TraceFacts) -> None:
+        """TensorFlow finished a graph trace."""
+
+    def run_began(self, run: RunFacts) -> None:
+        """Python started a tf.function."""
+
+    def run_ended(self, run: RunFacts) -> None:
+        """The tf.function returned or raised; `duration_ns` and `error` are set."""
+
+    def paired(self, ticket: Any, own: Any, used: Any, dy: tuple[int, ...], dx: tuple[int, ...]) -> None:
+        """A gradient call found its forward call.
+
+        Args:
+          ticket: The gradient call's.
+          own: The ticket of the forward call that it belongs to; None if that was not recorded.
+          used: The ticket of the forward call whose tape is used: in stock mode not always its own.
+          dy: Which outputs of the forward node the gradients coming in belong to.
+          dx: Which inputs of the forward node the gradients going out belong to.
+        """
+
+    def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None:
+        """Something about the gradients of a node (by its forward token), for the doctor."""
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed; the program went on."""

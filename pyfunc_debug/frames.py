@@ -1,0 +1,105 @@
+"""Which lines are the user's: stacks without frames of TensorFlow, Keras, Jupyter, the standard library and ours."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.records import Frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIBRARIES = (
+    "tensorflow", "keras", "tf_keras", "tf_slim", "IPython", "ipykernel", "ipykernel_launcher", "ipywidgets",
+    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest",
+)  # fmt: skip
+_OURS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name) + os.sep
+    for name in ("pyfunc_debug", "jupyter_ext")
+)
+_STDLIB = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib")})
+_SITE = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_DEMO = _OURS[0] + "demo" + os.sep
+
+
+@functools.lru_cache(maxsize=4096)
+def is_tensorflow(filename: str) -> bool:
+    """Whether code of this file belongs to TensorFlow or Keras themselves."""
+    return any(f"{site}{name}{os.sep}" in filename for site in _SITE for name in ("tensorflow", "keras", "tf_keras"))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user(filename: str) -> bool:
+    """Whether a line of this file is shown to the user as theirs.
+
+    Other packages in site-packages count as the user's: a library author debugs their own.
+    """
+    if filename.startswith(_OURS):
+        return filename.startswith(_DEMO)  # the demo is a user's program that happens to be shipped
+    if filename.startswith("<"):
+        return filename.startswith(("<ipython-input", "<stdin", "<string"))
+    for site in _SITE:
+        _, found, rest = filename.rpartition(site)
+        if found:
+            return rest.split(os.sep, 1)[0].removesuffix(".py") not in _LIBRARIES
+    return not filename.startswith(_STDLIB)
+
+
+def caller() -> tuple[str, int, str] | None:
+    """File, line and function of the innermost user frame of this thread; None if there is none. About 1 us."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_user(code.co_filename):
+            return code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+    return None
+
+
+def line_text(filename: str, line: int) -> str:
+    """The source line, stripped; empty when it cannot be had."""
+    return linecache.getline(filename, line).strip()
+
+
+def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
+    """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given."""
+    return tuple(
+        Frame(
+            entry.filename,
+            entry.lineno,
+            entry.name or "<lambda>",
+            entry.line or line_text(entry.filename, entry.lineno),
+        )
+        for entry in entries
+        if is_user(entry.filename)
+    )
+
+
+def failure_frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
+    """(file, line, function) of the user frames of an exception, outermost first. Reads no source: cheap."""
+    found = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user(code.co_filename):
+            found.append((code.co_filename, traceback.tb_lineno, code.co_name))
+        traceback = traceback.tb_next
+    return found
+
+
+def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """The same traceback without the frames that are not the user's; None if none is."""
+    entries = []
+    while traceback is not None:
+        if is_user(traceback.tb_frame.f_code.co_filename):
+            entries.append(traceback)
+        traceback = traceback.tb_next
+    found: TracebackType | None = None
+    for entry in reversed(entries):
+        found = TracebackType(found, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return found

@@ -1,0 +1,182 @@
+"""Joins the native probe's rows with calls, by thread and time: a call lies inside the op that executed it.
+
+Whole batches at once, with NumPy: this runs on the writer thread, and what it takes of the GIL it takes from the
+program. Only calls that waited are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.gil import blame
+from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, CallTimes, Samples, Told
+
+PATIENCE_NS = 3_000_000_000
+"""How long after it ended an op may wait for its call, and a call for its op."""
+_MOST_KNOWN = 200_000
+
+_Table = np.ndarray[Any, np.dtype[np.int64]]
+
+# Columns of rows of the kind CLOSED (_native.c), and of calls.
+_THREAD, _SERIAL, _ENTER, _LEAVE, _WAITED, _RELEASED, _REACQUIRING = 1, 2, 4, 5, 6, 7, 8
+_CALL, _CALL_THREAD, _START, _END = 0, 1, 2, 3
+
+
+class NativeJoin:
+    """Answers calls from the native probe's rows, as both come in."""
+
+    def __init__(self, body: Callable[[int], str]) -> None:
+        self.matched = 0
+        self.unmatched = 0
+        self.waited_ns: dict[str, int] = {}
+        """Time that threads waited outside of any op, by the thread's name."""
+        self._body = body
+        self._holds = blame.Holds()
+        self._names: dict[int, str] = {}
+        self._ops: _Table = np.empty((0, 9), np.int64)  # closed, and no call is known yet
+        self._calls: _Table = np.empty((0, 4), np.int64)  # whose op did not close yet
+        self._shares: dict[int, dict[int, int]] = {}  # serial -> holder -> ns
+        self._known: dict[int, int | None] = {}  # serial -> call; None: closed, and no call is known
+        self._waiting: list[tuple[int, Told]] = []  # serial and answer, but a holder's call is not known yet
+
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
+        """See `Join.feed`. Some 2 us a call, more for each holder that it waited for."""
+        self._names.update(samples.names)
+        table = np.asarray(samples.native, np.int64).reshape(-1, 9)
+        closed = table[:, 0] == CLOSED
+        self._read(table[~closed])
+        fresh = np.array(calls if isinstance(calls, list) else list(calls), np.int64).reshape(-1, 4)
+        ops = np.concatenate([self._ops, table[closed]])
+        times = np.concatenate([self._calls, fresh])
+        if len(ops) and len(times):
+            order, chosen = _pairs(ops, times)
+            found = self._answer(ops[chosen], times[order])
+            ops, times = np.delete(ops, chosen, 0), np.delete(times, order, 0)
+        else:
+            found = []
+        self._keep(ops, times, samples.until_ns - PATIENCE_NS, final)
+        return self._tell(found, final)
+
+    def _read(self, rows: _Table) -> None:
+        """Takes holds and waits. All holds that overlap a wait are there: its thread has held the GIL since."""
+        kinds, threads, serials, since, to = (rows[:, column] for column in range(5))
+        held = kinds == HELD
+        holders = np.where(serials[held] > 0, serials[held], -threads[held])
+        self._holds.extend(holders.tolist(), since[held].tolist(), to[held].tolist())
+        outside = (kinds == WAITED) & (serials == 0)
+        names, places = np.unique(threads[outside], return_inverse=True)
+        sums = np.bincount(places.reshape(-1), weights=(to - since)[outside], minlength=len(names))
+        for thread, ns in zip(names.tolist(), sums.tolist(), strict=True):
+            name = blame.outside(self._names.get(thread))
+            self.waited_ns[name] = self.waited_ns.get(name, 0) + int(ns)
+        inside = (kinds == WAITED) & (serials > 0)
+        for serial, begin, end in rows[inside][:, 2:5].tolist():
+            shares = self._shares.setdefault(serial, {})
+            during = self._holds.during(begin, end)
+            for holder, ns in during.items():
+                shares[holder] = shares.get(holder, 0) + ns
+            shares[0] = shares.get(0, 0) + end - begin - sum(during.values())
+
+    def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, Told]]:
+        """The answers for calls and their ops, without the blame."""
+        self.matched += len(ops)
+        released, reacquiring = ops[:, _RELEASED], ops[:, _REACQUIRING]
+        held = np.maximum(0, times[:, _END] - times[:, _START] - released - reacquiring)
+        calls, serials = times[:, _CALL].tolist(), ops[:, _SERIAL].tolist()
+        self._known.update(zip(serials, calls, strict=True))
+        columns = (ops[:, _WAITED].tolist(), held.tolist(), released.tolist(), reacquiring.tolist())
+        return [
+            (serial, (call, "native", waited, held_ns, released_ns, reacquiring_ns, ()))
+            for serial, call, waited, held_ns, released_ns, reacquiring_ns in zip(serials, calls, *columns, strict=True)
+        ]
+
+    def _keep(self, ops: _Table, times: _Table, horizon_ns: int, final: bool) -> None:
+        """Keeps what has no counterpart yet, unless it has waited for too long."""
+        old = np.full(len(ops), True) if final else ops[:, _LEAVE] < horizon_ns
+        for serial in ops[old, _SERIAL].tolist():
+            self._known[serial] = None
+            self._shares.pop(serial, None)
+        self._ops = ops[~old]
+        old = np.full(len(times), True) if final else times[:, _END] < horizon_ns
+        self.unmatched += int(old.sum())
+        self._calls = times[~old]
+        for table in (self._known, self._shares):  # of ops whose rows were lost, shares would stay
+            while len(table) > _MOST_KNOWN:
+                table.pop(next(iter(table)))
+
+    def _tell(self, found: list[tuple[int, Told]], final: bool) -> list[Told]:
+        if not self._shares:
+            return [told for _, told in found]
+        rows: list[Told] = []
+        waiting, self._waiting = self._waiting, []
+        known = self._known
+        for one in waiting + found:
+            serial, told = one
+            shares = self._shares.get(serial)
+            if shares is None:
+                rows.append(told)
+            elif not final and any(holder > 0 and holder not in known for holder in shares):
+                self._waiting.append(one)
+            else:
+                del self._shares[serial]
+                rows.append((*told[:6], self._blame(shares)))
+        return rows
+
+    def _blame(self, shares: dict[int, int]) -> tuple[tuple[str, int], ...]:
+        calls: dict[int, int] = {}
+        others: dict[str, int] = {}
+        for holder, ns in shares.items():
+            known = self._known.get(holder) if holder > 0 else None
+            if known is not None:
+                calls[known] = calls.get(known, 0) + ns
+                continue
+            if holder == 0:
+                label = blame.NOBODY
+            elif holder > 0:
+                label = blame.UNRECORDED if holder in self._known else blame.RUNNING
+            else:
+                label = blame.outside(self._names.get(-holder))
+            others[label] = others.get(label, 0) + ns
+        return blame.told(calls, others, self._body)
+
+
+def _pairs(ops: _Table, times: _Table) -> tuple[_Table, _Table]:
+    """Positions of calls, and of the op that each belongs to.
+
+    It is the last op of the thread that began before the call: an op inside the call's own begins later. It must have
+    closed after the call ended; and it has one call, the first: others inside it ran without an op of their own.
+    """
+    threads, ranks = np.unique(np.concatenate([ops[:, _THREAD], times[:, _CALL_THREAD]]), return_inverse=True)
+    ranks = ranks.reshape(-1)
+    first = min(int(ops[:, _ENTER].min()), int(times[:, _START].min()))
+    span = max(int(ops[:, _LEAVE].max()), int(times[:, _END].max())) - first + 1
+    if len(threads) > 1 and len(threads) * span >= 2**62:  # days of time, times thousands of threads: one by one
+        return _by_thread(ops, times, threads)
+    op_keys = ranks[: len(ops)] * span + ops[:, _ENTER] - first
+    call_keys = ranks[len(ops) :] * span + times[:, _START] - first
+    by_key = np.argsort(op_keys, kind="stable")
+    order = np.argsort(call_keys, kind="stable")
+    places = np.searchsorted(op_keys[by_key], call_keys[order], side="right") - 1
+    chosen = by_key[np.maximum(places, 0)]
+    fits = (
+        (places >= 0)
+        & (ops[chosen, _THREAD] == times[order, _CALL_THREAD])
+        & (times[order, _END] <= ops[chosen, _LEAVE])
+    )
+    order, chosen = order[fits], chosen[fits]
+    chosen, firsts = np.unique(chosen, return_index=True)
+    return order[firsts], chosen
+
+
+def _by_thread(ops: _Table, times: _Table, threads: _Table) -> tuple[_Table, _Table]:
+    orders, choices = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for thread in threads:
+        mine, called = np.flatnonzero(ops[:, _THREAD] == thread), np.flatnonzero(times[:, _CALL_THREAD] == thread)
+        if len(mine) and len(called):
+            order, chosen = _pairs(ops[mine], times[called])
+            orders.append(called[order])
+            choices.append(mine[chosen])
+    return np.concatenate(orders), np.concatenate(choices)

@@ -1,0 +1,245 @@
+"""Seeing every py_function of a running TensorFlow program, without changing the program.
+
+The only code that touches TensorFlow's private names. `Interception` replaces a handful of attributes while it is on
+and puts the very same objects back when it goes off; what it sees it tells an `Observer`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.events import NodeFacts, Observer, RunFacts
+from pyfunc_debug.interception import names as _names
+from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.calls import call_around, eager_numpy_call, registry_call
+from pyfunc_debug.interception.failures import FailedCall, Failures
+from pyfunc_debug.interception.functions import Functions
+from pyfunc_debug.interception.gradients import Use, hub, stock_tapes
+from pyfunc_debug.interception.library import Library
+from pyfunc_debug.interception.lines import Lines
+from pyfunc_debug.interception.nodes import Nodes
+from pyfunc_debug.interception.patches import Patch, Patches, disguise
+from pyfunc_debug.interception.selftest import SelfTest, run_self_test
+
+__all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts", "call_around"]
+
+
+class _Fork:
+    """Whether this process was forked off one in which TensorFlow had been running."""
+
+    without_threads = False
+
+    @classmethod
+    def note(cls) -> None:
+        context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+        cls.without_threads = getattr(context, "_context_handle", None) is not None
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_Fork.note)
+
+
+class Interception:
+    """The switch. One at a time in a process; `pyfunc_debug.session` sees to that.
+
+    Attributes:
+      limits: What this TensorFlow does not allow, in words; empty when all works.
+      live_runs: Runs in flight, by id (read-only for others).
+      failures: The newest exceptions that left bodies.
+      lines: The counts of lines, once `start_lines` was called; they can still be read after `stop_lines`.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._use: Use | None = None
+        self._gradients = hub()
+        self._names = _names.load()
+        maps = SourceMaps(self._names)
+        library = Library(self._names)
+        self._functions = Functions(self._names, observer, library, maps)
+        self._nodes = Nodes(self._names, observer, self._functions, library, maps)
+        self._maps = maps
+        self._patches = Patches()
+        self._line_patches = Patches()  # on top of the others, and switched on their own
+        self.lines: Lines | None = None
+        self.failures = Failures()
+        self._untested = True
+        self.live_runs: dict[int, RunFacts] = self._functions.live
+        self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)
+        self.on = False
+
+    def start(self) -> None:
+        """Switches on. If the self-test fails, everything is put back.
+
+        Raises:
+          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow; the message names what is missing.
+        """
+        self._untested = True
+        if _Fork.without_threads:
+            self._untested = False  # TensorFlow's threads stayed with the parent: to run a graph here would hang
+        elif self._context_ready():  # else it would start TensorFlow's devices before the program configured them
+            self._test()
+        self._start_gradients()
+        try:
+            self._patches.apply(self._wanted())
+        except BaseException:
+            self._stop_gradients()
+            raise
+        self.on = True
+
+    def stop(self) -> tuple[str, ...]:
+        """Switches off: every attribute is the original object again.
+
+        Returns:
+          Names of attributes that somebody else replaced meanwhile and that were therefore left alone.
+        """
+        self.on = False
+        self.stop_lines()
+        foreign = self._patches.revert()
+        return foreign + self._stop_gradients()
+
+    def stock_tapes(self) -> dict[str, int]:
+        """Nodes (tokens) whose tapes TensorFlow keeps, and the bytes that these keep alive."""
+        return {} if self._gradients.limits() else stock_tapes()
+
+    def _start_gradients(self) -> None:
+        """Gives nodes call ids, if this TensorFlow allows it."""
+        if self.limits or self._gradients.limits():
+            return
+        self._use = self._gradients.acquire(Use(exact=False))
+        self._gradients.connect(self._observer, self.failures)
+
+    def _stop_gradients(self) -> tuple[str, ...]:
+        use, self._use = self._use, None
+        if use is None:
+            return ()
+        self._gradients.connect(None, None)
+        return self._gradients.release(use)
+
+    def start_lines(self) -> Lines:
+        """Counts lines from now on, from nought."""
+        self.stop_lines()
+        self.lines = Lines(self._names, self._maps, lambda: self._functions.innermost)
+        if not self.limits:
+            self._line_patches.apply(self.lines.patches())
+        self.lines.start()
+        return self.lines
+
+    def stop_lines(self) -> None:
+        """Counts no more."""
+        if self.lines is not None:
+            self._line_patches.revert()
+            self.lines.stop()
+
+    def older_node(self, token: str, arguments: int) -> NodeFacts:
+        """Describes a node that was made before `start`, from TensorFlow's registry. Some 20 us."""
+        return self._nodes.older(token, arguments)
+
+    def place(self, node: NodeFacts) -> NodeFacts:
+        """Adds graph, op and call site to an older node by walking the live graphs. Slow: for a background thread."""
+        return self._nodes.place(node) if self._names.construction else node
+
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
+        """The user's file and line for a line that may be AutoGraph-generated."""
+        return (self._maps.find(file, line) if is_generated(file) else None) or (file, line)
+
+    def function_number(self, function: Any) -> int | None:
+        """The number that `TraceFacts.object` gives a tf.function object; None if it was not traced while on."""
+        return self._functions.retraces.number(function)
+
+    def _test(self) -> None:
+        self._untested = False
+        result: SelfTest = run_self_test(self._names)
+        if not result.construction and not self.limits:
+            self.limits = f"TensorFlow {self._names.version}: {result.why}: only calls are recorded"
+        if not self.limits:
+            self._gradients.test()
+
+    def _test_late(self) -> None:
+        """Before the first node or graph trace: by now the program has configured TensorFlow's devices."""
+        if not self._untested or not self.on:
+            return
+        counting = self._line_patches.on
+        self._line_patches.revert()
+        self._patches.revert()
+        self._stop_gradients()
+        try:
+            self._test()
+            self._start_gradients()
+        except Exception as error:
+            self.limits = str(error)
+            self._observer.trouble("the self-test", error)
+            return
+        self._patches.apply(self._wanted())
+        if counting and self.lines is not None:
+            self._line_patches.apply(self.lines.patches())
+
+    def _context_ready(self) -> bool:
+        context: Any = self._names.context_module
+        return getattr(context.context(), "_context_handle", None) is not None
+
+    def _wanted(self) -> list[Patch]:
+        found = self._names
+        call = registry_call(self._observer, self.failures, self._gradients.tokens)
+        patches = [Patch(found.registry_type, "__call__", call)]
+        if found.op_error_type is not None:
+            patches.append(Patch(found.op_error_type, "__init__", self.failures.op_error_init))
+        if self.limits:
+            return patches
+        eagerly = found.context_module.executing_eagerly
+        return [
+            *patches,
+            Patch(found.registry_type, "insert", self._nodes.insert),
+            Patch(found.script_ops, "_internal_py_func", self._tested(self._nodes.internal_py_func)),
+            Patch(
+                found.script_ops,
+                "py_func_common",
+                eager_numpy_call(self._observer, eagerly, self._nodes.eager_numpy, self.failures),
+            ),
+            Patch(
+                found.tracing_compilation,
+                "_create_concrete_function",
+                self._tested(self._functions.create_concrete_function),
+            ),
+            Patch(found.function_cache_type, "lookup", self._functions.retraces.lookup),
+            Patch(found.function_type, "__init__", self._functions.retraces.function_init),
+            Patch(found.concrete_function_type, "_call_flat", self._functions.call_flat),
+            Patch(found.context_type, "call_function", self._functions.call_function),
+            Patch(found.autograph_api, "_convert_actual", self._convert_actual),
+        ]
+
+    def _tested(self, replacement: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Puts the late self-test before a patch, when it is still due."""
+        if not self._untested:
+            return replacement
+
+        def replace(original: Any) -> Any:
+            inner = replacement(original)
+            disguise(inner, original)
+
+            def tested(*args: Any, **kwargs: Any) -> Any:
+                if not self._untested:
+                    return inner(*args, **kwargs)
+                self._test_late()
+                return vars(owner)[name](*args, **kwargs)
+
+            owner, name = sys.modules[original.__module__], original.__name__
+            return tested
+
+        return replace
+
+    def _convert_actual(self, original: Any) -> Any:
+        """The replacement of `autograph.impl.api._convert_actual`: keeps the source map with the file it belongs to."""
+
+        def _convert_actual(entity: Any, program_ctx: Any) -> Any:
+            converted = original(entity, program_ctx)
+            try:
+                self._maps.note(entity, converted)
+            except Exception as error:
+                self._observer.trouble("reading a source map", error)
+            return converted
+
+        return _convert_actual

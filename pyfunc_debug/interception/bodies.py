@@ -1,0 +1,222 @@
+"""From what TensorFlow registered to the user's function: its name, file, line and parameters.
+
+TensorFlow wraps a body several times (EagerFunc, AutoGraph's do_not_convert, `_wrap_for_composites`), users wrap it in
+partials and decorators, and a function defined inside a tf.function is AutoGraph-generated code in a temporary file.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.events import Body
+from pyfunc_debug.frames import is_tensorflow
+from pyfunc_debug.interception.names import TensorFlowNames
+
+_DEEPEST = 32  # wrappers; a cycle of __wrapped__ must not hang us
+_INNER_NAMES = ("func", "f", "fn", "py_func", "function", "original_func", "target")
+
+
+class SourceMaps:
+    """Lines of AutoGraph-generated files, mapped back to the user's files.
+
+    Maps are noted while on (`note`, with the file the entity really came from); older ones are read from AutoGraph's
+    cache. TensorFlow keys that cache by code objects, which compare equal across files, and its maps are shifted inside
+    `functools.wraps` wrappers: both are mended for noted entities.
+    """
+
+    def __init__(self, names: TensorFlowNames) -> None:
+        self._names = names
+        self._maps: dict[str, tuple[dict[int, int], str, int]] = {}
+
+    def note(self, entity: Any, converted: Any) -> None:
+        """Remembers the source map of a function that AutoGraph has just converted."""
+        source_map = getattr(converted, "ag_source_map", None)
+        module = getattr(converted, "ag_module", None)
+        code = getattr(inspect.unwrap(converted), "__code__", None)
+        generated = getattr(module, "__file__", None) or getattr(code, "co_filename", None)
+        entity_code = getattr(entity, "__code__", None)
+        if source_map is None or generated is None or entity_code is None:
+            return
+        plain = inspect.unwrap(entity)
+        shift = entity_code.co_firstlineno - getattr(plain, "__code__", entity_code).co_firstlineno
+        known = self._maps.get(generated)
+        if known is None or known[1:] != (entity_code.co_filename, shift):  # each conversion comes by here again
+            self._maps[generated] = (_lines(source_map, generated), entity_code.co_filename, shift)
+
+    def of(self, generated: str) -> tuple[dict[int, int], str, int] | None:
+        """(line -> the user's line, the user's file, what to add to lines) of a generated file noted while on."""
+        return self._maps.get(generated)
+
+    def find(self, generated: str, line: int) -> tuple[str, int] | None:
+        """The user's file and line for a line of generated code, or None when no map knows it."""
+        known = self._maps.get(generated) or self._from_cache(generated)
+        if known is None:
+            return None
+        lines, file, shift = known
+        for candidate in range(line, line + 4):  # a `def` line may only be mapped at its first statement
+            if candidate in lines:
+                return file, lines[candidate] + shift
+        return None
+
+    def _from_cache(self, generated: str) -> tuple[dict[int, int], str, int] | None:
+        try:
+            cache = self._names.autograph_api._TRANSPILER._cache._cache
+            for code, factories in list(cache.items()):
+                for factory in list(factories.values()):
+                    if getattr(factory.module, "__file__", None) == generated:
+                        known = (_lines(factory.source_map, generated), code.co_filename, 0)
+                        self._maps[generated] = known
+                        return known
+        except (AttributeError, RuntimeError):  # internals moved, or the dictionary changed while we read it
+            pass
+        return None
+
+
+def _lines(source_map: Any, generated: str) -> dict[int, int]:
+    return {key.lineno: origin.loc.lineno for key, origin in source_map.items() if key.filename == generated}
+
+
+def is_generated(filename: str) -> bool:
+    """Whether a file was written by AutoGraph."""
+    return "__autograph_generated_file" in filename
+
+
+def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body:
+    """The user's function behind what is in TensorFlow's registry, or what was passed to tf.py_function.
+
+    Never raises: an object that cannot be looked into is named after its type.
+    """
+    try:
+        function = unwrap(registered, names)
+        name, code = _name_and_code(function)
+        file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
+        if file is not None and line is not None and is_generated(file):
+            mapped = maps.find(file, line)
+            if mapped is not None:
+                file, line = mapped
+        return Body(name, file, line, _parameters(function), internal=file is not None and is_tensorflow(file))
+    except Exception:  # a hostile __getattr__, say: a name is not worth an exception in the user's program
+        return Body(type(registered).__name__, None, None, (), internal=False)
+
+
+def unwrap(registered: Any, names: TensorFlowNames) -> Any:
+    """Peels TensorFlow's and Python's wrappers off a registered function; keeps bound methods and partials as given."""
+    function = registered
+    for _ in range(_DEEPEST):
+        if isinstance(function, names.eager_func_type):
+            function = function._func  # type: ignore[attr-defined]  # TensorFlow's EagerFunc
+        elif isinstance(function, types.FunctionType) and is_tensorflow(function.__code__.co_filename):
+            inner = getattr(function, "__wrapped__", None) or _enclosed(function)
+            if inner is None:
+                return function
+            function = inner
+        elif isinstance(function, types.FunctionType) and hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            inner = _held(function)
+            if inner is None:
+                return function
+            function = inner
+    return function
+
+
+def _held(thing: Any) -> Any:
+    """The user's function inside an object of TensorFlow's: a tf.function, a tf.custom_gradient."""
+    if not type(thing).__module__.startswith("tensorflow."):
+        return None
+    for name in ("python_function", "__wrapped__"):
+        inner = getattr(thing, name, None)
+        if callable(inner):
+            return inner
+    return None
+
+
+def _enclosed(wrapper: types.FunctionType) -> Any:
+    """The user's callable inside a wrapper of TensorFlow's, through its closure."""
+    cells = closure(wrapper)
+    for name in _INNER_NAMES:
+        if callable(cells.get(name)):
+            return cells[name]
+    owner = cells.get("self")  # tf.data's debug mode: py_function_wrapper of a StructuredFunctionWrapper
+    inner = getattr(owner, "_func", None)
+    return inner if callable(inner) else None
+
+
+def closure(function: Callable[..., Any]) -> dict[str, Any]:
+    """Names and values of a function's closure; empty cells are left out."""
+    cells = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            cells[name] = cell.cell_contents
+        except ValueError:
+            pass
+    return cells
+
+
+def _name_and_code(function: Any) -> tuple[str, types.CodeType | None]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, types.MethodType):
+        owner: Any = function.__self__
+        if type(owner).__name__ == "TfMethodTarget":  # a decorated method: tf.function holds its object weakly
+            owner = owner.target
+        kind = owner if isinstance(owner, type) else type(owner)
+        inner = inspect.unwrap(function.__func__)
+        return f"{kind.__name__}.{function.__func__.__name__}", getattr(inner, "__code__", None)
+    if isinstance(function, types.FunctionType):
+        return readable_name(function.__qualname__, is_generated(function.__code__.co_filename)), function.__code__
+    if isinstance(function, types.BuiltinFunctionType) or not callable(function):
+        return getattr(function, "__name__", type(function).__name__), None
+    name = getattr(function, "__name__", None)  # NumPy's ufuncs have one
+    called = inspect.unwrap(type(function).__call__)
+    return name if isinstance(name, str) else type(function).__name__, getattr(called, "__code__", None)
+
+
+_SCOPES = {"<locals>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"}
+_GENERATED = _SCOPES | {
+    "outer_factory", "inner_factory", "if_body", "else_body", "loop_body", "loop_test", "extra_test",
+}  # fmt: skip
+
+
+def readable_name(qualname: str, generated: bool = False) -> str:
+    """`train.<locals>.step` -> `train.step`; AutoGraph's own scopes are left out of the name of generated code."""
+    if not generated:
+        return ".".join(part for part in qualname.split(".") if part not in _SCOPES) or qualname
+    parts = [part.removeprefix("tf__") for part in qualname.split(".") if part not in _GENERATED]
+    # AutoGraph wraps a lambda in lambdas: one is enough
+    kept = [part for place, part in enumerate(parts) if part != "<lambda>" or parts[place - 1 : place] != ["<lambda>"]]
+    return ".".join(kept) or qualname
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    """Names of the positional parameters; the last may be `*args`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return ()
+    names = []
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            names.append("*" + parameter.name)
+    return tuple(names)
+
+
+def input_names(parameters: tuple[str, ...], count: int) -> list[str]:
+    """One name per argument: `x`, then `args[0]`, `args[1]`, ... for a `*args`, `in[3]` where nothing is known."""
+    found: list[str] = []
+    for index in range(count):
+        if index < len(parameters) and not parameters[index].startswith("*"):
+            found.append(parameters[index])
+            continue
+        stars = next((place for place, name in enumerate(parameters) if name.startswith("*")), None)
+        if stars is not None and index >= stars:
+            found.append(f"{parameters[stars][1:]}[{index - stars}]")
+        else:
+            found.append(f"in[{index}]")
+    return found

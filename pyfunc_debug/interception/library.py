@@ -1,0 +1,113 @@
+"""TensorFlow's live function library: which nodes a function's graph holds, and where an older node lives."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.interception.names import TensorFlowNames
+
+_PIECE, _REST_S = 16_384, 0.001
+"""The walk over a program's objects rests after so many: the program wants the GIL meanwhile."""
+PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
+
+
+class Library:
+    """Reads function definitions once each; their names are unique in a process."""
+
+    def __init__(self, names: TensorFlowNames) -> None:
+        self._names = names
+        self._known: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        self._older: dict[str, tuple[weakref.ref[Any], str]] | None = None  # token -> graph and op's name
+
+    def tokens(self, name: str) -> frozenset[str] | None:
+        """Tokens of all nodes in a function and in every function nested in it; None if it cannot be read."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = [name]
+        while todo:
+            function = todo.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            known = self._read(function)
+            if known is None:
+                return None
+            found.update(known[0])
+            todo.extend(known[1])
+        return frozenset(found)
+
+    def _read(self, name: str) -> tuple[frozenset[str], tuple[str, ...]] | None:
+        known = self._known.get(name)
+        if known is None:
+            try:
+                definition = self._names.context_module.context().get_function_def(name)
+            except Exception:  # TensorFlow raises NotFoundError once the function is gone
+                return None
+            known = self._known[name] = _scan(definition.node_def)
+        return known
+
+    def locate(self, token: str) -> Any:
+        """The op of a node that was made before we were there, found through all live graphs; None if it is gone.
+
+        The first question walks the garbage collector's list, some 50 ms in a large program. All nodes that can be
+        asked for were made before it.
+        """
+        if self._older is None:
+            self._older = {}
+            for graph in _live_graphs(self._names):
+                self._index(graph, self._older)
+                time.sleep(_REST_S)
+        graph_reference, name = self._older.get(token, (None, ""))
+        graph = graph_reference() if graph_reference is not None else None
+        return graph.get_operation_by_name(name) if graph is not None else None
+
+    def _index(self, graph: Any, found: dict[str, tuple[weakref.ref[Any], str]]) -> None:
+        try:
+            for op in graph.get_operations():
+                if op.type in PYFUNC_OPS:
+                    found[op.get_attr("token").decode()] = weakref.ref(graph), op.name
+        except Exception:  # a graph that is being dismantled
+            pass
+
+
+def _live_graphs(names: TensorFlowNames) -> Iterator[Any]:
+    graph_type = names.ops.Graph
+    kinds: dict[type, bool] = {}
+    found = []
+    for number, thing in enumerate(gc.get_objects()):
+        if number % _PIECE == 0:
+            time.sleep(_REST_S)
+        kind = type(thing)
+        if kind not in kinds:
+            kinds[kind] = issubclass(kind, graph_type)
+        if kinds[kind]:
+            found.append(thing)
+    return iter(found)
+
+
+def _scan(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Tokens of nodes among these ops, and names of the functions they call."""
+    nodes = list(node_defs)
+    tokens = {node.attr["token"].s.decode() for node in nodes if node.op in PYFUNC_OPS}
+    return frozenset(tokens), scan_ops(nodes)[1]
+
+
+def scan_ops(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Types of these ops, and names of the functions they call."""
+    types: set[str] = set()
+    functions: list[str] = []
+    for node in node_defs:
+        types.add(node.op)
+        if node.op in PYFUNC_OPS:
+            continue
+        for value in node.attr.values():
+            kind = value.WhichOneof("value")
+            if kind == "func":
+                functions.append(value.func.name)
+            elif kind == "list" and value.list.func:
+                functions.extend(function.name for function in value.list.func)
+    return frozenset(types), tuple(name for name in functions if name)

@@ -1,0 +1,256 @@
+"""TensorFlow's private names, each looked up here and nowhere else.
+
+`load` finds them all or says which are missing, so that a TensorFlow whose internals moved gets one clear sentence
+instead of an AttributeError in the middle of a program. Sources: tensorflow/python/ops/script_ops.py,
+eager/context.py, eager/polymorphic_function/{concrete_function,tracing_compilation}.py, autograph/impl/api.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pyfunc_debug.errors import UnsupportedTensorFlowError
+
+TESTED = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21")
+"""Minor versions of TensorFlow that the interception tests were run on (tests/compatibility)."""
+
+
+@dataclass(frozen=True)
+class TensorFlowNames:
+    """The private objects of TensorFlow that interception needs; `missing` names those that were not found.
+
+    The run-time tier needs `registry_type` and `eager_func_type` only; all else belongs to the construction tier.
+    """
+
+    version: str
+    folder: str
+    missing: tuple[str, ...]
+    script_ops: ModuleType
+    registry_type: type
+    registry: Any
+    eager_func_type: type
+    context_module: Any
+    context_type: Any
+    concrete_function_type: Any
+    tracing_compilation: Any
+    autograph_api: Any
+    control_flow: Any
+    conditional_expressions: Any
+    logical: Any
+    runtime_function_refs: Any
+    function_cache_type: Any
+    function_type: Any
+    nest: Any
+    ops: Any
+    op_error_type: Any
+
+    @property
+    def construction(self) -> bool:
+        """Whether everything but the run-time tier's names was found as well."""
+        return not self.missing
+
+
+_SIGNATURES = {
+    "tensorflow.python.ops.script_ops:_internal_py_func": (
+        "func", "inp", "Tout", "stateful", "use_eager_py_func", "is_grad_func", "name",
+    ),
+    "tensorflow.python.ops.script_ops:py_func_common": ("func", "inp", "Tout", "stateful", "name"),
+    "tensorflow.python.ops.script_ops:FuncRegistry.insert": ("self", "func"),
+    "tensorflow.python.ops.script_ops:EagerFunc._call": ("self", "device", "args"),
+    "tensorflow.python.eager.context:Context.call_function": ("self", "name", "tensor_inputs", "num_outputs"),
+    "tensorflow.python.eager.polymorphic_function.concrete_function:ConcreteFunction._call_flat": (
+        "self", "tensor_inputs", "captured_inputs",
+    ),
+    "tensorflow.python.eager.polymorphic_function.tracing_compilation:_create_concrete_function": (
+        "function_type", "type_context", "func_graph", "tracing_options",
+    ),
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function:Function.__init__": None,
+    "tensorflow.core.function.polymorphism.function_cache:FunctionCache.lookup": ("self", "function_type", "context"),
+    "tensorflow.python.autograph.impl.api:_convert_actual": ("entity", "program_ctx"),
+    "tensorflow.python.eager.polymorphic_function.atomic_function:RUNTIME_FUNCTION_REFS": None,
+    "tensorflow.python.util.nest:flatten_with_tuple_paths": None,
+    "tensorflow.python.framework.ops:get_default_graph": None,
+}  # fmt: skip
+_RUNTIME = {
+    "tensorflow.python.ops.script_ops:FuncRegistry.__call__": ("self", "token", "device", "args"),
+    "tensorflow.python.ops.script_ops:EagerFunc.__call__": ("self", "device", "token", "args"),
+    "tensorflow.python.ops.script_ops:_py_funcs": None,
+}
+_GRADIENTS = {
+    "tensorflow.python.ops.gen_script_ops:eager_py_func": ("input", "token", "Tout", "is_async", "name"),
+    "tensorflow.python.ops.script_ops:_EagerPyFuncGrad": ("op", "dy"),
+    "tensorflow.python.ops.script_ops:tape_cache": None,
+    "tensorflow.python.ops.script_ops:_py_funcs": None,
+    "tensorflow.python.ops.script_ops:EagerFunc.__call__": ("self", "device", "token", "args"),
+    "tensorflow.python.ops.script_ops:EagerFunc._call": ("self", "device", "args"),
+    "tensorflow.python.eager.backprop:GradientTape._push_tape": ("self",),
+    "tensorflow.python.eager.backprop:GradientTape._pop_tape": ("self",),
+    "tensorflow.python.eager.backprop_util:IsTrainable": None,
+    "tensorflow.python.eager.record:could_possibly_record": (),
+    "tensorflow.python.eager.record:stop_recording": None,
+    "tensorflow.python.eager.record:record_operation": None,
+    "tensorflow.python.eager.forwardprop_util:push_forwardprop_state": None,
+    "tensorflow.python.pywrap_tfe:TFE_Py_TapeSetStopOnThread": None,
+    "tensorflow.python.pywrap_tfe:TFE_Py_TapeSetRestartOnThread": None,
+    "tensorflow.python.eager.context:executing_eagerly": None,
+    "tensorflow.python.util.nest:pack_sequence_as": None,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GradientNames:
+    """The private objects that exact gradients need; `missing` names those that were not found."""
+
+    version: str
+    missing: tuple[str, ...]
+    script_ops: Any
+    gen_script_ops: Any
+    registry: Any
+    eager_func_type: Any
+    stock_gradient: Any
+    tape_type: Any
+    is_trainable: Any
+    could_record: Any
+    stop_recording: Any
+    record_operation: Any
+    push_forwardprop_state: Any
+    tape_stop: Any
+    tape_restart: Any
+    executing_eagerly: Any
+    nest: Any
+    ops: Any
+    from_capsule: Any
+
+
+def load_gradients() -> GradientNames:
+    """Looks up what exact gradients need."""
+    import tensorflow as tf
+
+    found = {name.rpartition(":")[2]: _find(name, parameters) for name, parameters in _GRADIENTS.items()}
+    missing = tuple(name for name, parameters in _GRADIENTS.items() if _find(name, parameters) is None)
+    script_ops = importlib.import_module("tensorflow.python.ops.script_ops")
+    return GradientNames(
+        version=tf.__version__,
+        missing=missing,
+        script_ops=script_ops,
+        gen_script_ops=getattr(script_ops, "gen_script_ops", None),
+        registry=found["_py_funcs"],
+        eager_func_type=getattr(script_ops, "EagerFunc", None),
+        stock_gradient=found["_EagerPyFuncGrad"],
+        tape_type=tf.GradientTape,
+        is_trainable=found["IsTrainable"],
+        could_record=found["could_possibly_record"],
+        stop_recording=found["stop_recording"],
+        record_operation=found["record_operation"],
+        push_forwardprop_state=found["push_forwardprop_state"],
+        tape_stop=found["TFE_Py_TapeSetStopOnThread"],
+        tape_restart=found["TFE_Py_TapeSetRestartOnThread"],
+        executing_eagerly=found["executing_eagerly"],
+        nest=importlib.import_module("tensorflow.python.util.nest"),
+        ops=importlib.import_module("tensorflow.python.framework.ops"),
+        from_capsule=_from_capsule(),
+    )
+
+
+def _from_capsule() -> Any:
+    """DLPack capsule -> tensor without a copy: by TensorFlow's own entry (2 us) if it is there, else the public one."""
+    import tensorflow as tf
+
+    direct = _find("tensorflow.python.pywrap_tfe:TFE_FromDlpackCapsule", None)
+    context = _find("tensorflow.python.eager.context:context", None)
+    if direct is None or context is None or not hasattr(type(context()), "_handle"):
+        return tf.experimental.dlpack.from_dlpack
+    return lambda capsule: direct(capsule, context()._handle)  # the property starts the devices: only at a call
+
+
+_OP_ERROR = "tensorflow.python.framework.errors_impl:OpError.__init__"
+
+
+def _find(name: str, parameters: tuple[str, ...] | None) -> Any:
+    """The object called `module:path`, or None when it is not there or takes other parameters than expected."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = functools.reduce(getattr, path.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError):
+        return None
+    if parameters is not None:
+        try:
+            if tuple(inspect.signature(found).parameters) != parameters:
+                return None
+        except (TypeError, ValueError):
+            return None
+    return found
+
+
+def load() -> TensorFlowNames:
+    """Looks the names up in the installed TensorFlow, importing it if the program did not yet.
+
+    Raises:
+      UnsupportedTensorFlowError: even the run-time tier's names are not there.
+    """
+    import tensorflow as tf
+
+    gone = [name for name, parameters in _RUNTIME.items() if _find(name, parameters) is None]
+    if gone:
+        raise UnsupportedTensorFlowError(
+            f"TensorFlow {tf.__version__} has moved what recording needs: {_readable(gone)}. Nothing was changed. "
+            f"Tested versions: {TESTED[0]} to {TESTED[-1]}"
+        )
+    found = {name: _find(name, parameters) for name, parameters in _SIGNATURES.items()}
+
+    def module(name: str) -> Any:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            return None
+
+    script_ops = importlib.import_module("tensorflow.python.ops.script_ops")
+    context = module("tensorflow.python.eager.context")
+    concrete = module("tensorflow.python.eager.polymorphic_function.concrete_function")
+    polymorphic = module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+    cache = module("tensorflow.core.function.polymorphism.function_cache")
+    return TensorFlowNames(
+        version=tf.__version__,
+        folder=os.path.dirname(tf.__file__),
+        missing=tuple(name for name, value in found.items() if value is None),
+        script_ops=script_ops,
+        registry_type=script_ops.FuncRegistry,
+        registry=script_ops._py_funcs,
+        eager_func_type=script_ops.EagerFunc,
+        context_module=context,
+        context_type=getattr(context, "Context", None),
+        concrete_function_type=getattr(concrete, "ConcreteFunction", None),
+        tracing_compilation=module("tensorflow.python.eager.polymorphic_function.tracing_compilation"),
+        autograph_api=module("tensorflow.python.autograph.impl.api"),
+        control_flow=module("tensorflow.python.autograph.operators.control_flow"),
+        conditional_expressions=module("tensorflow.python.autograph.operators.conditional_expressions"),
+        logical=module("tensorflow.python.autograph.operators.logical"),
+        runtime_function_refs=found[
+            "tensorflow.python.eager.polymorphic_function.atomic_function:RUNTIME_FUNCTION_REFS"
+        ],
+        function_cache_type=getattr(cache, "FunctionCache", None),
+        function_type=getattr(polymorphic, "Function", None),
+        nest=module("tensorflow.python.util.nest"),
+        ops=module("tensorflow.python.framework.ops"),
+        op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)
+        if _find(_OP_ERROR, ("self", "node_def", "op", "message", "error_code", "args")) is not None
+        else None,
+    )
+
+
+def _readable(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(name.replace("tensorflow.python.", "").replace(":", ".") for name in names)
+
+
+def explain_missing(names: TensorFlowNames) -> str:
+    """One sentence on what this TensorFlow lacks and what still works."""
+    return (
+        f"TensorFlow {names.version} has moved {_readable(names.missing)}: only calls are recorded, without graph "
+        f"traces, runs and call sites. Tested versions: {TESTED[0]} to {TESTED[-1]}"
+    )

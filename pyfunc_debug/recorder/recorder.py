@@ -1,0 +1,329 @@
+"""The observer that records: what happens on the hot path, and the queue between it and the writer thread.
+
+Nothing here waits, takes a lock, touches a file or formats text while a body is about to run. When there is no room,
+values are dropped first, then calls are counted instead of stored; both are said in the recording.
+"""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from _thread import get_ident, get_native_id
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic_ns, thread_time_ns
+from typing import Any
+
+from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
+from pyfunc_debug.recorder.rows import Rows
+from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.recorder.worker import Worker
+from pyfunc_debug.recording import Writer
+from pyfunc_debug.records import Line, Printed
+from pyfunc_debug.values import Policies, hold
+from pyfunc_debug.values.policy import matches
+
+_SAY = {"wrong-tape": 20}
+"""How often a rule's notice is written for one node; once if it is not here."""
+_SAY_ALL = 2000
+_SKIP = -1  # a node outside the `nodes` glob
+_EAGER_REMEMBERED = 10_000  # eager calls whose gradient may still be asked for
+
+
+class Recorder:
+    """Records calls, nodes, graph traces and runs into a file. An `events.Observer`.
+
+    Args:
+      path: The recording's file.
+      policies: What to keep of values, and of which nodes.
+      budget: How many bytes it may take.
+      meta: What to say of the recording in its `meta` table.
+      overwrite: Whether an older recording may be replaced.
+    """
+
+    def __init__(
+        self, path: str, policies: Policies, budget: Budget, meta: dict[str, Any], overwrite: bool = False
+    ) -> None:
+        self._policies = policies
+        self._queue_calls = budget.queue_calls
+        self._queue_bytes = budget.queue_bytes
+        self._queue: deque[Any] = deque()
+        self._ids = itertools.count(1)
+        self._open: dict[int, Ticket] = {}
+        self._said: dict[tuple[str, str], int] = {}
+        self._known: dict[str, int] = {}  # token -> policy
+        self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
+        self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
+        self._eager_order: deque[str] = deque()
+        self._live: Mapping[int, RunFacts] = {}
+        self._older: Callable[[str, int], NodeFacts] | None = None
+        self._queued_bytes = 0
+        self._accepting = True
+        self._rows = Rows()
+        self._thread_names = self._rows.thread_names
+        writer = Writer(path, overwrite)
+        self.path = writer.path
+        self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, meta)
+        self._worker.start()
+
+    def connect(
+        self,
+        live_runs: Mapping[int, RunFacts],
+        older: Callable[[str, int], NodeFacts],
+        place: Callable[[NodeFacts], NodeFacts],
+        locate: Callable[[str, int], tuple[str, int]],
+    ) -> None:
+        """Tells where to ask about runs in flight, older nodes, and lines of generated code."""
+        self._live = live_runs
+        self._older = older
+        self._rows.place = place
+        self._rows.locate = locate
+
+    def measure_gil(self, probe: GilProbe) -> None:
+        """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
+        self._worker.gil = GilRows(probe)
+
+    # -- the hot path: events.Observer --------------------------------------------------------------------------------
+
+    def enter(self, token: str, args: Any) -> Ticket | None:
+        """A call is about to start. Some 2 us without values."""
+        if not self._accepting:
+            return None
+        entered_ns = monotonic_ns()
+        policy = self._known.get(token)
+        if policy is None:
+            token, policy = self._meet(token, args)
+        if policy == _SKIP:
+            return None
+        ticket = Ticket()
+        ticket.entered_ns = entered_ns
+        ticket.call = call = next(self._ids)
+        ticket.token = token
+        ticket.recorder = self
+        ticket.policy = policy
+        ticket.inputs = ticket.outputs = ticket.failure = ticket.pair = None
+        ticket.room = 0
+        if policy:
+            self._take(ticket, args, True)
+        # A list: making a tuple may run the garbage collector, and with it other threads, between two items.
+        ticket.runs = list(self._live.values()) if self._live else ()
+        ticket.thread = thread = get_native_id()
+        ticket.ident = get_ident()
+        if thread not in self._thread_names:
+            self._rows.meet_thread(thread)
+        ticket.end_ns = 0
+        ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
+        self._open[call] = ticket
+        ticket.cpu_start_ns = thread_time_ns()
+        ticket.start_ns = monotonic_ns()
+        return ticket
+
+    def leave(self, ticket: Ticket | None, outputs: Any) -> Any:
+        """The body returned."""
+        if ticket is None:
+            return outputs
+        ticket.end_ns = monotonic_ns()
+        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
+        if ticket.policy:
+            self._take(ticket, outputs, False)
+        self._finish(ticket)
+        return outputs
+
+    def fail(self, ticket: Ticket | None, error: BaseException) -> None:
+        """The body raised. The exception is not kept alive, only what is needed to print it."""
+        if ticket is None:
+            return
+        ticket.end_ns = monotonic_ns()
+        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
+        kind = type(error).__name__
+        try:
+            told: Any = traceback.TracebackException(
+                type(error), error, error.__traceback__, lookup_lines=False, compact=True
+            )
+        except Exception as trouble:
+            told = f"(the exception could not be read: {type(trouble).__name__})"
+        ticket.failure = (kind, told)
+        self._finish(ticket)
+
+    def _finish(self, ticket: Ticket) -> None:
+        self._open.pop(ticket.call, None)
+        queue = self._queue
+        if len(queue) < self._queue_calls:
+            queue.append(ticket)
+        else:
+            self._release(ticket.room)
+            self._rows.count_dropped(ticket)
+
+    def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
+        try:
+            held, size = hold(values, ticket.policy, self._queue_bytes - self._queued_bytes)
+        except Exception as error:
+            self.trouble("taking hold of values", error)
+            return
+        if inputs:
+            ticket.inputs = held
+        else:
+            ticket.outputs = held
+        ticket.room += size
+        # No lock: two threads may lose one another's update. The worker sets the sum right whenever the queue is empty.
+        self._queued_bytes += size
+
+    def _release(self, size: int) -> None:
+        self._queued_bytes -= size
+        if not self._queue:
+            self._queued_bytes = sum(ticket.room for ticket in list(self._open.values()))
+
+    def _meet(self, token: str, args: Any) -> tuple[str, int]:
+        """Token and policy of a token that is not known: an eager call, or a node made before recording began."""
+        first = self._eager.get(token)
+        if first is not None:
+            return first, self._known[first]
+        try:
+            count = len(args)
+            node = self._older(token, count) if self._older is not None else None
+            if node is not None:
+                self._queue.append(("older", node))
+                return token, self._learn(node)
+        except Exception as error:
+            self.trouble("describing an older node", error)
+        self._known[token] = self._policies.default
+        return token, self._policies.default
+
+    def _learn(self, node: NodeFacts) -> int:
+        policy = self._known.get(node.gradient_of) if node.gradient_of is not None else None
+        if policy is None:  # a gradient is kept as its forward node is
+            names = (node.body.name, node.name, node.token)
+            wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
+            policy = int(self._policies.of(*names)) if wanted else _SKIP
+        self._known[node.token] = policy
+        return policy
+
+    def _eager_node(self, node: NodeFacts) -> None:
+        """All eager calls of one body from one line are one node; TensorFlow gives each a token of its own."""
+        if node.gradient_of is not None:
+            node = replace(node, gradient_of=self._eager.get(node.gradient_of, node.gradient_of))
+            key: Any = node.gradient_of
+        else:
+            key = (node.kind, node.body, node.site)
+        first = self._eager_nodes.get(key)
+        if first is None:
+            first = self._eager_nodes[key] = node.token
+            self._learn(node)
+            self._queue.append(("node", node))
+        self._eager[node.token] = first
+        self._eager_order.append(node.token)
+        if len(self._eager_order) > _EAGER_REMEMBERED:
+            self._eager.pop(self._eager_order.popleft(), None)
+
+    # -- everything else that interception tells ----------------------------------------------------------------------
+
+    def node_made(self, node: NodeFacts) -> None:
+        """A node was made, or an eager call is about to happen."""
+        if not self._accepting:
+            return
+        if node.site is not None:
+            self._eager_node(node)
+        else:
+            self._learn(node)
+            self._queue.append(("node", node))
+
+    def trace_ended(self, trace: TraceFacts) -> None:
+        """TensorFlow finished a graph trace."""
+        if self._accepting:
+            thread = get_native_id()
+            self._rows.meet_thread(thread)
+            self._queue.append(("trace", trace, thread))
+
+    def run_began(self, run: RunFacts) -> None:
+        """Python started a tf.function: nothing to do, calls see it among the runs in flight."""
+
+    def run_ended(self, run: RunFacts) -> None:
+        """The tf.function returned or raised."""
+        if self._accepting:
+            if run.thread not in self._thread_names:
+                self._rows.meet_thread(run.thread)
+            if len(self._queue) < self._queue_calls:
+                self._queue.append(run)
+            else:
+                self._rows.count_dropped_run()
+
+    def paired(
+        self, ticket: Ticket | None, own: Ticket | None, used: Ticket | None, dy: tuple[int, ...], dx: tuple[int, ...]
+    ) -> None:
+        """A gradient call found its forward call, and a tape."""
+        if ticket is not None:  # a forward call may be from an earlier recording, with a number of that one's
+            ticket.pair = (
+                own.call if own is not None and own.recorder is self else None,
+                used.call if used is not None and used.recorder is self else None, dy, dx,
+            )  # fmt: skip
+
+    def gradient_notice(self, rule: str, token: str, ticket: Ticket | None, **facts: Any) -> None:
+        """Something about gradients, for the doctor; said a few times of each node, then only the calls show it."""
+        key = (rule, token)
+        said = self._said.get(key, 0)
+        if said < _SAY.get(rule, 1) and len(self._said) < _SAY_ALL:
+            self._said[key] = said + 1
+            self.notice(rule, token, ticket.call if ticket is not None else None, **facts)
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed: counted, said in the recording, and printed once at its end."""
+        self._rows.troubles[f"{where}: {type(error).__name__}: {error}"[:500]] += 1
+
+    def lines(self, lines: Sequence[Line], prints: Sequence[Printed]) -> None:
+        """Counts of lines and printed texts so far; they replace what was told before."""
+        if self._accepting and (lines or prints):
+            self._queue.append(("lines", tuple(lines), tuple(prints)))
+
+    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+        """Something for the doctor."""
+        if self._accepting:
+            self._queue.append(("notice", rule, self._eager.get(token, token) if token else None, call, facts))
+
+    # -- switching ----------------------------------------------------------------------------------------------------
+
+    def now(self) -> dict[str, int]:
+        """Counts for a progress line: calls begun, waiting to be written, in progress."""
+        return {
+            "calls": self._rows.calls + len(self._queue),
+            "queued": len(self._queue),
+            "open": len(self._open),
+        }
+
+    def flush(self, timeout_s: float = 30.0) -> bool:
+        """Waits until everything queued so far can be read from the file; False if that took too long."""
+        return self._worker.flush(timeout_s)
+
+    def close(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Writes what is queued and closes the file.
+
+        Args:
+          meta: Last entries for the `meta` table.
+
+        Returns:
+          What went wrong meanwhile: `troubles` and, if writing stopped early, `stopped`.
+        """
+        self._accepting = False
+        self._worker.close(meta, cost_ns=self._hook_cost())
+        return {"troubles": dict(self._rows.troubles), "stopped": self._worker.stopped}
+
+    def abandon(self) -> None:
+        """In a forked child: never touch the parent's file."""
+        self._accepting = False
+        self._queue.clear()
+        self._open.clear()
+        self._worker.abandon()
+
+    def _hook_cost(self) -> int:
+        """What one recorded call without values costs here, measured now on a recorder of no consequence."""
+        probe = object.__new__(Recorder)
+        probe.__dict__.update(self.__dict__)
+        probe._accepting, probe._known, probe._open = True, {"": 0}, {}
+        probe._queue, probe._ids = deque(), itertools.count(1)
+        probe._queue_calls = count = 500
+        start = thread_time_ns()
+        for _ in range(count):
+            probe.leave(probe.enter("", ()), None)
+        return (thread_time_ns() - start) // count

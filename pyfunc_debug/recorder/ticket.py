@@ -1,0 +1,42 @@
+"""One call on its way from the hot path to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyfunc_debug.values import Held
+
+
+class Ticket:
+    """Filled in by `Recorder.enter`, `leave` and `fail`; read by the writer thread.
+
+    `end_ns` 0 means that the body still runs. `entered_ns` is before our work, `start_ns` right before the body.
+    `thread` is the operating system's number, `ident` is threading.get_ident().
+
+    `pair` tells of a gradient call, where interception knows: the call it belongs to, the call whose tape was used,
+    which outputs of the forward node its inputs belong to, and which inputs its outputs.
+    """
+
+    __slots__ = (
+        "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "failure", "ident", "inputs", "outputs", "pair",
+        "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
+    )  # fmt: skip
+
+    call: int
+    recorder: Any
+    token: str
+    thread: int
+    ident: int
+    entered_ns: int
+    policy: int
+    runs: Sequence[Any]
+    inputs: list[Held] | None
+    outputs: list[Held] | None
+    room: int
+    start_ns: int
+    end_ns: int
+    cpu_start_ns: int
+    cpu_ns: int
+    failure: tuple[str, Any] | None
+    pair: tuple[int | None, int | None, tuple[int, ...], tuple[int, ...]] | None

@@ -1,0 +1,254 @@
+"""The writer thread: takes tickets off the queue and puts rows into the file, politely and within the budget.
+
+As long as the queue is short it works in slices of a millisecond with rests between them, so that the GIL is the
+program's; when the queue fills up it works through. It wakes twenty times a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sqlite3
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.events import RunFacts
+from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.gil_rows import GilRows
+from pyfunc_debug.recorder.rows import Batch, Rows
+from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.recording import Writer
+from pyfunc_debug.threads import hide_from_debuggers
+
+_PERIOD_S = 0.05
+_SLICE_NS, _REST_S = 1_000_000, 0.009
+_HURRY = 0.5
+"""Share of the queue's room above which the worker no longer rests."""
+_RUNNING_NS = 300_000_000
+"""A call in progress for longer is written as `running`: a body that hangs can be seen."""
+
+
+def daemon_thread(target: Callable[[], None], name: str) -> threading.Thread:
+    """A thread that debuggers leave alone (a stop would freeze it), and that never keeps a program alive."""
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    hide_from_debuggers(thread)
+    return thread
+
+
+class Worker:
+    """Owns the file while it is written.
+
+    Attributes:
+      stopped: Why writing stopped before the end (a full disk, say), or empty.
+      gil: What becomes of calls when the GIL is measured; None when it is not.
+    """
+
+    def __init__(
+        self, writer: Writer, rows: Rows, budget: Budget, queue: deque[Any], open_calls: dict[int, Ticket],
+        release: Callable[[int], None], meta: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self._writer = writer
+        self._rows = rows
+        self._budget = budget
+        self._queue = queue
+        self._open_calls = open_calls
+        self._release = release
+        self._wake = threading.Event()
+        self._closing = False
+        self._flush_wanted = 0
+        self._flush_done = threading.Condition()
+        self._flushed = 0
+        self._cpu_ns = 0
+        self._shown_running: set[int] = set()
+        self.stopped = ""
+        self.gil: GilRows | None = None
+        writer.start({**meta, "state": "recording"})
+        self._thread = daemon_thread(self._run, "pyfunc_debug writer")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Waits until what is queued now is in the file."""
+        with self._flush_done:
+            self._flush_wanted += 1
+            mine = self._flush_wanted
+            self._wake.set()
+            return self._flush_done.wait_for(lambda: self._flushed >= mine or self._closing, timeout_s)
+
+    def close(self, meta: dict[str, Any], cost_ns: int) -> None:
+        """Writes all that is queued, then `meta`, then closes the file. Waits for it."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
+        try:
+            self._last(meta, cost_ns)
+        except Exception as error:
+            self.stopped = self.stopped or f"the recording could not be finished: {error}"
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """In a forked child: forgets the file without closing it. SQLite must not be used, or even closed, there."""
+        connection = self._writer.connection
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # never deallocated: that would close the file
+        self._closing = True
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(_PERIOD_S)
+            self._wake.clear()
+            closing, wanted = self._closing, self._flush_wanted
+            try:
+                self._drain(hurry=closing or wanted > self._flushed)
+                self._measure(closing, now=wanted > self._flushed)
+            except Exception as error:  # never lose the thread: the queue would grow for ever
+                self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
+            self._cpu_ns = time.thread_time_ns()
+            with self._flush_done:
+                self._flushed = wanted
+                self._flush_done.notify_all()
+            if closing:
+                return
+
+    def _drain(self, hurry: bool) -> None:
+        """One pass over the queue: all that is there now when in a hurry, else slices with rests between them."""
+        end = time.monotonic() + 1.0
+        todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting for ever
+        while self._queue or self._open_calls:
+            batch = Batch()
+            deadline = time.monotonic_ns() + _SLICE_NS
+            freed = 0
+            while self._queue and time.monotonic_ns() < deadline:
+                freed += self._one(batch, self._queue.popleft())
+                todo -= 1
+            if not self._queue:
+                self._running(batch)
+            self._write(batch)
+            self._release(freed)
+            if not self._queue or (hurry and todo <= 0 and not self._closing):
+                return
+            if hurry or len(self._queue) > self._budget.queue_calls * _HURRY:
+                time.sleep(0)
+                continue
+            if time.monotonic() > end or self._flush_wanted > self._flushed:
+                return
+            time.sleep(_REST_S)
+
+    def _one(self, batch: Batch, item: Any) -> int:
+        """Turns one queued item into rows; returns the bytes that it kept alive."""
+        rows = self._rows
+        try:
+            if isinstance(item, Ticket):
+                node = rows.call(batch, item, shown=item.call in self._shown_running)
+                if self.gil is not None:
+                    self.gil.add(item, rows.bodies.get(node, ""), rows.keep_calls)
+                self._shown_running.discard(item.call)
+                return item.room
+            if isinstance(item, RunFacts):
+                rows.run(batch, item)
+                return 0
+            what, facts, *rest = item
+            if what == "node":
+                rows.node(batch, facts)
+            elif what == "older":
+                rows.node(batch, facts, older=True)
+            elif what == "trace":
+                rows.trace(batch, facts, rest[0])
+            elif what == "lines":
+                rows.lines(batch, facts, rest[0])
+            elif what == "notice":
+                rows.notice(batch, facts, *rest)
+        except Exception as error:  # one odd item must not lose the others
+            rows.troubles[f"recording a {type(item).__name__}: {type(error).__name__}: {error}"[:500]] += 1
+            if sys.flags.dev_mode:
+                raise
+        return getattr(item, "room", 0)
+
+    def _measure(self, closing: bool, now: bool) -> None:
+        """Writes what the GIL probe knows by now."""
+        if self.gil is None or not (closing or now or self.gil.due()):
+            return
+        batch = Batch()
+        for row in self.gil.rows(closing):
+            batch.add("gil", *row)
+        batch.add("meta", "gil", self.gil.report())
+        self._write(batch)
+
+    def _running(self, batch: Batch) -> None:
+        """Writes calls that have been in progress for a while."""
+        now = time.monotonic_ns()
+        for ticket in list(self._open_calls.values()):
+            if ticket.call not in self._shown_running and now - ticket.start_ns > _RUNNING_NS:
+                self._shown_running.add(ticket.call)
+                self._rows.call(batch, ticket, running=True)
+
+    def _write(self, batch: Batch) -> None:
+        if self.stopped or not (batch.rows or batch.blobs):
+            return
+        writer = self._writer
+        try:
+            try:
+                self._insert(batch)
+            except (UnicodeError, OverflowError):  # a text that is no Unicode, a number beyond 64 bits
+                writer.rollback()
+                batch.clean()
+                self._insert(batch)
+            size = writer.size()
+        except Exception as error:
+            self._stop(f"{error}")
+            return
+        self._rows.keep_values = size < self._budget.values_bytes
+        self._rows.keep_calls = size < self._budget.calls_bytes
+        if size >= self._budget.file_bytes:
+            self._stop(f"the budget of {self._budget.file_bytes:,} bytes is used up")
+
+    def _insert(self, batch: Batch) -> None:
+        self._writer.begin()
+        for table, rows in batch.rows.items():
+            self._writer.add(table, rows)
+        for blob in batch.blobs:
+            self._writer.add_blob(*blob)
+        self._writer.commit()
+
+    def _stop(self, why: str) -> None:
+        """The file takes no more: from now on calls are only counted, and the program goes on."""
+        self.stopped = f"recording stopped: {why}"
+        self._rows.keep_calls = self._rows.keep_values = False
+        try:
+            self._writer.rollback()
+        except sqlite3.Error:
+            pass
+
+    def _last(self, meta: dict[str, Any], cost_ns: int) -> None:
+        batch = Batch()
+        dropped, calls = self._rows.dropped()
+        for row in dropped:
+            batch.add("dropped", *row)
+        for ticket in list(self._open_calls.values()):
+            if ticket.call not in self._shown_running:
+                self._rows.call(batch, ticket, running=True)
+        batch.clean()
+        writer = self._writer
+        writer.rollback()
+        writer.begin()
+        for table, rows in batch.rows.items():
+            writer.add(table, rows)
+        for blob in batch.blobs:
+            writer.add_blob(*blob)
+        seen = self._rows.calls
+        writer.set_meta(
+            {
+                **meta,
+                "state": "complete" if not self.stopped else "stopped early",
+                "stopped": self.stopped,
+                "dropped": {"calls": calls, "values": self._rows.dropped_values, "runs": self._rows.dropped_runs},
+                "troubles": dict(self._rows.troubles),
+                "cost": {"hook_ns": cost_ns, "calls": seen, "writer_cpu_ns": self._cpu_ns},
+            }
+        )
+        writer.commit()

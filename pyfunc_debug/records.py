@@ -1,0 +1,339 @@
+"""The nouns: what a recording holds, as frozen dataclasses.
+
+Times are nanoseconds of `time.monotonic_ns()`. `None` always means "not known" and never 0; a number that was
+obtained in a special way says so in a field beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NodeKind = Literal["py_function", "numpy_function", "py_func", "py_func_stateless"]
+Origin = Literal["user", "tensorflow"]
+CallKind = Literal["forward", "gradient"]
+Status = Literal["ok", "error", "running"]
+Role = Literal["input", "output"]
+FunctionKind = Literal["tf.function", "tf.data", "graph", "eager"]
+RunKind = Literal["forward", "backward"]
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a stack, in the user's own file."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.function}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One py_function-like op in one graph.
+
+    Calls made eagerly have no graph: all eager calls of one body from one line are one node, of the function kind
+    `eager`.
+
+    Attributes:
+      id: Number of the node in its recording, from 1.
+      token: TensorFlow's registry key (`pyfunc_7`); None for eager calls that TensorFlow does not register.
+      kind: The public function that made it. `py_func` with `stateful=False` is `py_func_stateless`.
+      body: Qualified name of the user's Python function.
+      file: File of the body; None for a function written in C.
+      line: First line of the body.
+      name: Name of the op in its graph; None when eager, or when the graph could not be found.
+      graph: Name of the innermost graph that holds the op (a loop's body, say).
+      function: Id of the traced function that the op belongs to.
+      stack: The user's frames at the call site, outermost first, as they were when the graph was traced.
+      tout: Declared output types, one text an output.
+      paths: Names of the flat inputs (`x`, `x.row_splits`, `d['a'][0]`).
+      out_paths: Names of the flat outputs.
+      origin: Whether the user's code made the node, or TensorFlow or Keras for its own purposes.
+    """
+
+    id: int
+    token: str | None
+    kind: NodeKind
+    body: str
+    file: str | None
+    line: int | None
+    name: str | None
+    graph: str | None
+    function: int | None
+    stack: tuple[Frame, ...]
+    tout: tuple[str, ...]
+    paths: tuple[str, ...]
+    out_paths: tuple[str, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A Python function that TensorFlow traces: a tf.function, or the function given to a tf.data transformation.
+
+    `name` and `file` are the user's; `kind` is `graph` for a v1 graph and `eager` for code that ran outside any graph.
+    """
+
+    id: int
+    name: str
+    kind: FunctionKind
+    file: str | None
+    line: int | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTrace:
+    """TensorFlow building one ConcreteFunction.
+
+    Attributes:
+      id: Number in the recording.
+      function: Id of the Function.
+      ordinal: 1 for the first graph trace of this tf.function object.
+      name: TensorFlow's name of the ConcreteFunction, None if tracing failed.
+      signature: The argument types it was built for.
+      reason: Why TensorFlow traced, in words; empty when it is the first graph trace.
+      nodes: Ids of the nodes in its graph and in every graph nested in it.
+      error: Type of the exception when tracing failed.
+      parent: Id of the graph trace during which this one happened.
+      closest: Signature of the earlier graph that fitted best.
+      avoid: What would have made that graph serve here too, as far as anything would.
+    """
+
+    id: int
+    function: int
+    ordinal: int
+    name: str | None
+    signature: str
+    reason: tuple[str, ...]
+    thread: int
+    start_ns: int
+    duration_ns: int
+    nodes: tuple[int, ...]
+    error: str | None = None
+    parent: int | None = None
+    closest: str | None = None
+    avoid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a tf.function that Python started.
+
+    `trace` is None for a function whose graph was built before recording began.
+    """
+
+    id: int
+    trace: int | None
+    function: int | None
+    kind: RunKind
+    thread: int
+    start_ns: int
+    duration_ns: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How often a line ran in Python: `traced` while graphs were built, `ran` in bodies; None where it did not.
+
+    `kind` is "line", or "lambda" for calls of a lambda on the line. `capped` means "at least". `graph` says what the
+    line became in the graph ("if", "loop"), `inside` the branches and loops of the graph that it was built in.
+    """
+
+    file: str
+    line: int
+    kind: Literal["line", "lambda"]
+    traced: int | None
+    ran: int | None
+    capped: bool
+    graph: tuple[str, ...]
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A text that a line printed in one graph trace or in one call; the other of the two is None."""
+
+    trace: int | None
+    call: int | None
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread that ran something. C++ threads have no Python name: they are called TF-1, TF-2, ... as they appear."""
+
+    id: int
+    name: str
+    native_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One tensor or array that went into or came out of a call.
+
+    Attributes:
+      path: Its name: the body's parameter, or `out`, with the leaf of a structure behind it.
+      dtype: TensorFlow's name of the element type.
+      shape: Its shape; None where it has none (a variant, a Python object).
+      nbytes: Size in bytes; None for strings, variants and resources.
+      min, max, mean, std: Over the finite elements; of the magnitude for complex numbers.
+      nan, inf, zeros: How many elements are NaN, infinite, zero.
+      sampled: When statistics other than nan and inf come from every n-th element only: how many were looked at.
+      histogram: Counts in equal bins from min to max; empty if there is none.
+      text: One line for a person.
+      note: Why something is missing (`dropped: budget`, `not read`), or empty.
+    """
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    nbytes: int | None
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    nan: int | None
+    inf: int | None
+    zeros: int | None
+    text: str
+    sampled: int | None = None
+    histogram: tuple[int, ...] = ()
+    note: str = ""
+    kept: Literal["", "sample", "full"] = ""
+    _load: Callable[[], np.ndarray[Any, Any]] | None = field(default=None, repr=False, compare=False)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The elements.
+
+        Returns:
+          The array, or with the `sample` policy a flat array of evenly spaced elements.
+
+        Raises:
+          pyfunc_debug.NotKeptError: the values policy did not keep elements, or the budget dropped them.
+        """
+        if self._load is None:
+            from pyfunc_debug.errors import NotKeptError
+
+            why = self.note or "record with values='full' or values='sample' to keep elements"
+            raise NotKeptError(f"the elements of {self.path!r} were not kept ({why})")
+        return self._load()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The exception that left a body: the original one, before TensorFlow turned it into text.
+
+    `frames` are the user's frames, innermost last; `traceback` is the whole text as Python prints it.
+    """
+
+    type: str
+    message: str
+    traceback: str
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gil:
+    """What a call did with the GIL, as far as its grade can tell; None is not measured."""
+
+    grade: Literal["native", "op-start", "bound", "none"]
+    wait_ns: int | None
+    held_ns: int | None
+    released_ns: int | None
+    reacquire_ns: int | None
+    blame: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One execution of a body, or of its gradient.
+
+    Attributes:
+      id: Number of the call in the recording, from 1, in the order of their beginnings.
+      node: Id of its node; a gradient call has the node of its forward call.
+      forward: For a gradient call: the id of the forward call that it belongs to, if known.
+      gradients: For a forward call: ids of its gradient calls.
+      run: Id of the run that it belongs to, where that is certain.
+      runs: The ids of all runs it may belong to: more than one means ambiguous, none means that C++ started it
+        (tf.data, a Session), or that it is eager.
+      cpu_ns: CPU time of its thread while the body ran.
+      inputs: Values as they were before the body ran.
+      outputs: Values that the body returned; empty after a failure.
+      failure: What went wrong, for status "error".
+      gil: None if the GIL was not measured.
+      tape: For a gradient call: the id of the forward call whose tape TensorFlow really used, if known. Where it is not
+        `forward`, the gradient is another call's.
+    """
+
+    id: int
+    node: int
+    kind: CallKind
+    forward: int | None
+    gradients: tuple[int, ...]
+    run: int | None
+    runs: tuple[int, ...]
+    thread: int
+    start_ns: int
+    end_ns: int | None
+    cpu_ns: int | None
+    status: Status
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    failure: Failure | None = None
+    gil: Gil | None = None
+    tape: int | None = None
+    _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
+
+    def check_gradient(self) -> Any:
+        """Compares the recorded gradient with finite differences of the body, which runs again for it.
+
+        Returns:
+          A `gradient_check.GradientCheck`: `ok`, and for each input the worst element with the tolerance used.
+
+        Raises:
+          NotKeptError: the values were not kept (values="full"), the call was not differentiated, the body is not
+            deterministic, or this is not the process that recorded it.
+        """
+        if self._check is None:
+            from pyfunc_debug.errors import NotKeptError
+
+            raise NotKeptError(
+                "the body can only run again in the process that recorded it: use the object that record() returned"
+            )
+        return self._check(self.id)
+
+    @property
+    def duration_ns(self) -> int | None:
+        """Time in the body, None while it runs."""
+        return None if self.end_ns is None else self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the doctor reports: what, why, where, and what to do about it."""
+
+    rule: str
+    severity: Severity
+    node: int | None
+    calls: tuple[int, ...]
+    message: str
+    fix: str
+    file: str | None
+    line: int | None

@@ -1,0 +1,307 @@
+"""Answers to what a panel asks about a recording: plain JSON values and arrays.
+
+The notebook's panel asks over messages while the recording grows; the HTML report asks once and embeds what it got.
+One `Answers` belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+import urllib.parse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline
+from pyfunc_debug.report.columns import Array, Columns
+
+Json = dict[str, Any]
+Answer = tuple[Any, dict[str, Array]]
+
+
+class Answers:
+    """Answers from one recording.
+
+    The file is open only inside `reading()`: a reader that stays would keep the writer from folding its log back.
+
+    Args:
+      path: The recording.
+      name: What to call it; by default the file's name.
+      findings: What the doctor says, asked once after the recording ended; None if it never looks.
+      labels: What to call a file instead of its name: a notebook's cells are files with meaningless names.
+
+    Raises:
+      BadRecordingError: the file is missing, damaged, too new, or something else.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        findings: Callable[[], Sequence[Finding] | None] | None = None,
+        labels: Callable[[str], str | None] | None = None,
+    ) -> None:
+        Reader(path).close()
+        self.path = os.path.abspath(os.fspath(path))
+        self.name = name or os.path.basename(self.path)
+        self.facts = facts.Facts()
+        self.columns = Columns(0)
+        self.revision = 0
+        self._connection: sqlite3.Connection | None = None
+        self._find = findings
+        self._labels = labels
+        self._findings: Sequence[Finding] | None = None
+        self._stamp: tuple[Any, ...] = ()
+        self._ended = False
+        self._ledger: list[Json] | None = None
+        self._extent: tuple[int, int] | None = None
+        self._ready = False
+        with self.reading():
+            self.facts = facts.read(self.connection, self._labels)
+            self.columns = Columns(self.facts.origin_ns or self._first_ns())
+            self._ready = True
+            self.refresh()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Answers]:
+        """Opens the file for the questions of a `with` block, and looks what is new first."""
+        uri = f"file:{urllib.parse.quote(self.path)}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
+        self._connection = connection
+        try:
+            if self._ready:
+                self.refresh()
+            yield self
+        except sqlite3.DatabaseError as error:
+            raise BadRecordingError(f"the recording {self.name} cannot be read: {error}") from error
+        finally:
+            self._connection = None
+            connection.close()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The open file."""
+        if self._connection is None:
+            raise BadRecordingError("ask inside `with answers.reading():`")
+        return self._connection
+
+    def _first_ns(self) -> int:
+        # A recording without clock anchors: then the first thing that happened is 0.
+        row = self.connection.execute(
+            "SELECT min(t) FROM (SELECT min(start_ns) AS t FROM call UNION ALL SELECT min(start_ns) FROM run"
+            " UNION ALL SELECT min(start_ns) FROM trace)"
+        ).fetchone()
+        return int(row[0] or 0)
+
+    def changed(self) -> bool:
+        """Whether the file was written to since the last look. Cheap: opens nothing."""
+        return self._file_stamp() != self._stamp
+
+    def _file_stamp(self) -> tuple[Any, ...]:
+        stamp: list[Any] = []
+        for suffix in ("", "-wal"):
+            try:
+                status = os.stat(self.path + suffix)
+                stamp += [status.st_mtime_ns, status.st_size]
+            except OSError:
+                stamp += [None, None]
+        return tuple(stamp)
+
+    def refresh(self) -> bool:
+        """Looks for new data.
+
+        Returns:
+          Whether the revision changed.
+        """
+        stamp = self._file_stamp()
+        if stamp == self._stamp:
+            return False
+        self.connection.execute("BEGIN")
+        try:
+            self.facts = facts.read(self.connection, self._labels)
+            ended = not self.facts.recording
+            self.columns.refresh(self.connection, final=ended and not self._ended)
+        finally:
+            self.connection.execute("COMMIT")
+        self._stamp = stamp
+        if self._find is not None and ended and not self._ended:
+            self._findings = self._find()
+        self._ended = ended
+        self._ledger = self._extent = None
+        self.revision += 1
+        return True
+
+    @property
+    def findings(self) -> Sequence[Finding] | None:
+        """What the doctor says; None if it did not look."""
+        return self._findings
+
+    def use_findings(self, findings: Sequence[Finding] | None) -> None:
+        """Shows these findings from now on."""
+        self._findings = findings
+        self._ledger = None
+
+    def ask(self, method: str, params: Json) -> Answer:
+        """Answers one question.
+
+        Args:
+          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings` or `gil`.
+          params: Its parameters, as the front end sends them.
+
+        Raises:
+          BadOptionError: there is no such question, or its parameters make no sense.
+        """
+        handler = _QUESTIONS.get(method)
+        if handler is None:
+            raise BadOptionError(f"the panel asked for {method!r}, which this version does not know: reload the page")
+        try:
+            return handler(self, **params)
+        except (TypeError, KeyError) as error:
+            raise BadOptionError(
+                f"the panel asked for {method!r} in a way this version does not know ({error})"
+            ) from error
+
+    def extent(self) -> tuple[int, int]:
+        """First and last time of the recording in ns since its origin."""
+        if self._extent is None:
+            self._extent = timeline.extent(self.connection, self.facts, self.columns)
+        return self._extent
+
+    def ledger(self) -> list[Json]:
+        """Rows of the ledger."""
+        if self._ledger is None:
+            self._ledger = ledger.rows(self.connection, self.facts, self.columns, self._findings)
+        return self._ledger
+
+    def overview(self, *, width: int = 640) -> Answer:
+        """The header's facts and the minimap."""
+        known = self.facts
+        start, end = self.extent()
+        meta = known.meta
+        users = [key for key in known.groups if known.nodes[key].origin == "user"]
+        dropped = self.connection.execute("SELECT sum(calls) FROM dropped").fetchone()[0] or 0
+        grades = [g for (g,) in self.connection.execute("SELECT DISTINCT grade FROM gil LIMIT 4")]
+        newest = self.connection.execute("SELECT max(id) FROM run").fetchone()[0]
+        answer = {
+            "name": self.name,
+            "state": state(meta),
+            "revision": self.revision,
+            "start_ns": start,
+            "end_ns": end,
+            "wall_ns": known.wall_ns,
+            "calls": len(self.columns) + int(dropped),
+            "dropped": int(dropped),
+            "errors": int((self.columns.status == 1).sum()),
+            "running": int((self.columns.end < 0).sum()),
+            "runs": newest or 0,
+            "nodes": len(users),
+            "functions": sum(f.origin == "user" for f in known.functions.values()),
+            "findings": None if self._findings is None else len(self._findings),
+            "gil": grades[0] if len(grades) == 1 else "mixed" if grades else None,
+            "split": self.columns.split,
+            "cost": cost(meta),
+            "options": _options(meta),
+            "versions": meta.get("versions") if isinstance(meta.get("versions"), dict) else {},
+            "lost": meta.get("dropped"),
+            "pid": meta.get("pid"),
+            "threads": [{"id": i, "name": name} for i, name in sorted(known.threads.items())],
+            "names": {str(i): known.label(i) for i in known.nodes},
+            "groups": {str(i): key for i, key in known.group_of.items()},
+        }
+        errors = self.columns.start[self.columns.status == 1][:200].astype(np.float64)
+        return answer, {"waiting": timeline.overview(self.columns, start, end, min(width, 2000)), "errors": errors}
+
+    def _timeline(self, *, start_ns: float, end_ns: float, width: int = 640) -> Answer:
+        return timeline.viewport(self.connection, self.facts, self.columns, start_ns, end_ns, width)
+
+    def _calls(self, **params: Any) -> Answer:
+        return calls.page(self.connection, self.columns, **params), {}
+
+    def _call(self, *, id: int) -> Answer:
+        return calls.detail(self.connection, self.facts, self.columns, int(id)), {}
+
+    def _source(self, *, file: str) -> Answer:
+        return sources.page(self.connection, self.facts, self.ledger(), file, self._findings), {}
+
+    def _show_ledger(self) -> Answer:
+        return {
+            "rows": self.ledger(),
+            "files": [[file, self.facts.file_name(file)] for file in sources.files(self.connection)],
+        }, {}
+
+    def _show_findings(self) -> Answer:
+        return {"findings": findings_json(self._findings, self.facts)}, {}
+
+    def _gil(self) -> Answer:
+        start, end = self.extent()
+        return contention.page(self.connection, self.facts, self.columns, self.ledger(), start, end), {}
+
+
+_QUESTIONS: dict[str, Callable[..., Answer]] = {
+    "overview": Answers.overview,
+    "ledger": Answers._show_ledger,
+    "timeline": Answers._timeline,
+    "calls": Answers._calls,
+    "call": Answers._call,
+    "source": Answers._source,
+    "findings": Answers._show_findings,
+    "gil": Answers._gil,
+}
+
+
+def state(meta: Json) -> str:
+    """`recording`, `complete`, `stopped early`, or `interrupted`: the program ended without finishing the recording."""
+    said = str(meta.get("state", "unknown"))
+    if said == "recording" and meta.get("host") == socket.gethostname() and isinstance(meta.get("pid"), int):
+        try:
+            os.kill(meta["pid"], 0)
+        except ProcessLookupError:
+            return "interrupted"
+        except OSError:
+            pass
+    return said
+
+
+def cost(meta: Json) -> float | None:
+    """The recorder's own cost as a fraction of the recorded time; None while it is not known."""
+    measured, clock, end = meta.get("cost"), meta.get("clock"), meta.get("end_ns")
+    if not isinstance(measured, dict) or not isinstance(clock, dict) or not isinstance(end, int):
+        return None
+    wall = end - int(clock["monotonic_ns"])
+    spent = int(measured["hook_ns"]) * int(measured["calls"]) + int(measured["writer_cpu_ns"])
+    return spent / wall if wall > 0 else None
+
+
+def _options(meta: Json) -> Json:
+    options = meta.get("options")
+    if not isinstance(options, dict):
+        return {}
+    values = options.get("values")
+    if isinstance(values, dict):
+        rules = [f"{pattern}: {policy}" for pattern, policy in values.items() if pattern != "*"]
+        options = {**options, "values": ", ".join([str(values.get("*", "summary")), *rules])}
+    return options
+
+
+def findings_json(findings: Sequence[Finding] | None, known: facts.Facts) -> list[Json] | None:
+    """Findings as the front end reads them."""
+    if findings is None:
+        return None
+    result = []
+    for finding in findings:
+        item = asdict(finding)
+        item["calls"] = list(finding.calls)[:50]
+        item["count"] = len(finding.calls)
+        item["place"] = known.place(finding.file, finding.line)
+        item["name"] = known.label(finding.node) if finding.node is not None else None
+        item["group"] = known.group_of.get(finding.node) if finding.node is not None else None
+        result.append(item)
+    return result

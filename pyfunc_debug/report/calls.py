@@ -1,0 +1,327 @@
+"""Pages of the calls table, and all that is known about one call."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.records import Node
+from pyfunc_debug.report.columns import ERROR, GRADIENT, Array, Columns
+from pyfunc_debug.report.facts import Facts, frames
+from pyfunc_debug.report.pictures import Elements, difference, elements, picture, small_table
+
+Json = dict[str, Any]
+SORTS = ("id", "start", "thread", "wait", "held", "released", "duration", "status")
+_STATUS = ("ok", "error", "running")
+_MAX_VALUES = 64
+
+
+def page(
+    connection: sqlite3.Connection,
+    columns: Columns,
+    *,
+    nodes: Sequence[int] | None = None,
+    kind: str | None = None,
+    status: str | None = None,
+    sort: str = "id",
+    descending: bool = False,
+    offset: int = 0,
+    limit: int = 100,
+    find: int | None = None,
+) -> Json:
+    """Some rows of the calls table.
+
+    Args:
+      connection: The recording, open for reading.
+      columns: Its calls.
+      nodes: Only calls of these nodes.
+      kind: Only `forward` or only `gradient` calls.
+      status: Only calls with this status.
+      sort: One of `SORTS`.
+      descending: Largest first.
+      offset: Number of the first row.
+      limit: How many rows at most.
+      find: A call whose row number is wanted too (`index`, None if it is not in the table).
+    """
+    order = ordered(columns, nodes, kind, status, sort, descending)
+    picked = order[max(0, offset) : max(0, offset) + min(limit, 1000)]
+    index = None
+    if find is not None:
+        at = np.flatnonzero(columns.id[order] == find)
+        index = int(at[0]) if len(at) else None
+    failed = columns.id[picked[columns.status[picked] == ERROR]].tolist()
+    return {
+        "total": len(order),
+        "offset": offset,
+        "index": index,
+        "rows": rows(columns, picked, failures(connection, failed)),
+    }
+
+
+def ordered(
+    columns: Columns, nodes: Sequence[int] | None, kind: str | None, status: str | None, sort: str, descending: bool
+) -> Array:
+    """Positions of the calls that pass the filters, in the order asked for."""
+    mask = np.ones(len(columns), bool)
+    if nodes is not None:
+        mask &= np.isin(columns.node, list(nodes))
+    if kind in ("forward", "gradient"):
+        mask &= (columns.kind == GRADIENT) == (kind == "gradient")
+    if status in _STATUS:
+        mask &= columns.status == _STATUS.index(status)
+    places = np.flatnonzero(mask)
+    if sort in SORTS and sort != "id":
+        key = getattr(columns, sort)[places].astype(np.float64)
+        missing = np.isnan(key) | ((key < 0) & (sort == "duration"))
+        # What was not measured comes last in both directions.
+        key = np.where(missing, np.inf, -key if descending else key)
+        return places[np.argsort(key, kind="stable")]
+    return places[::-1] if descending else places
+
+
+def failures(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Types of the exceptions of these calls."""
+    result: dict[int, str] = {}
+    for low in range(0, len(ids), 500):
+        marks = ",".join(str(int(i)) for i in ids[low : low + 500])
+        result.update(
+            connection.execute(
+                "SELECT call.id, failure.type FROM call JOIN failure ON failure.id = call.failure"
+                f" WHERE call.id IN ({marks})"
+            )
+        )
+    return result
+
+
+def rows(columns: Columns, places: Array, types: dict[int, str]) -> list[Json]:
+    """Rows of the calls table; numbers that are not known are None."""
+    result = []
+    for place in places.tolist():
+        end = int(columns.end[place])
+        call = int(columns.id[place])
+        result.append(
+            {
+                "id": call,
+                "node": int(columns.node[place]),
+                "kind": "gradient" if columns.kind[place] == GRADIENT else "forward",
+                "thread": int(columns.thread[place]),
+                "start_ns": int(columns.start[place]),
+                "duration_ns": None if end < 0 else end - int(columns.start[place]),
+                **{f"{name}_ns": _known(getattr(columns, name)[place]) for name in ("wait", "held", "released")},
+                "status": _STATUS[int(columns.status[place])],
+                "failure": types.get(call),
+            }
+        )
+    return result
+
+
+def detail(
+    connection: sqlite3.Connection, facts: Facts, columns: Columns, call: int, *, images: bool = True
+) -> Json | None:
+    """Everything about one call, or None if the recording does not hold it.
+
+    Args:
+      connection: The recording, open for reading.
+      facts: Its small tables.
+      columns: Its calls.
+      call: Its id.
+      images: Whether to draw images of kept elements.
+    """
+    row = connection.execute(
+        "SELECT node, kind, forward, run, runs, thread, start_ns, end_ns, cpu_ns, status, failure, tape FROM call"
+        " WHERE id = ?",
+        (call,),
+    ).fetchone()
+    if row is None:
+        return None
+    node_id, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape = row
+    node = facts.nodes.get(node_id)
+    previous, following = _neighbours(connection, facts, call, node_id, kind)
+    gradients = [i for (i,) in connection.execute("SELECT id FROM call WHERE forward = ? ORDER BY id", (call,))]
+    origin = columns.origin_ns
+    return {
+        "id": call,
+        "node": node_id,
+        "group": facts.group_of.get(node_id, node_id),
+        "name": facts.label(node_id),
+        "kind": kind,
+        "thread": thread,
+        "thread_name": facts.threads.get(thread, f"thread {thread}"),
+        "status": status,
+        "start_ns": start - origin,
+        "end_ns": None if end is None else end - origin,
+        "duration_ns": None if end is None else end - start,
+        "cpu_ns": cpu,
+        "forward": forward,
+        # Stock TensorFlow may have used another call's tape: then the gradient belongs to that one.
+        "tape": tape if tape != forward else None,
+        "gradients": gradients,
+        "previous": previous,
+        "next": following,
+        "run": _run(connection, facts, run),
+        "runs": json.loads(runs) if runs else [],
+        "gil": _gil(connection, call),
+        "values": _values(connection, call, kind, gradients, previous, images),
+        "failure": _failure(connection, facts, failure),
+        **node_facts(facts, node),
+        "notices": _notices(connection, call),
+    }
+
+
+def node_facts(facts: Facts, node: Node | None) -> Json:
+    """What is the same for all calls of a node."""
+    if node is None:
+        return {"node_kind": None, "trace_stack": [], "body": None, "function": None}
+    place = facts.place(node.file, node.line)
+    return {
+        "node_kind": node.kind,
+        "trace_stack": [_frame(facts, frame) for frame in reversed(node.stack)],
+        "body": {"file": node.file, "line": node.line, "place": place, "function": node.body},
+        "function": node.function,
+    }
+
+
+def _neighbours(
+    connection: sqlite3.Connection, facts: Facts, call: int, node: int, kind: str
+) -> tuple[int | None, int | None]:
+    """The calls before and after it of the same line of code, found by the index: a recording may hold millions."""
+    before, after = [], []
+    for i in facts.group(node):
+        sql = "SELECT id FROM call WHERE node = ? AND kind = ? AND id {} ? ORDER BY id {} LIMIT 1"
+        before += connection.execute(sql.format("<", "DESC"), (i, kind, call)).fetchall()
+        after += connection.execute(sql.format(">", "ASC"), (i, kind, call)).fetchall()
+    return max((i for (i,) in before), default=None), min((i for (i,) in after), default=None)
+
+
+def _run(connection: sqlite3.Connection, facts: Facts, run: int | None) -> Json | None:
+    if run is None:
+        return None
+    row = connection.execute("SELECT trace, function, name, kind FROM run WHERE id = ?", (run,)).fetchone()
+    if row is None:
+        return None
+    trace = facts.traces.get(row[0])
+    function = facts.functions.get(row[1] if row[1] is not None else trace.function if trace else -1)
+    return {
+        "id": run,
+        "kind": row[3],
+        "name": function.name if function else row[2],
+        "trace": trace.ordinal if trace else None,
+    }
+
+
+def _gil(connection: sqlite3.Connection, call: int) -> Json | None:
+    row = connection.execute(
+        "SELECT grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call = ?", (call,)
+    ).fetchone()
+    if row is None:
+        return None
+    names = ("grade", "wait_ns", "held_ns", "released_ns", "reacquire_ns")
+    blame = sorted(json.loads(row[5] or "[]"), key=lambda item: -item[1])
+    return {**dict(zip(names, row, strict=False)), "blame": blame}
+
+
+def _failure(connection: sqlite3.Connection, facts: Facts, failure: int | None) -> Json | None:
+    if failure is None:
+        return None
+    row = connection.execute("SELECT type, message, traceback, frames FROM failure WHERE id = ?", (failure,)).fetchone()
+    if row is None:
+        return None
+    return {
+        "type": row[0],
+        "message": row[1][:20_000],
+        "traceback": row[2][-40_000:],
+        "frames": [_frame(facts, frame) for frame in frames(row[3])],
+    }
+
+
+def _notices(connection: sqlite3.Connection, call: int) -> list[Json]:
+    found = connection.execute("SELECT rule, facts FROM notice WHERE call = ? LIMIT 20", (call,))
+    return [{"rule": rule, "facts": json.loads(text)} for rule, text in found]
+
+
+_VALUE = (
+    "role, position, path, dtype, shape, nbytes, min, max, mean, std, nan, inf, zeros, sampled, histogram, text, note,"
+    " kept, blob"
+)
+
+
+def _values(
+    connection: sqlite3.Connection, call: int, kind: str, gradients: Sequence[int], previous: int | None, images: bool
+) -> list[Json]:
+    result = _side(connection, call, previous, {"input": "in", "output": "out"}, images)
+    if kind == "gradient":
+        for value in result:
+            value["role"] = "grad " + value["role"]
+    elif gradients:
+        result += _side(connection, gradients[0], None, {"input": "grad in", "output": "grad out"}, images)
+    return result
+
+
+def _side(
+    connection: sqlite3.Connection, call: int, previous: int | None, roles: dict[str, str], images: bool
+) -> list[Json]:
+    sql = f"SELECT {_VALUE} FROM value WHERE call = ? ORDER BY role, position LIMIT ?"
+    before: dict[tuple[str, int], Json] = {}
+    if previous is not None:
+        before = {(v["side"], v["position"]): v for v in map(_value, connection.execute(sql, (previous, _MAX_VALUES)))}
+    result = []
+    for value in map(_value, connection.execute(sql, (call, _MAX_VALUES))):
+        blob = value.pop("blob")
+        kept: Elements | None = elements(connection, blob) if blob and value["kept"] == "full" else None
+        other = before.get((value["side"], value["position"]))
+        value["delta"] = _delta(connection, value, blob, kept, other)
+        value["picture"] = picture(kept) if images and kept is not None else None
+        value["table"] = small_table(kept) if kept is not None else None
+        value["role"] = roles[value.pop("side")]
+        result.append(value)
+    return result
+
+
+def _delta(
+    connection: sqlite3.Connection, value: Json, blob: bytes | None, kept: Elements | None, other: Json | None
+) -> Json | None:
+    """How a value differs from the one in the same place of the node's call before; None if that is not known."""
+    if other is None:
+        return None
+    if (value["dtype"], value["shape"]) != (other["dtype"], other["shape"]):
+        return {"kind": "type", "text": f"was {other['dtype']}{other['shape'] if other['shape'] is not None else ''}"}
+    if blob and blob == other["blob"]:
+        return {"kind": "equal"}
+    if kept is not None and other["blob"] and other["kept"] == "full":
+        largest = difference(kept, elements(connection, other["blob"]))
+        return {"kind": "max", "value": largest} if largest is not None else {"kind": "differs"}
+    if value["mean"] is not None and other["mean"] is not None:
+        same = all(value[name] == other[name] for name in ("min", "max", "mean", "std", "nan", "inf"))
+        return {"kind": "same-summary"} if same else {"kind": "mean", "value": value["mean"] - other["mean"]}
+    return None
+
+
+def _value(row: tuple[Any, ...]) -> Json:
+    names = [name.strip() for name in _VALUE.split(",")]
+    value = dict(zip(names, row, strict=True))
+    value["side"] = value.pop("role")
+    value["shape"] = json.loads(value["shape"]) if value["shape"] else None
+    value["histogram"] = json.loads(value["histogram"]) if value["histogram"] else []
+    for name in ("min", "max", "mean", "std"):
+        number = value[name]
+        value[name] = number if number is None or np.isfinite(number) else None
+    return value
+
+
+def _frame(facts: Facts, frame: Any) -> Json:
+    return {
+        "file": frame.file,
+        "line": frame.line,
+        "place": facts.place(frame.file, frame.line),
+        "function": frame.function,
+        "text": frame.text,
+    }
+
+
+def _known(number: Any) -> float | None:
+    value = float(number)
+    return None if np.isnan(value) else value

@@ -1,0 +1,236 @@
+"""All calls of a recording as NumPy columns, kept up to date while the recording grows.
+
+The panel asks for tables, lanes and sums many times a second; answering from columns costs the recorded program far
+less than asking SQLite for rows. Rows come out of SQLite as one text a chunk, so the GIL is free while SQLite works.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+OK, ERROR, RUNNING = 0, 1, 2
+FORWARD, GRADIENT = 0, 1
+
+_DTYPES: dict[str, type] = {
+    "id": np.int64,
+    "node": np.int32,
+    "thread": np.int32,
+    "kind": np.uint8,
+    "status": np.uint8,
+    "start": np.int64,
+    "end": np.int64,
+}
+_GIL = ("wait", "held", "released", "reacquire")
+_ROW = (
+    "id||','||node||','||thread||','||(kind='gradient')||','||"
+    "(CASE status WHEN 'ok' THEN 0 WHEN 'error' THEN 1 ELSE 2 END)"
+    "||','||(start_ns-{origin})||','||ifnull(end_ns-{origin},-1)"
+)
+_CHUNK = 20_000
+# Calls get their numbers when they begin and their rows when they end: the newest numbers are read again each time.
+_TAIL = 1024
+_MAX_PENDING = 2000
+
+
+class Columns:
+    """Calls in the order of their ids; times in ns since `origin_ns`, `end` is -1 while a call runs.
+
+    `wait`, `held`, `released` and `reacquire` are float32 ns, NaN where not measured. Not safe for use by two threads.
+    """
+
+    def __init__(self, origin_ns: int) -> None:
+        self.origin_ns = origin_ns
+        self.revision = 0
+        self._columns: dict[str, Array] = {name: np.empty(0, dtype) for name, dtype in _DTYPES.items()}
+        self._gil: dict[str, Array] = {name: np.empty(0, np.float32) for name in _GIL}
+        self._pending: set[int] = set()
+        self._gil_until = 0
+        self._measured = False
+        self._derived: dict[str, Array] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns["id"])
+
+    def __getattr__(self, name: str) -> Array:
+        columns: dict[str, Array] = self.__dict__.get("_columns", {})
+        if name in columns:
+            return columns[name]
+        gil: dict[str, Array] = self.__dict__.get("_gil", {})
+        if name in gil:
+            return gil[name]
+        raise AttributeError(name)
+
+    @property
+    def measured(self) -> bool:
+        """Whether any call has GIL numbers."""
+        return self._measured
+
+    @property
+    def split(self) -> bool:
+        """Whether it is known for any call how long it held the GIL."""
+        if "split" not in self._derived:
+            self._derived["split"] = np.array(not np.isnan(self.held).all())
+        return bool(self._derived["split"])
+
+    @property
+    def duration(self) -> Array:
+        """Time in the body in ns, -1 while it runs."""
+        if "duration" not in self._derived:
+            self._derived["duration"] = np.where(self.end < 0, -1, self.end - self.start)
+        return self._derived["duration"]
+
+    @property
+    def begin(self) -> Array:
+        """When the call was ready to run: its start, less what it waited for the GIL."""
+        if "begin" not in self._derived:
+            self._derived["begin"] = self.start - np.nan_to_num(self.wait).astype(np.int64)
+        return self._derived["begin"]
+
+    @property
+    def last_ns(self) -> int:
+        """The latest time seen."""
+        if not len(self):
+            return 0
+        return int(max(self.start.max(), self.end.max()))
+
+    def find(self, call: int) -> int | None:
+        """Position of a call by its id."""
+        place = int(np.searchsorted(self.id, call))
+        return place if place < len(self) and self.id[place] == call else None
+
+    def between(self, start_ns: int, end_ns: int) -> Array:
+        """Positions of the calls that touch this stretch of time."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        if "reach" not in self._derived:
+            open_end = np.where(self.end < 0, np.iinfo(np.int64).max, self.end)
+            self._derived["reach"] = np.maximum.accumulate(open_end)
+            self._derived["front"] = np.minimum.accumulate(self.begin[::-1])[::-1]
+        low = int(np.searchsorted(self._derived["reach"], start_ns, "left"))
+        high = int(np.searchsorted(self._derived["front"], end_ns, "right"))
+        places = np.arange(low, max(low, high))
+        end = self.end[low:high]
+        keep = (self.begin[low:high] <= end_ns) & ((end < 0) | (end >= start_ns))
+        return places[keep]
+
+    def refresh(self, connection: sqlite3.Connection, *, final: bool = False) -> bool:
+        """Reads what is new.
+
+        Args:
+          connection: An open recording.
+          final: The recording has ended: read everything that may have been missed while it grew.
+
+        Returns:
+          Whether anything changed.
+        """
+        if final:
+            self._columns = {name: column[:0] for name, column in self._columns.items()}
+            self._pending.clear()
+        ids = self.id
+        newest = int(ids[-1]) if len(ids) else 0
+        low = max(0, newest - _TAIL)
+        keep = int(np.searchsorted(ids, low, "right"))
+        rows = self._read(connection, f"id > {low}")
+        late = np.empty((0, len(_DTYPES)), np.int64)
+        if self._pending:
+            late = self._read(connection, f"id IN ({','.join(map(str, sorted(self._pending)))})")
+        old_tail = [self._columns[name][keep:] for name in _DTYPES]
+        changed = (
+            bool(len(late))
+            or len(rows) != len(old_tail[0])
+            or any(not np.array_equal(rows[:, i], tail) for i, tail in enumerate(old_tail))
+        )
+        if changed or final:
+            self._merge(keep, rows, late)
+            self.revision += 1
+            self._derived.clear()
+        if self._read_gil(connection, final=final) and not changed:
+            self.revision += 1
+            self._derived.clear()
+            changed = True
+        return changed
+
+    def _merge(self, keep: int, rows: Array, late: Array) -> None:
+        before = self._columns
+        merged: dict[str, Array] = {}
+        for i, (name, dtype) in enumerate(_DTYPES.items()):
+            merged[name] = np.concatenate([before[name][:keep], rows[:, i].astype(dtype)])
+        if len(late):
+            fresh: dict[str, Array] = {
+                name: late[:, i].astype(dtype) for i, (name, dtype) in enumerate(_DTYPES.items())
+            }
+            stay = ~np.isin(merged["id"], fresh["id"])
+            order = np.argsort(np.concatenate([merged["id"][stay], fresh["id"]]), kind="stable")
+            merged = {name: np.concatenate([merged[name][stay], fresh[name]])[order] for name in merged}
+            self._gil_until = 0
+            self._gil = {name: column[:0] for name, column in self._gil.items()}
+        self._columns = merged
+        ids = merged["id"]
+        missing: set[int] = set(ids[merged["end"] < 0][-_MAX_PENDING:].tolist())
+        recent = ids[-8 * _TAIL :]
+        if len(recent):
+            first = 1 if len(recent) == len(ids) else int(recent[0])
+            missing.update(np.setdiff1d(np.arange(first, recent[-1]), recent)[-_MAX_PENDING:].tolist())
+        # A call that was missing long ago and whose row never came was dropped by the budget.
+        missing.update(sorted(self._pending - set(late[:, 0].tolist()))[-_MAX_PENDING:])
+        self._pending = set(sorted(missing)[-_MAX_PENDING:])
+
+    def _read(self, connection: sqlite3.Connection, where: str) -> Array:
+        row = _ROW.format(origin=self.origin_ns)
+        chunks = []
+        first = connection.execute(f"SELECT min(id), max(id) FROM call WHERE {where}").fetchone()
+        if first[0] is None:
+            return np.empty((0, len(_DTYPES)), np.int64)
+        for low in range(first[0], first[1] + 1, _CHUNK):
+            sql = f"SELECT group_concat({row}) FROM call WHERE {where} AND id BETWEEN {low} AND {low + _CHUNK - 1}"
+            text = connection.execute(sql).fetchone()[0]
+            if text:
+                chunks.append(np.fromstring(text, np.int64, sep=",").reshape(-1, len(_DTYPES)))
+        found = np.concatenate(chunks) if chunks else np.empty((0, len(_DTYPES)), np.int64)
+        return found[np.argsort(found[:, 0], kind="stable")]
+
+    def _read_gil(self, connection: sqlite3.Connection, *, final: bool) -> bool:
+        count = len(self)
+        if final:
+            self._gil_until = 0
+            self._gil = {name: np.full(count, np.nan, np.float32) for name in _GIL}
+            self._measured = False
+        elif len(self._gil["wait"]) != count:
+            # Positions move when late calls come in: look the numbers up again from where the order may have changed.
+            old = len(self._gil["wait"])
+            self._gil = {
+                name: np.concatenate([column[:count], np.full(max(0, count - old), np.nan, np.float32)])
+                for name, column in self._gil.items()
+            }
+        low = max(0, self._gil_until - 8 * _TAIL)
+        newest = connection.execute("SELECT max(call) FROM gil").fetchone()[0]
+        if newest is None:
+            return False
+        fields = "||','||".join(f"ifnull({name}_ns,-1)" for name in _GIL)
+        seen = self._gil_until
+        for start in range(low, newest + 1, _CHUNK):
+            sql = f"SELECT group_concat(call||','||{fields}) FROM gil WHERE call > {start} AND call <= {start + _CHUNK}"
+            text = connection.execute(sql).fetchone()[0]
+            if not text:
+                continue
+            table = np.fromstring(text, np.int64, sep=",").reshape(-1, 1 + len(_GIL))
+            places = np.searchsorted(self.id, table[:, 0])
+            known = (
+                (places < count) & (self.id[np.minimum(places, count - 1)] == table[:, 0])
+                if count
+                else np.zeros(0, bool)
+            )
+            if not count:
+                continue
+            self._measured = self._measured or bool(known.any())
+            for i, name in enumerate(_GIL):
+                numbers = table[known, i + 1].astype(np.float32)
+                self._gil[name][places[known]] = np.where(numbers < 0, np.nan, numbers)
+        self._gil_until = newest
+        self._derived.clear()
+        return bool(newest != seen)

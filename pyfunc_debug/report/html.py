@@ -1,0 +1,250 @@
+"""The HTML report: one self-contained file with the panel's own views over data that are in the page.
+
+No network, no server: it opens from a file, and its content security policy forbids it to load anything. Its size is
+bounded: values of calls are left out first, then calls, and the page says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.analysis.ledger import make_ledger
+from pyfunc_debug.analysis.tables import ledger_html
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report import calls, timeline
+from pyfunc_debug.report.answers import Answers
+from pyfunc_debug.report.columns import ERROR, GRADIENT, Array
+
+Json = dict[str, Any]
+MAX_CALLS = 200_000
+DETAIL_BYTES = 5 << 20
+"""Room for the details of calls, before compression."""
+MAX_BYTES = 10_000_000
+_FIRST_LAST = 20
+_SLOWEST = 20
+_ERRORS = 60
+_BUNDLE = "jupyter_ext"
+
+
+def write(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    findings: Callable[[], Sequence[Finding]] | None = None,
+    labels: Callable[[str], str | None] | None = None,
+) -> str:
+    """Writes the report of a recording.
+
+    Args:
+      path: The recording.
+      out: The HTML file; an older one is replaced.
+      findings: What the doctor says; without it the report says that nobody looked.
+      labels: What to call a file instead of its name, such as a notebook's cell.
+
+    Returns:
+      The absolute path of the file.
+
+    Raises:
+      BadRecordingError: the recording cannot be read.
+      BadOptionError: the file cannot be written there.
+    """
+    text = page(path, findings, labels)
+    out = os.path.abspath(os.fspath(out))
+    try:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadOptionError(f"cannot write the report {out}: {error.strerror or error}") from error
+    return out
+
+
+def page(
+    path: str | os.PathLike[str],
+    findings: Callable[[], Sequence[Finding]] | None = None,
+    labels: Callable[[str], str | None] | None = None,
+) -> str:
+    """The report of a recording as the text of an HTML file; see `write`."""
+    answers = Answers(path, findings=findings, labels=labels)
+    with answers.reading():
+        # A recording that still grows is examined too: a report is made now or never.
+        found = answers.findings if answers.findings is not None else findings() if findings else None
+        answers.use_findings(found)
+        data, arrays = collect(answers)
+    reader = Reader(path)
+    try:
+        plain = ledger_html(make_ledger(reader))
+    finally:
+        reader.close()
+    first = _first_call(answers)
+    return assemble(answers.name, _pack(data, arrays), plain, found or (), first)
+
+
+def bundle(name: str) -> str:
+    """A file of the front end's bundle, read as data: the report imports nothing of the notebook's code."""
+    return resources.files(_BUNDLE).joinpath("static").joinpath(name).read_text(encoding="utf-8")
+
+
+def collect(answers: Answers) -> tuple[Json, dict[str, Array]]:
+    """All that the page embeds: answers to what its views will ask, within bounds."""
+    columns = answers.columns
+    trimmed = []
+    overview, arrays = answers.ask("overview", {"width": 1000})
+    places = np.arange(len(columns))
+    if len(places) > MAX_CALLS:
+        places = _thin(answers)
+        trimmed.append(
+            f"This report shows {len(places):,} of {len(columns):,} calls: the first, the last and those that failed"
+        )
+    arrays.update(timeline.single(columns, places))
+    view, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
+    arrays.update({name: array for name, array in runs.items() if name.startswith("run_")})
+    details, left_out = _details(answers)
+    if left_out:
+        trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out to keep this file small")
+    failed = columns.id[places[columns.status[places] == ERROR]].tolist()[:5000]
+    ledger, _ = answers.ask("ledger", {})
+    files = ledger["files"]
+    gil, _ = answers.ask("gil", {})
+    findings, _ = answers.ask("findings", {})
+    return {
+        "overview": overview,
+        "ledger": ledger,
+        "traces": view["traces"],
+        "details": details,
+        "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
+        "sources": {file: answers.ask("source", {"file": file})[0] for file, _ in files[:50]},
+        "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},
+        "findings": findings["findings"],
+        "gil": gil,
+        "trimmed": ". ".join(trimmed),
+    }, arrays  # fmt: skip
+
+
+def _thin(answers: Answers) -> Array:
+    """Positions of calls for a report that has no room for all."""
+    columns = answers.columns
+    keep = np.zeros(len(columns), bool)
+    failed = np.flatnonzero(columns.status == ERROR)[: MAX_CALLS // 20]
+    half = (MAX_CALLS - len(failed)) // 2
+    keep[:half] = keep[len(columns) - half :] = True
+    keep[failed] = True
+    return np.flatnonzero(keep)
+
+
+def _details(answers: Answers) -> tuple[dict[str, Json], int]:
+    details: dict[str, Json] = {}
+    room = DETAIL_BYTES
+    for call in _interesting(answers):
+        if str(call) in details:
+            continue
+        detail = calls.detail(answers.connection, answers.facts, answers.columns, call)
+        if detail is None:
+            continue
+        size = len(json.dumps(detail))
+        if size > room:
+            # A large call gives its place to smaller ones: without its pictures it may fit.
+            for value in detail["values"]:
+                value["picture"] = None
+            size = len(json.dumps(detail))
+        if size > room:
+            break
+        room -= size
+        details[str(call)] = detail
+    return details, len(answers.columns) - len(details)
+
+
+def _interesting(answers: Answers) -> Iterator[int]:
+    """Calls that somebody will look at, most likely first: of findings, failed, first, last and slowest."""
+    columns = answers.columns
+    for finding in answers.findings or ():
+        yield from finding.calls[:5]
+    yield from columns.id[np.flatnonzero(columns.status == ERROR)[:_ERRORS]].tolist()
+    groups = []
+    for group in answers.facts.groups.values():
+        for kind in (0, GRADIENT):
+            mask = np.isin(columns.node, group) & (columns.kind == kind)
+            groups.append(np.flatnonzero(mask))
+    for count in (2, _FIRST_LAST):
+        for places in groups:
+            slowest = places[np.argsort(-columns.duration[places], kind="stable")[:count]]
+            for part in (places[:count], places[-count:], slowest):
+                yield from columns.id[part].tolist()
+    # With room left, whole stretches of the beginning: stepping from call to call then finds each.
+    yield from columns.id[:400].tolist()
+
+
+def _first_call(answers: Answers) -> int | None:
+    columns = answers.columns
+    failed = np.flatnonzero(columns.status == ERROR)
+    if len(failed):
+        return int(columns.id[failed[0]])
+    return int(columns.id[int(np.argmax(columns.duration))]) if len(columns) else None
+
+
+def _pack(data: Json, arrays: dict[str, Array]) -> str:
+    """JSON and arrays as base64 of one deflated container, which the page unpacks without a library."""
+    places: dict[str, tuple[str, int, int, int]] = {}
+    blobs = []
+    offset = 0
+    for name, array in arrays.items():
+        content = np.ascontiguousarray(array)
+        places[name] = (content.dtype.name, 0, offset, content.size)
+        blobs.append(content.tobytes())
+        offset += content.nbytes
+    text = json.dumps({**data, "arrays": places}, allow_nan=False, separators=(",", ":")).encode()
+    return base64.b64encode(zlib.compress(struct.pack("<I", len(text)) + text + b"".join(blobs), 6)).decode("ascii")
+
+
+def assemble(name: str, packed: str, plain: str, findings: Sequence[Finding], first: int | None) -> str:
+    """The page: policy, styles, the plain tables for readers without scripts, the data, the bundle."""
+    style = f"{_PAGE_STYLE}{bundle('panel.css')}"
+    script = bundle("panel.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    # Style attributes (of the plain tables) are not covered by hashes; scripts are, to the last byte.
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    place = json.dumps({} if first is None else {"call": first})
+    items = "".join(
+        f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
+        f"<i>{html.escape(f.fix)}</i></li>"
+        for f in findings
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{html.escape(name)}: pyfunc_debug report</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<div id="pfd-report" data-place="{html.escape(place)}"></div>\n'
+        f'<div id="pfd-plain"><h1>{html.escape(name)}</h1>{f"<ul>{items}</ul>" if items else ""}{plain}</div>\n'
+        f'<script type="text/plain" id="pfd-data">{packed}</script>\n'
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+_PAGE_STYLE = (
+    "html{color-scheme:light dark}"
+    ":root{--pfd-bg:#fff;--pfd-fg:#212121}"
+    "@media (prefers-color-scheme:dark){:root{--pfd-bg:#111;--pfd-fg:#fff}}"
+    "body{margin:0;background:var(--pfd-bg);color:var(--pfd-fg);font:14px/1.45 system-ui,sans-serif}"
+    "body .pfd{--c-bg:var(--pfd-bg);--c-fg:var(--pfd-fg)}"
+    "#pfd-plain{padding:16px 24px}#pfd-plain table{border-collapse:collapse}"
+    "#pfd-plain td,#pfd-plain th{padding:2px 8px}"
+)

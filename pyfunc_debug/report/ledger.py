@@ -1,0 +1,253 @@
+"""The ledger: one row a traced function, a node, and a node's gradient, with what ran when.
+
+A row that needs attention says why in words; the panel never colours a row without them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.records import Finding, Function, GraphTrace
+from pyfunc_debug.report.columns import ERROR, GRADIENT, Array, Columns
+from pyfunc_debug.report.facts import Facts, short_name
+
+Json = dict[str, Any]
+_RANK = {"error": 0, "warning": 1, "note": 2}
+_BATCH = 500
+
+
+def rows(
+    connection: sqlite3.Connection, facts: Facts, columns: Columns, findings: Sequence[Finding] | None = None
+) -> list[Json]:
+    """Rows of the ledger as a flat tree: `level` 0 functions, 1 nodes, 2 gradients of nodes.
+
+    Args:
+      connection: The recording, open for reading.
+      facts: Its small tables.
+      columns: Its calls.
+      findings: What the doctor says, to mark rows by; None if it did not look.
+    """
+    runs = _runs(connection, facts)
+    dropped = {
+        (node, kind): (calls, errors)
+        for node, kind, calls, errors in connection.execute("SELECT node, kind, calls, errors FROM dropped")
+    }
+    everything = columns.duration.clip(0).sum() + np.nansum(columns.wait)
+    children: dict[int | None, list[int]] = {}
+    for key in facts.groups:
+        # TensorFlow's own nodes are hidden, as in the ledger of the terminal.
+        if facts.nodes[key].origin == "user":
+            children.setdefault(facts.nodes[key].function, []).append(key)
+    result: list[Json] = []
+    for function in [*facts.functions, *(f for f in children if f not in facts.functions)]:
+        own = children.get(function, ())
+        if not own and not _useful(facts, function):
+            continue
+        result.append(_function_row(function, facts, runs, own, findings))
+        for key in own:
+            result.extend(_node_rows(connection, key, facts, columns, dropped, float(everything), findings))
+    return result
+
+
+def _useful(facts: Facts, key: int | None) -> bool:
+    """Whether a function without user nodes of its own is shown: the user's own, or one around a user's node."""
+    function = facts.functions.get(key) if key is not None else None
+    if function is None:
+        return False
+    if function.origin == "user" and function.kind == "tf.function":
+        return True
+    held = {node for trace in facts.traces.values() if trace.function == key for node in trace.nodes}
+    return any(facts.nodes[node].origin == "user" for node in held if node in facts.nodes)
+
+
+def _runs(connection: sqlite3.Connection, facts: Facts) -> dict[int, list[tuple[int | None, str | None]]]:
+    result: dict[int, list[tuple[int | None, str | None]]] = {}
+    sql = "SELECT function, trace, duration_ns, error FROM run WHERE kind = 'forward'"
+    for function, trace, duration, error in connection.execute(sql):
+        if function is None and trace in facts.traces:
+            function = facts.traces[trace].function
+        if function is not None:
+            result.setdefault(function, []).append((duration, error))
+    return result
+
+
+def _function_row(
+    key: int | None,
+    facts: Facts,
+    runs: dict[int, list[tuple[int | None, str | None]]],
+    nodes: Iterable[int],
+    findings: Sequence[Finding] | None,
+) -> Json:
+    function = facts.functions.get(key) if key is not None else None
+    if function is None:
+        function = Function(-1, "(graph not found)", "graph", None, None, "user")
+    traces = [trace for trace in facts.traces.values() if trace.function == function.id]
+    mine = runs.get(function.id, [])
+    durations = [duration for duration, _ in mine if duration is not None]
+    # Runs that C++ starts are not seen: a function without any run of Python's may still have run a thousand times.
+    seen = function.kind == "tf.function" and bool(mine)
+    marks = _marks(findings, set(), function)
+    reasons = [_reason(trace) for trace in traces if trace.reason]
+    failed = [trace for trace in traces if trace.error]
+    if failed:
+        marks.insert(0, ("error", f"tracing failed {_times(len(failed))}: {failed[-1].error}"))
+    if reasons:
+        marks.append(("warning", f"traced {_times(len(traces))}. {'. '.join(reasons[-3:])}"))
+    return {
+        "key": f"f{function.id}",
+        "parent": None,
+        "level": 0,
+        "type": "function",
+        "name": short_name(function.name),
+        "title": function.name,
+        "kind": {"tf.function": "", "eager": "", "graph": "v1 graph"}.get(function.kind, function.kind),
+        "function": function.id,
+        "nodes": [node for group in nodes for node in facts.groups[group]],
+        "call_kind": None,
+        "traced": len(traces) if function.kind in ("tf.function", "tf.data") else None,
+        "runs": len(mine) if seen else None,
+        "calls": None,
+        "errors": sum(1 for _, error in mine if error) if mine else None,
+        "mean_ns": float(np.mean(durations)) if durations else None,
+        "p95_ns": p95(np.asarray(durations)),
+        "share": None,
+        "parts": None,
+        "file": function.file,
+        "line": function.line,
+        "place": facts.place(function.file, function.line),
+        "origin": function.origin,
+        **_severity(marks),
+    }
+
+
+def _reason(trace: GraphTrace) -> str:
+    text = f"graph trace {trace.ordinal}: {'; '.join(trace.reason)}"
+    return f"{text} ({trace.avoid})" if trace.avoid else text
+
+
+def _node_rows(
+    connection: sqlite3.Connection,
+    key: int,
+    facts: Facts,
+    columns: Columns,
+    dropped: dict[tuple[int, str], tuple[int, int]],
+    everything: float,
+    findings: Sequence[Finding] | None,
+) -> Iterable[Json]:
+    node = facts.nodes[key]
+    group = facts.groups[key]
+    mine = np.isin(columns.node, group) if len(group) > 1 else columns.node == key
+    gradient = columns.kind == GRADIENT
+    for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient)):
+        lost = [dropped.get((i, kind), (0, 0)) for i in group]
+        count = int(mask.sum())
+        lost_calls = sum(calls for calls, _ in lost)
+        if kind == "gradient" and not count and not lost_calls:
+            continue
+        numbers = _numbers(mask, columns, everything)
+        marks = _marks(findings, set(group), None) if kind == "forward" else []
+        if numbers["errors"]:
+            marks.insert(0, ("error", _failures(connection, group, kind, numbers["errors"], count)))
+        if lost_calls:
+            marks.append(("note", f"{lost_calls:,} more calls ran: the budget left no room to store them"))
+        if kind == "forward" and not count and not lost_calls:
+            marks.append(("note", "did not run while recording"))
+        yield {
+            "key": f"n{key}" + ("g" if kind == "gradient" else ""),
+            "parent": f"f{node.function if node.function is not None else -1}" if kind == "forward" else f"n{key}",
+            "level": 1 if kind == "forward" else 2,
+            "type": "node",
+            "name": facts.label(key) if kind == "forward" else "gradient",
+            "title": f"{node.body} ({node.kind}{', op ' + node.name if node.name else ''})",
+            "kind": facts.kind(key) if kind == "forward" else "",
+            "function": node.function,
+            "nodes": group,
+            "call_kind": kind,
+            "traced": None,
+            "runs": None,
+            "calls": count + lost_calls,
+            "stored": count,
+            **numbers,
+            "errors": numbers["errors"] + sum(errors for _, errors in lost),
+            "file": node.file,
+            "line": node.line,
+            "place": facts.place(node.file, node.line),
+            "site": facts.place(node.stack[-1].file, node.stack[-1].line) if node.stack else None,
+            "origin": node.origin,
+            **_severity(marks),
+        }
+
+
+def _numbers(mask: Array, columns: Columns, everything: float) -> Json:
+    duration = columns.duration[mask]
+    ended = duration[duration >= 0]
+    wait, held, released = (column[mask] for column in (columns.wait, columns.held, columns.released))
+    total = float(ended.sum() + np.nansum(wait))
+    measured = bool(len(wait)) and not bool(np.isnan(wait).all())
+    return {
+        "errors": int((columns.status[mask] == ERROR).sum()),
+        "mean_ns": float(ended.mean()) if len(ended) else None,
+        "p95_ns": p95(ended),
+        "max_ns": int(ended.max()) if len(ended) else None,
+        "total_ns": total,
+        "share": total / everything if everything else None,
+        "parts": _parts(wait, held, released, float(ended.sum())) if measured else None,
+    }
+
+
+def p95(durations: Array) -> float | None:
+    """The smallest duration that 95 % do not exceed, as in the ledger of the terminal."""
+    if not len(durations):
+        return None
+    place = max(0, -(-len(durations) * 95 // 100) - 1)
+    return float(np.partition(durations, place)[place])
+
+
+def _parts(wait: Array, held: Array, released: Array, body: float) -> Json:
+    split = not np.isnan(held).all()
+    return {
+        "wait_ns": float(np.nansum(wait)),
+        "held_ns": float(np.nansum(held)) if split else None,
+        "released_ns": float(np.nansum(released)) if split else None,
+        "body_ns": body,
+    }
+
+
+def _failures(connection: sqlite3.Connection, group: Sequence[int], kind: str, errors: int, count: int) -> str:
+    ids = ",".join(map(str, group[:_BATCH]))
+    row = connection.execute(
+        "SELECT failure.type, failure.message FROM call JOIN failure ON failure.id = call.failure"
+        f" WHERE call.node IN ({ids}) AND call.kind = ? AND call.status = 'error' ORDER BY call.id DESC LIMIT 1",
+        (kind,),
+    ).fetchone()
+    text = f"{errors:,} of {count:,} calls failed"
+    if row is None:
+        return text
+    message = row[1].strip().splitlines()
+    return f"{text}, the last with {row[0]}" + (f": {message[0][:200]}" if message else "")
+
+
+def _marks(findings: Sequence[Finding] | None, nodes: set[int], function: Function | None) -> list[tuple[str, str]]:
+    result: list[tuple[str, str]] = []
+    for finding in findings or ():
+        here = (
+            finding.node in nodes
+            if finding.node is not None
+            else (function is not None and finding.file == function.file and finding.line == function.line)
+        )
+        if here:
+            result.append((finding.severity, f"{finding.rule}: {finding.message}"))
+    return result
+
+
+def _severity(marks: Sequence[tuple[str, str]]) -> Json:
+    marks = sorted(marks, key=lambda mark: _RANK.get(mark[0], 3))
+    return {"severity": marks[0][0] if marks else None, "why": [text for _, text in marks]}
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"

@@ -1,0 +1,111 @@
+"""The user's files with what ran where: bodies with calls and times, traced functions, call sites, findings."""
+
+from __future__ import annotations
+
+import ast
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report.facts import Facts
+
+Json = dict[str, Any]
+MAX_LINES = 4000
+
+
+def files(connection: sqlite3.Connection) -> list[str]:
+    """Files whose text the recording holds."""
+    return [file for (file,) in connection.execute("SELECT file FROM source ORDER BY file")]
+
+
+def page(
+    connection: sqlite3.Connection,
+    facts: Facts,
+    ledger: Sequence[Json],
+    file: str,
+    findings: Sequence[Finding] | None = None,
+) -> Json | None:
+    """One file with its marks, or None if the recording does not hold its text.
+
+    Each mark has `kind` (`body` runs at run, `function` at graph trace, `site` is where a node was made, `finding`),
+    `line`, `end`, and words or numbers to show beside them.
+    """
+    row = connection.execute("SELECT text FROM source WHERE file = ?", (file,)).fetchone()
+    if row is None:
+        return None
+    lines = row[0].splitlines()
+    ends = _ends(row[0])
+    marks: list[Json] = []
+    for item in ledger:
+        line = item["line"]
+        if item["file"] == file and line and item["call_kind"] != "gradient":
+            end = max((e for first, e in ends if first == line), default=line)
+            kind = "body" if item["type"] == "node" else "function"
+            if kind == "function" and item["kind"] == "eager":
+                continue
+            marks.append(
+                {
+                    "kind": kind,
+                    "line": line,
+                    "end": min(end, len(lines)),
+                    "key": item["key"],
+                    "name": item["name"],
+                    "count": item["calls"] if kind == "body" else item["traced"],
+                    "runs": item["runs"],
+                    "mean_ns": item["mean_ns"],
+                    "total_ns": item.get("total_ns"),
+                }
+            )
+    counts = {item["key"]: item for item in ledger}
+    for key in facts.groups:
+        node = facts.nodes[key]
+        here = [frame for frame in node.stack if frame.file == file]
+        if here:
+            calls = counts.get(f"n{key}", {}).get("calls")
+            gradients = counts.get(f"n{key}g", {}).get("calls")
+            marks.append(
+                {"kind": "site", "line": here[-1].line, "end": here[-1].line, "key": f"n{key}",
+                 "name": facts.label(key), "count": calls, "gradients": gradients}
+            )  # fmt: skip
+    marks += [_finding_mark(found, found.line) for found in findings or () if found.file == file and found.line]
+    first = 0
+    if len(lines) > MAX_LINES:
+        wanted = min((mark["line"] for mark in marks), default=1)
+        first = max(0, min(wanted - 200, len(lines) - MAX_LINES))
+    return {
+        "file": file,
+        "name": facts.file_name(file),
+        "first": first + 1,
+        "total": len(lines),
+        "lines": [line[:2000] for line in lines[first : first + MAX_LINES]],
+        "marks": marks,
+    }
+
+
+def _finding_mark(finding: Finding, line: int) -> Json:
+    return {
+        "kind": "finding",
+        "line": line,
+        "end": line,
+        "name": finding.rule,
+        "severity": finding.severity,
+        "message": finding.message,
+    }
+
+
+def _ends(text: str) -> list[tuple[int, int]]:
+    """First and last lines of functions and lambdas; a decorated function counts from its first decorator too."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    result = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            result.append((node.lineno, node.end_lineno or node.lineno))
+            if node.decorator_list:
+                result.append((node.decorator_list[0].lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, ast.Lambda):
+            result.append((node.lineno, node.end_lineno or node.lineno))
+    return result

@@ -1,0 +1,83 @@
+"""What a user calls to stop calls: `break_on`, `breakpoints`, `post_mortem`."""
+
+from __future__ import annotations
+
+import pdb
+import sys
+from typing import Any
+
+from pyfunc_debug.errors import NotKeptError
+from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.records import Call
+from pyfunc_debug.stops import Breakpoint
+from pyfunc_debug.stops.display import original_of
+from pyfunc_debug.switchboard import board
+
+
+def break_on(
+    where: str, *, when: str = "before", condition: str | None = None, hits: int = 1, once: bool = False,
+    policy: str | float = "wait", prompt: str | None = None,
+) -> Breakpoint:  # fmt: skip
+    """Stops calls of a node, with a prompt in the body's frame. Works without a recording, and for older graphs.
+
+    Args:
+      where: A glob over body and op names, a `file.py:line` or a token.
+      when: "before" the body's first line, "after" it has returned, "error": at the line that raised, or "gradient".
+      condition: A Python expression over the body's parameter names, `inputs`, `outputs`, `call`, `np`, `tf`. One that
+        raises is shown once and disables the breakpoint.
+      hits: The first hit that stops.
+      once: Whether to stop only once.
+      policy: What a call does while another one is stopped: "wait", "skip", or wait so many seconds and go on.
+      prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.
+
+    Returns:
+      The breakpoint: `disable()`, `enable()`, `remove()`, `hits`, `outcomes`.
+
+    Raises:
+      BadOptionError: an option makes no sense.
+      UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
+    """
+    return board.rules.add(where, when, condition, hits, once, policy, prompt)
+
+
+def breakpoints() -> list[Breakpoint]:
+    """The breakpoints of this process, oldest first."""
+    return list(board.rules.all())
+
+
+def post_mortem(call: Call | int | None = None) -> None:
+    """Opens pdb at the user's frame of a failed call, with its locals alive.
+
+    Args:
+      call: A call of the recording going on, or of the last one; None for the newest failed call.
+
+    Raises:
+      NotKeptError: no call failed, or its frames are no longer kept (the 32 newest are).
+    """
+    error = _failure(call)
+    inner = original_of(error) or error
+    traceback = user_traceback(inner.__traceback__) or inner.__traceback__
+    if traceback is None:
+        raise NotKeptError(f"{type(inner).__name__} has no frames to look at")
+    print(f"{type(inner).__name__}: {inner}")
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    debugger: Any = shell.debugger_cls() if shell is not None else pdb.Pdb()
+    debugger.reset()
+    debugger.interaction(None, traceback)
+
+
+def _failure(call: Call | int | None) -> BaseException:
+    failed = board.failures()
+    if call is None:
+        if not failed:
+            raise NotKeptError("no call has failed while recording or breakpoints were on")
+        found: BaseException = failed[0].error
+        return found
+    number = call if isinstance(call, int) else call.id
+    for one in failed:
+        if board.number(one.ticket) == number:
+            kept: BaseException = one.error
+            return kept
+    if isinstance(call, Call) and call.status != "error":
+        raise NotKeptError(f"call {number} did not fail")
+    raise NotKeptError(f"the frames of call {number} are not kept: only those of the newest failed calls here")

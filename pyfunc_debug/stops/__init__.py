@@ -1,0 +1,13 @@
+"""Breakpoints on nodes: which calls stop, who may prompt, and what the prompt offers.
+
+Knows nothing of TensorFlow's internals, of the recorder or of Jupyter: `pyfunc_debug.switchboard` plugs it into
+interception, fronts (a terminal, a notebook) plug themselves into the broker.
+"""
+
+from pyfunc_debug.stops.broker import Broker, Front
+from pyfunc_debug.stops.rules import Breakpoint, Rules
+from pyfunc_debug.stops.stop import Abort, Stop
+from pyfunc_debug.stops.surroundings import Surroundings
+from pyfunc_debug.stops.watcher import Watcher
+
+__all__ = ["Abort", "Breakpoint", "Broker", "Front", "Rules", "Stop", "Surroundings", "Watcher"]

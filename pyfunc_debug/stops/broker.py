@@ -1,0 +1,288 @@
+"""Who may prompt: one stop at a time, others in order behind it, with the GIL free.
+
+A stop gets its turn at its first prompt and keeps it until it continues or its call ends; whatever happens, the turn is
+given back. Nobody able to answer means going on: a stop never hangs a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, UNANSWERED
+from pyfunc_debug.stops.stop import Abort, Stop
+
+_ABORTING_S = 1.0
+"""After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
+_EVALUATION_S = 0.25
+"""A call that hits a breakpoint while a prompt evaluates waits so long; then the evaluation may be waiting for it."""
+
+
+class Front(Protocol):
+    """Where a stop is shown and answered: a terminal, a notebook's input box, the panel.
+
+    `ask` and `tell` are called on the stopped body's thread.
+    """
+
+    name: str
+
+    def can_answer(self, stop: Stop) -> bool:
+        """Whether somebody is there, now."""
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        """The next command line, or None when nobody will answer any more. Raises Abort when `wake` says so."""
+
+    def tell(self, stop: Stop, text: str) -> None:
+        """Output of the prompt."""
+
+    def closed(self, stop: Stop) -> None:
+        """The stop went on."""
+
+    def wake(self, stop: Stop) -> None:
+        """The stop was aborted or released from elsewhere: `ask` must return. Called on any thread."""
+
+
+class Broker:
+    """Gives turns to stops.
+
+    Attributes:
+      fronts: Asked in this order.
+      listeners: Called, on any thread, when a stop opens, moves, waits or closes.
+      on_unanswered: Told of a stop that nobody could answer.
+    """
+
+    def __init__(self) -> None:
+        self.fronts: list[Front] = []
+        self.listeners: list[Callable[[], None]] = []
+        self.on_unanswered: Callable[[Stop], None] = lambda stop: None
+        self.pool_threads: Callable[[], int | None] = lambda: None
+        self._turn = threading.Condition()
+        self._active: Stop | None = None
+        self._waiting: list[Stop] = []
+        self._epoch = 0
+        self._aborting_until = 0.0
+        self._interrupted = False
+        self._closed = False
+        self._evaluating: set[int] = set()  # threads evaluating at a prompt
+        self._judging: set[int] = set()  # threads evaluating a condition
+
+    @property
+    def active(self) -> Stop | None:
+        """The stop whose turn it is."""
+        return self._active
+
+    def waiting(self) -> list[Stop]:
+        """Stops waiting for their turn, in order."""
+        return list(self._waiting)
+
+    # -- turns, on the bodies' threads --------------------------------------------------------------------------------
+
+    def acquire(self, stop: Stop) -> str:
+        """Waits for a turn.
+
+        Returns:
+          Empty when `stop` has it and a front; else why it goes on without: one of `rules.BUCKETS`.
+
+        Raises:
+          Abort: the stop was interrupted while it waited.
+        """
+        with self._turn:
+            self._check(stop)
+            if self._active is not stop:
+                refused = self._refuse(stop)
+                if refused:
+                    return refused
+                outer = self._active
+                if outer is not None and outer.ident == stop.ident:  # a body called while its caller is stopped
+                    stop.outer = outer
+                else:
+                    late = self._wait(stop)
+                    if late:
+                        return late
+                self._active = stop
+        stop.front = self._front(stop)
+        if stop.front is None:
+            self.leave(stop)
+            self.on_unanswered(stop)
+            return UNANSWERED
+        self.tell_listeners()
+        return ""
+
+    def _refuse(self, stop: Stop) -> str:
+        if self._closed:
+            return RELEASED
+        if self._active is not None and stop.policy == "skip" and self._active.ident != stop.ident:
+            return SKIPPED
+        return ""
+
+    def _wait(self, stop: Stop) -> str:
+        epoch, arrived = self._epoch, time.monotonic()
+        during = bool(self._evaluating)  # the prompt's evaluation may be waiting for this very call
+        end = time.monotonic() + stop.policy if isinstance(stop.policy, (int, float)) else None
+        self._waiting.append(stop)
+        try:
+            if self._active is not None:
+                self.tell_listeners()
+            while self._active is not None or self._waiting[0] is not stop:
+                self._check(stop)
+                if self._epoch != epoch:
+                    return RELEASED
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    return EXPIRED
+                if during and self._evaluating:
+                    if time.monotonic() - arrived > _EVALUATION_S:
+                        return EVALUATION
+                    left = _EVALUATION_S / 5 if left is None else min(left, _EVALUATION_S / 5)
+                self._turn.wait(left)
+            self._check(stop)
+            # Released just before its turn came: it goes on all the same.
+            return RELEASED if self._epoch != epoch else ""
+        finally:
+            self._waiting.remove(stop)
+            self._turn.notify_all()
+
+    def _check(self, stop: Stop) -> None:
+        if stop.aborted or time.monotonic() < self._aborting_until:
+            raise Abort("interrupted at a pyfunc_debug stop")
+
+    def _front(self, stop: Stop) -> Front | None:
+        for front in list(self.fronts):
+            try:
+                if front.can_answer(stop):
+                    return front
+            except Exception as error:
+                print(f"pyfunc_debug: {front.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
+
+    def leave(self, stop: Stop) -> None:
+        """Gives the turn back. Harmless when `stop` does not have it."""
+        with self._turn:
+            if self._active is not stop:
+                return
+            self._active, stop.outer = stop.outer, None
+            self._turn.notify_all()
+        front, stop.front = stop.front, None
+        stop.open = False
+        if front is not None:
+            with contextlib.suppress(Exception):
+                front.closed(stop)
+        self.tell_listeners()
+
+    @contextlib.contextmanager
+    def evaluation(self, prompt: bool = False) -> Iterator[None]:
+        """While user code is evaluated: calls that it makes and that hit a breakpoint pass.
+
+        Args:
+          prompt: Whether a stopped prompt evaluates, and not a condition. Then calls on other threads pass as well: the
+            evaluation may be waiting for them, and they would wait for the stop.
+        """
+        me = threading.get_ident()
+        threads = self._evaluating if prompt else self._judging
+        outermost = me not in threads
+        threads.add(me)
+        try:
+            yield
+        finally:
+            if outermost:
+                threads.discard(me)
+
+    def evaluates(self, ident: int) -> bool:
+        """Whether this thread evaluates something for a prompt or a condition."""
+        return ident in self._evaluating or ident in self._judging
+
+    # -- from any thread ----------------------------------------------------------------------------------------------
+
+    def release(self) -> int:
+        """Lets every waiting call go on; the stopped one stays.
+
+        Returns:
+          How many were waiting.
+        """
+        with self._turn:
+            self._epoch += 1
+            count = len(self._waiting)
+            self._turn.notify_all()
+        return count
+
+    def close(self) -> None:
+        """Lets every call go on, also the stopped one, and those that hit a breakpoint from now on."""
+        with self._turn:
+            self._closed = True
+            self._epoch += 1
+            stop = self._active
+            self._turn.notify_all()
+        while stop is not None:
+            stop.released = True
+            if stop.front is not None:
+                stop.front.wake(stop)
+            stop = stop.outer
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody is asked any more: the program is ending."""
+        return self._closed
+
+    def interrupt(self) -> bool:
+        """Ends the stop and everything that waits behind it with Abort.
+
+        Returns:
+          Whether there was anything to interrupt.
+        """
+        with self._turn:
+            stops = [*self._waiting]
+            active = self._active
+            while active is not None:
+                stops.append(active)
+                active = active.outer
+            if not stops:
+                return False
+            self._interrupted = True
+            self._aborting_until = time.monotonic() + _ABORTING_S
+            for stop in stops:
+                stop.aborted = True
+            self._turn.notify_all()
+        for stop in stops:
+            front = stop.front
+            if front is not None:
+                front.wake(stop)
+        return True
+
+    def busy(self) -> bool:
+        """Whether a call is stopped, waits, or is being ended by an interrupt."""
+        return self._active is not None or bool(self._waiting) or self.aborting()
+
+    def aborting(self) -> bool:
+        """Whether an interrupt is ending calls."""
+        return time.monotonic() < self._aborting_until
+
+    def take_interrupt(self) -> bool:
+        """Whether a stop was interrupted and nobody was told yet; asking ends it."""
+        taken, self._interrupted = self._interrupted, False
+        self._aborting_until = 0.0
+        return taken
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a stop was interrupted and the program was not told yet."""
+        return self._interrupted
+
+    def starving(self) -> str:
+        """A warning when so many calls are parked that TensorFlow's thread pool may have no thread left, or empty."""
+        parked, pool = len(self._waiting) + (self._active is not None), self.pool_threads()
+        if pool is None or parked < pool:
+            return ""
+        return (
+            f"{parked} calls are parked and TensorFlow's pool has {pool} threads: other graphs may stand still until "
+            "you continue (`continue all` lets every waiting call go on)"
+        )
+
+    def tell_listeners(self) -> None:
+        """Says that something about the stops changed."""
+        for listener in list(self.listeners):
+            with contextlib.suppress(Exception):
+                listener()

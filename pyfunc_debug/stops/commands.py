@@ -1,0 +1,242 @@
+"""What a prompt offers beyond, or other than, pdb's own commands; each docstring is the command's help text."""
+
+from __future__ import annotations
+
+import code as codelib
+import contextlib
+import pdb
+import sys
+import traceback
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.stops.stop import one_line
+
+if TYPE_CHECKING:
+    from pyfunc_debug.stops.tracer import Tracer
+
+Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
+"""The standard library's: an IPython kernel puts its own under the name pdb.Pdb."""
+
+
+def settrace(function: Any) -> None:
+    """sys.settrace itself: while debugpy is attached on Python 3.11 and older, sys.settrace is pydevd's and warns."""
+    holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
+    (getattr(holder, "_original_tracing", None) or sys.settrace)(function)
+
+
+class Hand:
+    """What a tracer needs of the call around it; the watcher makes it."""
+
+    stand_in: FrameType | None = None
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed."""
+
+    def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
+        """The stop got its turn (`first`: for the first time), or not."""
+
+    def ended(self, tracer: Tracer) -> None:
+        """The stop is over. May be called more than once."""
+
+    def is_body(self, frame: FrameType) -> bool:
+        """Whether this is the frame whose return value the node's output is made of."""
+        return False
+
+    def locate(self, file: str, line: int) -> tuple[str, int]:
+        """The user's line for a line that may be generated."""
+        return file, line
+
+    def detach(self) -> None:
+        """Disables every breakpoint."""
+
+    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
+        """Around an evaluation."""
+        return contextlib.nullcontext()
+
+
+class Commands:
+    """A part of `Tracer`."""
+
+    if TYPE_CHECKING:  # what `Tracer` and pdb bring
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def do_quit(self, arg: str) -> int:
+        """q(uit)
+
+        End this call: its body raises Abort, which TensorFlow reports as it would any error of the body.
+        """
+        self._aborting = True
+        return 1
+
+    do_q = do_exit = do_quit
+
+    def do_EOF(self, arg: str) -> Any:  # noqa: N802 - pdb's name
+        """EOF
+
+        Nobody answers any more: the call goes on.
+        """
+        self.message("")
+        return Pdb.do_continue(self, "")
+
+    def do_continue(self, arg: str) -> Any:
+        """c(ont(inue)) [all]
+
+        Go on; with `all` every call that waits behind this one goes on as well.
+        """
+        if arg.strip() == "all":
+            count = self._broker.release()
+            self.message(f"{count} waiting call{'' if count == 1 else 's'} released")
+        return Pdb.do_continue(self, "")
+
+    do_c = do_cont = do_continue
+
+    def do_detach(self, arg: str) -> Any:
+        """detach
+
+        Disable every breakpoint, let every waiting call go on, and go on.
+        """
+        self._hand.detach()
+        return self.do_continue("all")
+
+    def do_run(self, arg: str) -> None:
+        """run
+
+        Not here: the program is TensorFlow's to run.
+        """
+        self.error("a call cannot be restarted from its own prompt")
+
+    do_restart = do_run
+
+    def do_interact(self, arg: str) -> None:
+        """interact
+
+        An interactive interpreter on a copy of the names of this frame. Ctrl-D, or exit(), comes back.
+        """
+        console = _Console(self, {**self.curframe.f_globals, **self.curframe_locals})
+        with contextlib.suppress(EOFError), self._evaluating():
+            console.interact(banner="*interactive*", exitmsg="")
+
+    def do_debug(self, arg: str) -> None:
+        """debug code
+
+        Step through a statement in a debugger of its own.
+        """
+        settrace(None)
+        with readline_untouched():
+            inner = Pdb(stdin=self.stdin, stdout=self.stdout, nosigint=True, readrc=False)
+        inner.prompt = f"({self.prompt.strip()}) "
+        self.message("ENTERING RECURSIVE DEBUGGER")
+        try:
+            sys.call_tracing(inner.run, (arg, self.curframe.f_globals, self.curframe_locals))
+        except Exception as error:
+            self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+        self.message("LEAVING RECURSIVE DEBUGGER")
+        settrace(self.trace_dispatch)
+
+    def do_node(self, arg: str) -> None:
+        """node
+
+        The node: its body, op, graph and types.
+        """
+        node = self.stop.node
+        if node is None:
+            self.message("not known")
+            return
+        body = f"{node.body.name} ({node.body.file}:{node.body.line})" if node.body.file else node.body.name
+        self.message(f"body   {body}")
+        self.message(f"kind   tf.{node.kind}, token {node.token}")
+        self.message(f"op     {node.name or 'not known'} in {node.graph or 'no graph'}")
+        self.message(f"types  {', '.join(node.tout) or 'none'}")
+
+    def do_call(self, arg: str) -> None:
+        """call
+
+        This call: number, thread, why it stopped.
+        """
+        self.message(f"{self.stop.title} on {self.stop.thread}: {self.stop.why}")
+        if self.stop.breakpoint is not None:
+            self.message(f"{self.stop.breakpoint!r}")
+
+    def do_inputs(self, arg: str) -> None:
+        """inputs
+
+        What TensorFlow passed to the body, one line each.
+        """
+        if not len(self.stop.inputs):
+            self.message("none")
+        for name, value in zip(self.stop.names, self.stop.inputs):
+            self.message(f"{name} = {one_line(value)}")
+
+    def do_outputs(self, arg: str) -> None:
+        """outputs
+
+        What the body returned, if it has.
+        """
+        value = self.curframe_locals.get("__return__", self.stop.outputs)
+        self.message(one_line(value) if value is not None else "the body has not returned yet")
+
+    def do_others(self, arg: str) -> None:
+        """others
+
+        Calls that wait behind this one.
+        """
+        waiting = self._broker.waiting()
+        if not waiting:
+            self.message("no other call waits")
+        for stop in waiting:
+            self.message(f"{stop.title} on {stop.thread}: {stop.why}")
+        if self._broker.starving():
+            self.message(self._broker.starving())
+
+    def do_trace(self, arg: str) -> None:
+        """trace
+
+        Where the node was put into its graph: your lines when the graph was traced.
+        """
+        stack = self.stop.node.stack if self.stop.node is not None else ()
+        if not stack:
+            self.message("not known: the node was made before recording or breakpoints were switched on")
+        for frame in stack:
+            self.message(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.text}')
+
+
+class _Console(codelib.InteractiveConsole):
+    """`interact` over a front."""
+
+    def __init__(self, tracer: Any, names: dict[str, Any]) -> None:
+        super().__init__(names)
+        self._tracer = tracer
+
+    def raw_input(self, prompt: str = "") -> str:
+        self._tracer.stdout.write(prompt)
+        line = self._tracer.read()
+        if not line:
+            raise EOFError
+        return str(line).rstrip("\n")
+
+    def write(self, data: str) -> None:
+        self._tracer.stdout.write(data)
+
+    def runcode(self, code: CodeType) -> None:
+        hook, sys.displayhook = sys.displayhook, self._tracer.displayhook
+        try:
+            super().runcode(code)
+        except SystemExit:
+            raise EOFError from None
+        finally:
+            sys.displayhook = hook
+
+
+@contextlib.contextmanager
+def readline_untouched() -> Iterator[None]:
+    """Pdb's constructor sets readline's delimiters for the whole process."""
+    readline = sys.modules.get("readline")
+    delimiters = readline.get_completer_delims() if readline is not None else None
+    try:
+        yield
+    finally:
+        if readline is not None and delimiters is not None:
+            readline.set_completer_delims(delimiters)

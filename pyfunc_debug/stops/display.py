@@ -1,0 +1,174 @@
+"""What a failed body looks like when its exception reaches the top: the user's frames first, then TensorFlow's error.
+
+Nothing is changed before an exception is displayed: only `sys.excepthook`, and in IPython the shell's `showtraceback`,
+are replaced while on, and both are the originals again after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.frames import is_user, user_traceback
+from pyfunc_debug.stops.stop import Abort
+
+_HANDLER = "pyfunc_debug.stops.interrupts"
+
+
+def original_of(error: BaseException | None) -> BaseException | None:
+    """The exception that left the body, for TensorFlow's exception; the innermost one when bodies are nested."""
+    found, seen = None, set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        found, error = error, getattr(error, "pyfunc_exception", None)
+    return found if len(seen) > 1 else None
+
+
+def chain(error: BaseException) -> None:
+    """Makes the original the direct cause of TensorFlow's exception, with the user's frames first, for good.
+
+    For an exception that leaves a `with record():` block: it is displayed when nothing of ours is there any more.
+    """
+    drop_handler_frame(error)
+    original = getattr(error, "pyfunc_exception", None)
+    if original is None:
+        return
+    original.__traceback__ = _from_first_user_frame(original.__traceback__)
+    if error.__cause__ is None:
+        error.__cause__ = original
+    last = error.__traceback__
+    tail = user_traceback(original.__traceback__)
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is not None and tail is not None and last.tb_frame is not _last_frame(tail):
+        last.tb_next = tail  # pdb.pm() and %debug open at the innermost frame
+
+
+def drop_handler_frame(error: BaseException) -> None:
+    """Takes our SIGINT handler's frame off the end of a KeyboardInterrupt's traceback: Python's own has none."""
+    if not isinstance(error, KeyboardInterrupt):
+        return
+    one = error.__traceback__
+    while one is not None and one.tb_next is not None:
+        if one.tb_next.tb_frame.f_globals.get("__name__") == _HANDLER:
+            one.tb_next = one.tb_next.tb_next
+        else:
+            one = one.tb_next
+
+
+@contextlib.contextmanager
+def _chained(error: BaseException | None) -> Iterator[None]:
+    """The same while an exception is displayed, and undone after."""
+    original = getattr(error, "pyfunc_exception", None)
+    if error is None or original is None or error.__cause__ is not None:
+        yield
+        return
+    suppressed, traceback = error.__suppress_context__, original.__traceback__
+    original.__traceback__ = _from_first_user_frame(traceback)
+    error.__cause__ = original
+    try:
+        yield
+    finally:
+        error.__cause__ = None
+        error.__suppress_context__ = suppressed
+        original.__traceback__ = traceback
+
+
+def _from_first_user_frame(traceback: TracebackType | None) -> TracebackType | None:
+    first = traceback
+    while first is not None and not is_user(first.tb_frame.f_code.co_filename):
+        first = first.tb_next
+    return first or traceback
+
+
+def _last_frame(traceback: TracebackType) -> Any:
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback.tb_frame
+
+
+def remember_for_debuggers(error: BaseException | None) -> None:
+    """Makes `pdb.pm()` and `%debug` open at the user's frame."""
+    original = original_of(error)
+    traceback = user_traceback(original.__traceback__) if original is not None else None
+    if original is None or traceback is None:
+        return
+    sys.last_type, sys.last_value, sys.last_traceback = type(original), original, traceback
+    if sys.version_info >= (3, 12):
+        original.__traceback__ = traceback
+        sys.last_exc = original
+
+
+class Display:
+    """The two hooks.
+
+    Args:
+      take_interrupt: Whether a stop was interrupted and nobody was told yet; asking ends it.
+    """
+
+    def __init__(self, take_interrupt: Callable[[], bool]) -> None:
+        self._take_interrupt = take_interrupt
+        self._excepthook: Any = None
+        self._shell: Any = None
+
+    def install(self) -> None:
+        """Puts both in place. Doing it again does nothing."""
+        if self._excepthook is None:
+            self._excepthook = sys.excepthook
+            sys.excepthook = self._display
+        shell = _shell()
+        if self._shell is None and shell is not None and "showtraceback" not in vars(shell):
+            self._shell = shell
+            shell.showtraceback = self._showtraceback
+
+    def uninstall(self) -> None:
+        """Takes both away; one that somebody else has replaced is left to them."""
+        if self._excepthook is not None and sys.excepthook == self._display:
+            sys.excepthook = self._excepthook
+        self._excepthook = None
+        shell, self._shell = self._shell, None
+        if shell is not None and vars(shell).get("showtraceback") == self._showtraceback:
+            del shell.showtraceback
+
+    def _interrupt(self, error: BaseException | None) -> KeyboardInterrupt | None:
+        ended = isinstance(error, Abort) or isinstance(original_of(error), Abort)
+        if ended and self._take_interrupt():
+            return KeyboardInterrupt("interrupted at a pyfunc_debug stop")
+        return None
+
+    def _display(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        hook = self._excepthook or sys.__excepthook__
+        interrupt = self._interrupt(error)
+        if interrupt is not None:
+            hook(KeyboardInterrupt, interrupt, None)
+            return
+        drop_handler_frame(error)
+        with _chained(error):
+            hook(kind, error, traceback)
+        remember_for_debuggers(error)
+
+    def _showtraceback(self, exc_tuple: Any = None, *args: Any, **named: Any) -> Any:
+        shell = self._shell
+        show = type(shell).showtraceback
+        error = exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1]
+        interrupt = self._interrupt(error)
+        if interrupt is not None:
+            return show(shell, (KeyboardInterrupt, interrupt, None), *args, **named)
+        with _chained(error):
+            result = show(shell, exc_tuple, *args, **named)
+        original = original_of(error)
+        if original is not None:
+            remember_for_debuggers(error)
+            traceback = user_traceback(original.__traceback__)
+            if traceback is not None and hasattr(shell, "InteractiveTB"):
+                shell.InteractiveTB.tb = traceback
+        return result
+
+
+def _shell() -> Any:
+    """IPython's shell, where there is one."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None

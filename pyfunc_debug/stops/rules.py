@@ -1,0 +1,252 @@
+"""Breakpoints as a user states them: which calls, when, under which condition; and how often each was hit."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import Any, Literal
+
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.events import NodeFacts
+
+When = Literal["before", "after", "error", "gradient"]
+WHENS = ("before", "after", "error", "gradient")
+_LINE = re.compile(r"(.+\.(?:py|ipynb)|<.+>):(\d+)")
+
+STOPPED = "stopped"
+SKIPPED = "skipped"
+EXPIRED = "waited too long"
+RELEASED = "released"
+EVALUATION = "during an evaluation"
+UNANSWERED = "nobody to answer"
+TOO_EARLY = "before the wanted hit"
+BUCKETS = (STOPPED, SKIPPED, EXPIRED, RELEASED, EVALUATION, UNANSWERED, TOO_EARLY)
+"""What became of a hit; each is counted in exactly one of these."""
+
+
+class Breakpoint:
+    """A rule that may stop calls. Made by `pyfunc_debug.break_on`.
+
+    Attributes:
+      number: Its number, from 1.
+      where: The node glob, body name, `file.py:line` or token it was given.
+      when: "before", "after", "error" or "gradient".
+      condition: Python expression, or None.
+      first_hit: The first hit that stops.
+      once: Whether it is disabled by its first stop.
+      policy: What a call does while another is stopped: "wait", "skip", or wait so many seconds and go on.
+      prompt: None (whoever can answer) or "debugger" (the attached IDE).
+      enabled: Whether it stops calls now.
+      hits: How many calls fulfilled it; `outcomes` says what became of them.
+      error: Why its condition could not be evaluated, or empty.
+    """
+
+    def __init__(
+        self, number: int, where: str, when: When, condition: str | None, first_hit: int, once: bool,
+        policy: str | float, prompt: str | None, remove: Callable[[Breakpoint], None],
+    ) -> None:  # fmt: skip
+        self.number = number
+        self.where = where
+        self.when: When = when
+        self.condition = condition
+        self.first_hit = first_hit
+        self.once = once
+        self.policy = policy
+        self.prompt = prompt
+        self.enabled = True
+        self.hits = 0
+        self.outcomes: Counter[str] = Counter()
+        self.error = ""
+        line = _LINE.fullmatch(where)
+        self.file = line.group(1) if line else None
+        self.line = int(line.group(2)) if line else None
+        self.code: CodeType | None = _compile(condition)
+        self._remove = remove
+        self._lock = threading.Lock()  # calls hit on many threads; never held while user code runs
+        self._taken = False
+
+    def hit(self) -> bool:
+        """Counts a hit; whether it is to stop. A breakpoint for one stop is given to one call only."""
+        with self._lock:
+            if self.once and self._taken:
+                return False
+            self.hits += 1
+            if self.hits < self.first_hit:
+                self.outcomes[TOO_EARLY] += 1
+                return False
+            self._taken = True
+            return True
+
+    def tally(self, outcome: str) -> None:
+        """What became of a hit that was to stop."""
+        with self._lock:
+            self.outcomes[outcome] += 1
+            if self.once:
+                if outcome in (STOPPED, UNANSWERED):
+                    self.enabled = False
+                else:
+                    self._taken = False
+
+    def enable(self) -> None:
+        """Stops calls again; a condition that failed gets another chance."""
+        self.enabled = True
+        self.error = ""
+        self._taken = False
+
+    def disable(self) -> None:
+        """Stops no more calls until it is enabled."""
+        self.enabled = False
+
+    def remove(self) -> None:
+        """Forgets it. Calls it has stopped stay stopped."""
+        self._remove(self)
+
+    def fits(self, node: NodeFacts) -> bool:
+        """Whether it names this node: by token, body or op name, for a glob only the user's nodes."""
+        if self.where == node.token:
+            return True
+        if node.internal and self.where not in (node.body.name, node.name):
+            return False
+        names = [name for name in (node.body.name, node.name) if name]
+        names += [name.rpartition(".")[2] for name in names] + [name.rpartition("/")[2] for name in names]
+        return any(fnmatch.fnmatchcase(name, self.where) for name in names)
+
+    def __repr__(self) -> str:
+        condition = f" if {self.condition}" if self.condition else ""
+        state = "" if self.enabled else f", disabled{': ' + self.error if self.error else ''}"
+        what = ", ".join(f"{self.outcomes[bucket]} {bucket}" for bucket in BUCKETS if self.outcomes[bucket])
+        times = f"{self.hits} hit{'' if self.hits == 1 else 's'}"
+        counts = f"{times}{f' ({what})' if what else ''}"
+        return f"<breakpoint {self.number}: {self.when} {self.where}{condition}, {counts}{state}>"
+
+
+def same_file(shown: str, file: str) -> bool:
+    """Whether `train.py` or `lib/train.py` means this file."""
+    if shown.startswith("<") or file.startswith("<"):
+        return shown == file
+    wanted = os.path.normpath(shown)
+    return os.path.normpath(file) == os.path.abspath(wanted) or os.path.normpath(file).endswith(
+        os.sep + wanted.lstrip(os.sep)
+    )
+
+
+class Rules:
+    """The breakpoints of this process.
+
+    Attributes:
+      changed: Called after every change of the list.
+    """
+
+    def __init__(self) -> None:
+        self.changed: Callable[[], None] = lambda: None
+        self._all: tuple[Breakpoint, ...] = ()
+        self._last = 0
+
+    def add(
+        self, where: str, when: str = "before", condition: str | None = None, hits: int = 1, once: bool = False,
+        policy: str | float = "wait", prompt: str | None = None,
+    ) -> Breakpoint:  # fmt: skip
+        """Adds a breakpoint; see `pyfunc_debug.break_on`.
+
+        Raises:
+          BadOptionError: an option makes no sense.
+        """
+        if not isinstance(where, str) or not where.strip():
+            raise BadOptionError(f"where={where!r}: name a node by glob, body, file.py:line or token")
+        if when not in WHENS:
+            near = difflib.get_close_matches(str(when), WHENS, 1)
+            raise BadOptionError(
+                f"when={when!r} is none of {', '.join(WHENS)}{f'. Did you mean {near[0]!r}?' if near else ''}"
+            )
+        if isinstance(policy, str) and policy not in ("wait", "skip"):
+            raise BadOptionError(f"policy={policy!r}: say 'wait', 'skip', or a number of seconds")
+        if isinstance(policy, (int, float)) and not policy >= 0:
+            raise BadOptionError(f"policy={policy!r}: a call cannot wait so many seconds")
+        if prompt not in (None, "debugger"):
+            raise BadOptionError(f"prompt={prompt!r}: leave it out, or say 'debugger' for the attached IDE")
+        if hits < 1:
+            raise BadOptionError(f"hits={hits!r}: the first hit is 1")
+        self._last += 1
+        breakpoint_ = Breakpoint(
+            self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove  # type: ignore[arg-type]  # checked above
+        )  # fmt: skip
+        self._all = (*self._all, breakpoint_)
+        self.changed()
+        return breakpoint_
+
+    def remove(self, breakpoint_: Breakpoint) -> None:
+        """Forgets a breakpoint; one that is gone already is no error."""
+        breakpoint_.enabled = False
+        self._all = tuple(one for one in self._all if one is not breakpoint_)
+        self.changed()
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        for one in self._all:
+            one.enabled = False
+        self._all = ()
+        self.changed()
+
+    def all(self) -> tuple[Breakpoint, ...]:
+        """The breakpoints, oldest first."""
+        return self._all
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+def _compile(condition: str | None) -> CodeType | None:
+    if condition is None:
+        return None
+    try:
+        return compile(condition.strip(), "<condition>", "eval")
+    except (SyntaxError, ValueError) as error:
+        raise BadOptionError(f"condition={condition!r} is no Python expression: {error}") from None
+
+
+class _Modules(dict[str, Any]):
+    """`np` and `tf` for conditions, where the program imported them."""
+
+    def __missing__(self, name: str) -> Any:
+        module = {"np": "numpy", "tf": "tensorflow"}.get(name)
+        if module is None or module not in sys.modules:
+            raise KeyError(name)
+        self[name] = found = sys.modules[module]
+        return found
+
+
+def bind(names: Iterable[str], values: Any) -> dict[str, Any]:
+    """Values of a call by the names of its inputs: `x`, or a tuple `args` for `args[0]`, `args[1]`."""
+    bound: dict[str, Any] = {}
+    for name, value in zip(names, values):
+        if name.isidentifier():
+            bound[name] = value
+        else:
+            first = re.match(r"\w+", name)
+            if first is not None:
+                bound[first.group()] = (*bound.get(first.group(), ()), value)
+    return bound
+
+
+class Globals:
+    """The names a condition can use besides the call's own."""
+
+    def __init__(self) -> None:
+        import builtins
+
+        self._modules = _Modules()
+        self._modules["__builtins__"] = builtins
+
+    def holds(self, code: CodeType, names: dict[str, Any]) -> bool:
+        """Evaluates a condition; an array with several elements is no truth value, and says so."""
+        for module in ("np", "tf"):
+            if module in code.co_names and module not in names and module not in self._modules:
+                self._modules.__missing__(module)
+        return bool(eval(code, self._modules, names))  # the user's own expression, typed by them

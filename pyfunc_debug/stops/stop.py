@@ -1,0 +1,159 @@
+"""One call that is stopped, or waits to be: what it is, and a snapshot of it that any front can draw."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.frames import is_user
+
+if TYPE_CHECKING:
+    from pyfunc_debug.stops.broker import Front
+    from pyfunc_debug.stops.rules import Breakpoint
+
+_NUMBERS = itertools.count(1)
+_SHOWN = 300
+_LINES_AROUND = 6
+_MOST_LOCALS = 200
+
+
+class Abort(RuntimeError):  # noqa: N818 - it is no error of the program's
+    """Ends a body whose stop was quit or interrupted.
+
+    An ordinary exception on purpose: a KeyboardInterrupt in a body corrupts TensorFlow's error (pybind11).
+    """
+
+
+class Stop:
+    """One call at a breakpoint.
+
+    Attributes:
+      id: Its number in this process.
+      node, call: The node's facts (None for a `breakpoint()` outside known nodes) and the call's number.
+      breakpoint: The rule that hit; None for `breakpoint()`.
+      seq: Counts prompts: a command carries the one it was made for.
+      front: Who answers it now.
+      open: Whether it is at its prompt.
+      aborted: Set when it is interrupted.
+      released: Set when it is to go on without an answer.
+    """
+
+    def __init__(
+        self, node: NodeFacts | None, call: int | None, rule: Breakpoint | None, why: str,
+        inputs: Any = (), names: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.id = next(_NUMBERS)
+        self.node = node
+        self.call = call
+        self.breakpoint = rule
+        self.why = why
+        self.inputs = inputs
+        self.names = names
+        self.outputs: Any = None
+        self.thread = threading.current_thread().name
+        self.ident = threading.get_ident()
+        self.since_ns = time.monotonic_ns()
+        self.held_ns = 0
+        self.seq = 0
+        self.open = False
+        self.aborted = False
+        self.released = False
+        self.front: Front | None = None
+        self.outer: Stop | None = None
+        self.policy: str | float = rule.policy if rule is not None else "wait"
+        self.describe: Callable[[], dict[str, Any]] = dict
+
+    @property
+    def name(self) -> str:
+        """The body's name."""
+        return self.node.body.name if self.node is not None else "breakpoint()"
+
+    @property
+    def title(self) -> str:
+        """`augment #12`."""
+        return f"{self.name} #{self.call}" if self.call is not None else self.name
+
+    def brief(self) -> dict[str, Any]:
+        """What a list of stops shows."""
+        return {
+            "id": self.id, "node": self.name, "call": self.call, "thread": self.thread, "why": self.why,
+            "since_ns": self.since_ns,
+        }  # fmt: skip
+
+    def view(self) -> dict[str, Any]:
+        """All that a front draws: plain dictionaries, lists, text and numbers. Made anew at each prompt."""
+        return {**self.brief(), "seq": self.seq, **self.describe()}
+
+
+def snapshot(
+    stack: list[tuple[FrameType, int]], index: int, locate: Callable[[str, int], tuple[str, int]]
+) -> dict[str, Any]:
+    """The stack, the source around the current line, and the locals of the selected frame."""
+    frame, line = stack[index]
+    file, shown = locate(frame.f_code.co_filename, line)
+    return {
+        "index": index, "file": file, "line": shown, "function": frame.f_code.co_name,
+        "source": source(frame, line),
+        "frames": [
+            {"function": one.f_code.co_name, "file": one.f_code.co_filename, "line": at} for one, at in stack
+        ],
+        "locals": [
+            {"name": name, "type": type(value).__name__, "text": one_line(value)}
+            for name, value in list(frame.f_locals.items())[:_MOST_LOCALS]
+            if not _hidden(frame, name, value)
+        ],
+    }  # fmt: skip
+
+
+def source(frame: FrameType, line: int) -> list[dict[str, Any]]:
+    """Numbered lines around the current one."""
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    first = max(line - _LINES_AROUND, min(frame.f_code.co_firstlineno, line), 1)
+    return [
+        {"line": number, "text": text.rstrip("\n"), "current": number == line}
+        for number, text in enumerate(lines[first - 1 : first + 2 * _LINES_AROUND], first)
+    ]
+
+
+def _hidden(frame: FrameType, name: str, value: Any) -> bool:
+    if name.startswith("__") and name.endswith("__") and name not in ("__return__", "__exception__"):
+        return True
+    if frame.f_code.co_name != "<module>":
+        return False
+    return name.startswith("_") or isinstance(value, (type, type(os))) or name in ("In", "Out", "exit", "quit", "open")
+
+
+def one_line(value: Any) -> str:
+    """A value as one line of text. Never raises: a hostile `repr` is named after its error."""
+    try:
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape is not None and dtype is not None:
+            return _array(value, dtype)
+        text = repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    text = text.replace("\n", " ")
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _array(value: Any, dtype: Any) -> str:
+    import numpy as np
+
+    name = getattr(dtype, "name", str(dtype))
+    if not hasattr(value, "numpy") and not isinstance(value, np.ndarray):
+        return f"{type(value).__name__} {name}{list(value.shape)}"
+    array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    text = np.array2string(array, threshold=6, edgeitems=2, precision=4).replace("\n", "")
+    return f"{name}{list(array.shape)} {text}"[:_SHOWN]
+
+
+def user_stack(stack: list[tuple[FrameType, int]]) -> list[tuple[FrameType, int]]:
+    """The frames of a stack that the user wrote."""
+    return [entry for entry in stack if is_user(entry[0].f_code.co_filename)]

@@ -1,0 +1,46 @@
+"""What breakpoints ask of the house around them, without knowing it."""
+
+from __future__ import annotations
+
+import contextlib
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.events import NodeFacts
+
+
+class Surroundings:
+    """What the watcher asks of the house around it. The session fills it in; each default does without."""
+
+    def older_node(self, token: str, arguments: int) -> NodeFacts | None:
+        """Describes a node that was made before."""
+        return None
+
+    def place(self, node: NodeFacts) -> NodeFacts:
+        """Adds op, graph and call site to an older node. Slow."""
+        return node
+
+    def locate(self, file: str, line: int) -> tuple[str, int]:
+        """The user's line for a line that may be generated."""
+        return file, line
+
+    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
+        """Makes tf.functions run eagerly on this thread: all of TensorFlow's threads may be parked at stops."""
+        return contextlib.nullcontext()
+
+    def replace_outputs(self, outputs: Any, value: Any) -> Any:
+        """`value` in the form of `outputs`, which TensorFlow expects."""
+        return outputs
+
+    def note(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+        """Something for the recording."""
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed; the program went on."""
+
+    def attach_debugger(self) -> bool:
+        """Lets an attached IDE (debugpy) trace this thread; whether there is one."""
+        return False
+
+    def break_in_debugger(self, frame: FrameType | None) -> None:
+        """Stops in the attached IDE."""

@@ -1,0 +1,150 @@
+"""The prompt on the terminal that the program was started from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.stops.stop import Abort, Stop
+
+_CTRL_C = "\x03"
+
+
+@contextlib.contextmanager
+def _interrupt_is_a_key(stdin: Any) -> Iterator[None]:
+    """While a terminal prompts, Ctrl-C ends the line instead of sending SIGINT.
+
+    The signal would be handled on the main thread as soon as TensorFlow returns there, and a KeyboardInterrupt at that
+    place corrupts TensorFlow's error. Ctrl-Z stays what it is.
+    """
+    try:
+        import termios
+
+        descriptor = stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+        if not os.isatty(descriptor):
+            raise OSError
+    except (ImportError, AttributeError, OSError, ValueError):  # no terminal, or no such system; termios.error too
+        yield
+        return
+    except Exception as error:
+        if type(error).__module__ != "termios":
+            raise
+        yield
+        return
+    keys = list(before[6])
+    keys[termios.VINTR] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes(1, "little", signed=False)
+    keys[termios.VEOL] = _CTRL_C.encode()
+    termios.tcsetattr(descriptor, termios.TCSANOW, [*before[:6], keys])
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the terminal is gone
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+def _line(stdin: Any) -> str:
+    """One line of a terminal, which need not end with a newline: it is what one read gives."""
+    return str(os.read(stdin.fileno(), 65536).decode(stdin.encoding or "utf-8", "replace"))
+
+
+class Terminal:
+    """A `broker.Front` on two text streams.
+
+    Args:
+      stdin: Where lines come from; None for sys.stdin at the time of asking, if it is a terminal. A stream that is
+        given needs not be one: scripted input.
+      stdout: Where text goes; None for sys.stdout.
+    """
+
+    name = "the terminal"
+
+    def __init__(self, stdin: Any = None, stdout: Any = None) -> None:
+        self._given = stdin
+        self._stdout = stdout
+        self._ended = False
+        self._wake: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+
+    def can_answer(self, stop: Stop) -> bool:
+        """A terminal in the foreground, or scripted input that has not ended."""
+        if self._ended:
+            return False
+        if self._given is not None:
+            return True
+        try:
+            descriptor = sys.stdin.fileno()
+            return os.isatty(descriptor) and os.tcgetpgrp(descriptor) == os.getpgrp()
+        except (AttributeError, OSError, ValueError):  # closed, replaced, or not the process's terminal
+            return False
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        self.tell(stop, prompt)
+        stdin = self._given if self._given is not None else sys.stdin
+        with _interrupt_is_a_key(stdin):
+            try:
+                self._wait(stop, stdin.fileno())
+            except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation: scripted input never blocks
+                pass
+            if stop.aborted:
+                self.tell(stop, "\n")
+                raise Abort("interrupted at a pyfunc_debug stop")
+            if stop.released:
+                self.tell(stop, "\n")
+                return None
+            line = stdin.readline() if self._given is not None or not self._is_tty(stdin) else _line(stdin)
+        if line.endswith(_CTRL_C):
+            self.tell(stop, "\n")
+            raise KeyboardInterrupt
+        if not line:
+            if self._given is not None:
+                self._ended = True
+            return None
+        return str(line).rstrip("\r\n")
+
+    @staticmethod
+    def _is_tty(stdin: Any) -> bool:
+        try:
+            return os.isatty(stdin.fileno())
+        except (AttributeError, OSError, ValueError):
+            return False
+
+    def _wait(self, stop: Stop, descriptor: int) -> None:
+        """Until there is a line, or `wake`. Holds no GIL."""
+        with self._lock:
+            if self._wake is None:
+                self._wake = os.pipe()
+            reader = self._wake[0]
+        while not stop.aborted and not stop.released:
+            ready, _, _ = select.select([descriptor, reader], [], [])
+            if reader in ready:
+                os.read(reader, 64)
+                continue
+            return
+
+    def tell(self, stop: Stop, text: str) -> None:
+        stdout = self._stdout if self._stdout is not None else sys.stdout
+        try:
+            stdout.write(text)
+            stdout.flush()
+        except (OSError, ValueError):  # the terminal is gone
+            self._ended = True
+
+    def closed(self, stop: Stop) -> None: ...
+
+    def wake(self, stop: Stop) -> None:
+        with self._lock:
+            if self._wake is not None:
+                os.write(self._wake[1], b".")
+
+    def close(self) -> None:
+        """Closes what `wake` needs."""
+        with self._lock:
+            wake, self._wake = self._wake, None
+        for descriptor in wake or ():
+            os.close(descriptor)

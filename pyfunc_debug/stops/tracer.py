@@ -1,0 +1,377 @@
+"""The debugger of one call: the standard library's pdb on the body's own thread, with its text sent to a front.
+
+Nothing that it raises may reach the body, except Abort. Only the user's files are shown and stepped through. The
+thread's own trace function (coverage's, debugpy's, a user's) is put back when the stop ends.
+"""
+
+from __future__ import annotations
+
+import bdb
+import contextlib
+import ctypes
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from pyfunc_debug.frames import is_user
+from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.commands import Commands, Hand, Pdb, readline_untouched, settrace
+from pyfunc_debug.stops.rules import STOPPED
+from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack
+
+_CONSOLE_LINES = 200
+
+
+class _Lines:
+    """What pdb reads: lines from the front. The text since the last newline is the prompt."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def readline(self) -> str:
+        return self._tracer.read()
+
+
+class _Text:
+    """What pdb writes."""
+
+    encoding = "utf-8"
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self.partial = ""
+
+    def write(self, text: str) -> int:
+        whole, newline, self.partial = (self.partial + text).rpartition("\n")
+        if newline:
+            self._tracer.say(whole + newline)
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def take_prompt(self) -> str:
+        prompt, self.partial = self.partial, ""
+        return prompt
+
+
+class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
+    """Debugs one call.
+
+    Args:
+      stop: What is stopped.
+      broker: Who gives the turn.
+      hand: What the tracer needs of the call around it (see `Hand`).
+      previous: The thread's trace function, to be put back.
+    """
+
+    def __init__(self, stop: Stop, broker: Broker, hand: Hand, previous: Any) -> None:
+        self.stop = stop
+        self._broker = broker
+        self._hand = hand
+        self._previous = previous
+        self._ended = False
+        self._aborting = False
+        self._counted = False
+        self._touched: list[tuple[FrameType, Any]] = []
+        self._outermost: FrameType | None = None
+        self.resume: Any = None
+        """The frames' trace function once this stop has ended, while other breakpoints still watch the call."""
+        self._console: list[str] = []
+        self.changed: list[str] = []
+        self.result: tuple[Any] | None = None  # a return value replaced by hand
+        with readline_untouched():
+            super().__init__(stdin=_Lines(self), stdout=_Text(self), nosigint=True, readrc=False)
+        self.prompt = f"({stop.title}) "
+        self.reset()
+        stop.describe = self._describe
+
+    # -- starting -----------------------------------------------------------------------------------------------------
+
+    def from_call(self, frame: FrameType) -> Callable[..., Any]:
+        """Stops at the first line of a frame that is just being entered; the result is its trace function."""
+        self.botframe = frame.f_back
+        self._set_stopinfo(frame, None)
+        settrace(self.trace_dispatch)
+        return self.trace_dispatch
+
+    def from_line(self, frame: FrameType) -> Any:
+        """Stops here, at a line event of a frame."""
+        self.botframe = _below(frame)
+        self._set_stopinfo(None, None)
+        settrace(self.trace_dispatch)
+        return self.trace_dispatch(frame, "line", None)
+
+    def from_return(self, frame: FrameType, value: Any) -> None:
+        """Stops here, at the return event of a frame."""
+        self.botframe = _below(frame)
+        self._set_stopinfo(None, None)
+        self._guard(lambda: self.user_return(frame, value))
+
+    def from_stand_in(self, frame: FrameType) -> None:
+        """Stops here, in a frame that stands for a body without one."""
+        self.botframe = frame.f_back
+        self._set_stopinfo(frame, None, -1)
+        self._guard(lambda: self.interaction(frame, None))
+
+    @property
+    def stepping(self) -> bool:
+        """Whether the last command was a step."""
+        return not self._ended and self.stopframe is None and self.stoplineno != -1
+
+    def from_running(self, frame: FrameType, bottom: FrameType) -> None:
+        """Stops at the next line of a frame that is running: `breakpoint()`. `bottom` called the body."""
+        self.botframe = bottom
+        one: FrameType | None = frame
+        while one is not None and one is not bottom:
+            if self._shown(one):
+                self._touched.append((one, one.f_trace))
+                one.f_trace = self.trace_dispatch
+                self._outermost = one
+            one = one.f_back
+        self._set_stopinfo(None, None)
+        settrace(self.trace_dispatch)
+
+    def post_mortem(self, traceback_: TracebackType) -> None:
+        """Prompts at the line that raised."""
+        self._guard(lambda: self.interaction(None, traceback_))
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Ends debugging of this call and gives the turn back."""
+        if not self._ended:
+            self._ended = True
+            self._set_stopinfo(self.botframe, None, -1)
+            settrace(self._previous)
+            for frame, before in self._touched:
+                if before is None:
+                    del frame.f_trace
+                else:
+                    frame.f_trace = before
+            self._touched.clear()
+        self._broker.leave(self.stop)
+
+    def set_continue(self) -> None:
+        self._set_stopinfo(self.botframe, None, -1)
+        if self.breaks:  # line breakpoints made at the prompt: the turn is given back, tracing goes on
+            self._broker.leave(self.stop)
+        else:
+            self.finish()
+
+    def set_quit(self) -> None:
+        self._aborting = True
+
+    # -- bdb: only the user's files, and nothing escapes --------------------------------------------------------------
+
+    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self._ended:
+            return self.resume
+        local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
+        if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
+            self.finish()
+            self._hand.ended(self)
+        return self.resume if self._ended else local
+
+    def _guard(self, work: Callable[[], Any]) -> Any:
+        """Nothing but Abort gets out, and nothing keeps the turn."""
+        try:
+            return work()
+        except Abort:
+            self.finish()
+            raise
+        except (KeyboardInterrupt, bdb.BdbQuit):
+            self.finish()
+            raise Abort("interrupted at a pyfunc_debug stop") from None
+        except BaseException as error:
+            self.finish()
+            self._hand.trouble("a debugger's command", error)
+            return None
+        finally:
+            if self._ended:
+                self._hand.ended(self)
+
+    def stop_here(self, frame: FrameType) -> bool:
+        return self._shown(frame) and super().stop_here(frame)
+
+    def _shown(self, frame: FrameType | None) -> bool:
+        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self._hand.stand_in)
+
+    def _set_caller_tracefunc(self, current_frame: FrameType) -> None:
+        if self._shown(current_frame.f_back):  # else bdb would trace TensorFlow's frame
+            parent = getattr(super(), "_set_caller_tracefunc", None)
+            if parent is not None:
+                parent(current_frame)
+
+    def get_stack(self, f: FrameType | None, t: TracebackType | None) -> tuple[list[tuple[FrameType, int]], int]:
+        stack, index = super().get_stack(f, t)
+        current = stack[index] if stack else None
+        shown = user_stack(stack)
+        if self._hand.stand_in is not None and f is self._hand.stand_in:
+            shown.append((f, f.f_lineno))
+        if not shown:
+            return stack, index
+        return shown, shown.index(current) if current in shown else len(shown) - 1
+
+    def user_return(self, frame: FrameType, return_value: Any) -> None:
+        self.stop.outputs = return_value
+        locals_ = frame.f_locals
+        super().user_return(frame, return_value)
+        replaced = locals_.get("__return__", return_value)
+        if replaced is not return_value and self._hand.is_body(frame):
+            self.result = (replaced,)
+            self.changed.append("the return value")
+
+    # -- prompting ----------------------------------------------------------------------------------------------------
+
+    def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
+        refused = self._broker.acquire(self.stop)
+        self._hand.count(self, refused or STOPPED, first=not self._counted)
+        self._counted = True
+        if refused:
+            self.finish()
+            return
+        if not self.stop.seq:
+            self.say(f"--- {self.headline()}\n")
+        super().interaction(frame, tb_or_exc)
+        if self._aborting:
+            raise Abort("quit at a pyfunc_debug stop")
+
+    def headline(self) -> str:
+        """What stopped, where, and who waits."""
+        stop = self.stop
+        waiting = len(self._broker.waiting())
+        parts = [f"{stop.why}: {stop.title} on {stop.thread}"]
+        if waiting:
+            parts.append(f"{waiting} more waiting (others)")
+        starving = self._broker.starving()
+        return "; ".join(parts) + (f"\n*** {starving}" if starving else "")
+
+    def read(self) -> str:
+        """The next line, for pdb."""
+        stop = self.stop
+        front = stop.front
+        prompt = self.stdout.take_prompt()
+        if front is None:
+            return ""
+        stop.seq += 1
+        stop.open = True
+        self._broker.tell_listeners()
+        try:
+            line = front.ask(stop, prompt)
+        except KeyboardInterrupt:
+            self._broker.interrupt()
+            raise Abort("interrupted at a pyfunc_debug stop") from None
+        finally:
+            stop.open = False
+        if stop.aborted:
+            raise Abort("interrupted at a pyfunc_debug stop")
+        if line is None or stop.released:
+            return ""
+        self._console.append(prompt + line)
+        return line + "\n"
+
+    def say(self, text: str) -> None:
+        """Text for whoever answers."""
+        self._console.append(text.rstrip("\n"))
+        del self._console[:-_CONSOLE_LINES]
+        if self.stop.front is not None:
+            self.stop.front.tell(self.stop, text)
+
+    def _describe(self) -> dict[str, Any]:
+        if not self.stack:
+            return {"console": list(self._console)}
+        return {
+            **snapshot(self.stack, self.curindex, self._hand.locate),
+            "console": list(self._console),
+            "inputs": [
+                {"name": name, "text": one_line(value)} for name, value in zip(self.stop.names, self.stop.inputs)
+            ],
+            "waiting": [stop.brief() for stop in self._broker.waiting()],
+            "starving": self._broker.starving(),
+        }
+
+    def preloop(self) -> None:
+        """Shows `display`ed expressions; pdb's own asks arrays for their truth and lets the error out."""
+        self._show_display()
+
+    def _show_display(self) -> None:
+        for expression, old in list((self.displaying.get(self.curframe) or {}).items()):
+            new = self._getval_except(expression)
+            if new is not old and _text(new) != _text(old):
+                self.displaying[self.curframe][expression] = new
+                self.message(f"display {expression}: {_text(new)}  [old: {_text(old)}]")
+
+    def onecmd(self, line: str) -> Any:
+        try:
+            return super().onecmd(line)
+        except (Abort, bdb.BdbQuit):
+            raise
+        except BaseException as error:  # a command of pdb's that failed must not end the body
+            if self.stop.aborted:
+                raise Abort("interrupted at a pyfunc_debug stop") from None
+            self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+            return None
+
+    @contextlib.contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Calls made by an evaluation pass breakpoints, and tf.functions run eagerly on this thread."""
+        with self._broker.evaluation(prompt=True), self._hand.evaluation():
+            yield
+
+    def _getval(self, arg: str) -> Any:
+        with self._evaluating():
+            return super()._getval(arg)
+
+    def _getval_except(self, arg: str, *frame: Any, **named: Any) -> Any:
+        with self._evaluating():
+            return super()._getval_except(arg, *frame, **named)
+
+    def default(self, line: str) -> None:
+        """Evaluates an expression or runs a statement in the selected frame, without touching sys.stdout."""
+        if line[:1] == "!":
+            line = line[1:].strip()
+        frame, names = self.curframe, self.curframe_locals
+        try:
+            try:
+                expression = compile(line, "<prompt>", "eval")
+            except SyntaxError:
+                statement = compile(line + "\n", "<prompt>", "exec")
+                before = dict(names)
+                with self._evaluating():
+                    exec(statement, frame.f_globals, names)  # typed by the user at the prompt
+                self._keep(frame, before, names)
+            else:
+                with self._evaluating():
+                    value = eval(expression, {**frame.f_globals, **names})
+                self.displayhook(value)
+        except Abort:
+            raise
+        except BaseException as error:  # also exit() and sys.exit(): at a prompt they end nothing
+            if self.stop.aborted:
+                raise Abort("interrupted at a pyfunc_debug stop") from None
+            self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+
+    def _keep(self, frame: FrameType, before: dict[str, Any], names: Any) -> None:
+        """Makes assignments stick in the frame, and notes which there were."""
+        if sys.version_info < (3, 13):
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+        for name, value in dict(names).items():
+            if name != "__return__" and (name not in before or before[name] is not value):
+                self.changed.append(name)
+
+
+def _below(frame: FrameType) -> FrameType | None:
+    """The first frame under the user's: nothing from there on is stepped into."""
+    one: FrameType | None = frame
+    while one is not None and is_user(one.f_code.co_filename):
+        one = one.f_back
+    return one
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"*** repr raised {type(error).__name__} ***"

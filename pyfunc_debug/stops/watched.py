@@ -1,0 +1,284 @@
+"""One call under watch: the trace function that waits for the body's frame, the stops in it, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.stops.commands import Hand, settrace
+from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, same_file
+from pyfunc_debug.stops.stop import Abort, Stop
+from pyfunc_debug.stops.tracer import Tracer
+
+if TYPE_CHECKING:
+    from pyfunc_debug.stops.watcher import Watcher
+
+
+class Watched(Hand):
+    """One call under watch, from `enter` to `leave` or `fail`."""
+
+    def __init__(self, watcher: Watcher, token: str, args: Any, number: int | None) -> None:
+        self.watcher = watcher
+        self.token = token
+        self.args = args
+        self.number = number
+        self.facts = watcher.node(token, len(args))
+        self.body = self.facts.body.name if self.facts is not None else token
+        self.before: Breakpoint | None = None
+        self.lines: list[Breakpoint] = []
+        self.after: list[Breakpoint] = []
+        self.errors: list[Breakpoint] = []
+        self.previous: Any = None
+        self.tracer: Tracer | None = None
+        self.frame: FrameType | None = None
+        self._armed = False
+        self._seen = False
+        self._names: dict[str, Any] | None = None
+        self._result: tuple[Any] | None = None
+        self._line_at: dict[tuple[str, int], tuple[Breakpoint, ...]] = {}
+        self._held_since = 0
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def input_names(self) -> tuple[str, ...]:
+        """A name for each argument."""
+        paths = self.facts.paths if self.facts is not None else ()
+        if self.facts is not None and self.facts.gradient_of is not None:
+            paths = ()
+        return tuple(paths[index] if index < len(paths) else f"in[{index}]" for index in range(len(self.args)))
+
+    def names_for_condition(self) -> dict[str, Any]:
+        if self._names is None:
+            args = self.args
+            self._names = {"inputs": args, **bind(self.facts.paths if self.facts is not None else (), args)}
+        return self._names
+
+    # -- arming -------------------------------------------------------------------------------------------------------
+
+    def at_call_site(self, rule: Breakpoint) -> bool:
+        """Whether a `file.py:line` is where the node was put into its graph, or where the body begins."""
+        facts = self.facts
+        if facts is None or rule.file is None:
+            return False
+        sites = [(frame.file, frame.line) for frame in facts.stack[-1:]]
+        if facts.site is not None:
+            sites.append(facts.site[:2])
+        if facts.body.file is not None and facts.body.line is not None:
+            sites.append((facts.body.file, facts.body.line))
+        return any(line == rule.line and same_file(rule.file, file) for file, line in sites)
+
+    def arm(self) -> None:
+        """Waits for the body's frame on this thread."""
+        before = self.before
+        if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
+            if before is not None:
+                self._stand_in(before)
+            return
+        self.previous = sys.gettrace()
+        self._armed = True
+        settrace(self._wait)
+
+    def _stand_in(self, rule: Breakpoint) -> None:
+        """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
+        self.previous = sys.gettrace()
+        tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
+        gradient = self.facts is not None and self.facts.gradient_of is not None
+        names = {"dy": self.args} if gradient else self.names_for_condition()
+
+        def prompt(frame: FrameType) -> None:
+            self.stand_in = frame
+            tracer.from_stand_in(frame)
+
+        # Under the name of the body, so that `where` names it.
+        code = compile("stop(frame())", f"<{self.body}>", "exec")
+        exec(code, {"stop": prompt, "frame": sys._getframe}, {**names, "inputs": self.args})
+        if tracer.stepping:  # into the user's code that the gradient calls
+            self._armed = True
+            settrace(tracer.trace_dispatch)
+        else:
+            tracer.finish()
+
+    def is_body(self, frame: FrameType) -> bool:
+        return frame is self.frame or self._is_body_code(frame)
+
+    def _is_body_code(self, frame: FrameType) -> bool:
+        code, body = frame.f_code, self.facts.body if self.facts is not None else None
+        if body is None or body.file is None or body.line is None:
+            return False
+        if code.co_filename == body.file:
+            return code.co_firstlineno == body.line
+        if not code.co_filename.startswith("<") and "__autograph_generated_file" not in code.co_filename:
+            return False
+        return self.locate(code.co_filename, code.co_firstlineno) == (body.file, body.line)
+
+    def _wait(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The thread's trace function until the body's frame is entered; its own frames are never traced before."""
+        try:
+            if event != "call" or not self._is_body_code(frame):
+                return None
+            self._seen = True
+            self.frame = frame
+            before = self.before
+            if before is not None and before.prompt == "debugger" and self.watcher.around.attach_debugger():
+                settrace(self.previous)
+                self.watcher.around.break_in_debugger(frame)
+                before.tally(STOPPED)
+                theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
+                return theirs(frame, event, arg) if theirs is not None else None
+            if before is not None:
+                return self.tracer_for(before, f"breakpoint {before.number} ({before.when})").from_call(frame)
+            frame.f_trace_lines = bool(self.lines)
+            settrace(self._call)
+            return self._local
+        except Abort:
+            raise
+        except Exception as error:
+            settrace(self.previous)
+            self.trouble("arming a breakpoint", error)
+            return None
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """A function that the body calls: traced if a `file.py:line` may be in it."""
+        if not self.lines:
+            return None
+        file = frame.f_code.co_filename
+        return self._local if any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines) else None
+
+    def _local(self, frame: FrameType, event: str, arg: Any) -> Any:
+        try:
+            if event == "line" and self.lines:
+                for rule in self._rules_at(frame):
+                    if self._met(rule, dict(frame.f_locals)):
+                        why = f"breakpoint {rule.number} ({rule.where})"
+                        return self.tracer_for(rule, why).from_line(frame)  # its own trace function from here on
+            elif event == "return" and frame is self.frame and arg is not None:
+                for rule in self.after:
+                    if self._met(rule, {"outputs": arg}):
+                        self.tracer_for(rule, f"breakpoint {rule.number} (after)").from_return(frame, arg)
+                        break
+        except Abort:
+            raise
+        except Exception as error:
+            self.trouble("a breakpoint", error)
+            return None
+        return self._local
+
+    def _met(self, rule: Breakpoint, more: dict[str, Any]) -> bool:
+        """Whether a rule stops this call here."""
+        return rule.enabled and self.watcher.holds(rule, self, more) and self.watcher.hit(rule, self)
+
+    def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        found = self._line_at.get(place)
+        if found is None:
+            file, line = self.locate(*place)
+            found = tuple(rule for rule in self.lines if rule.line == line and same_file(rule.file or "", file))
+            self._line_at[place] = found
+        return found
+
+    def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
+        self._note()
+        stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names())
+        watching = bool(self.lines or self.after) and self.frame is not None
+        tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
+        tracer.resume = self._local if watching else None
+        return tracer
+
+    # -- the end of the call ------------------------------------------------------------------------------------------
+
+    def leave(self, outputs: Any) -> Any:
+        self._disarm()
+        self._note()
+        tracer = self.tracer
+        if self.before is not None and self._armed and not self._seen and tracer is None:
+            self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
+        if self._result is not None:
+            try:
+                outputs = self.watcher.around.replace_outputs(outputs, self._result[0])
+            except Exception as error:
+                self.watcher.say(
+                    f"the return value that you gave {self.body} does not fit ({type(error).__name__}: {error}): "
+                    "the body's own was used"
+                )
+        elif self.after and self.facts is not None and self.facts.body.file is None:
+            for rule in self.after:
+                if self._met(rule, {"outputs": outputs}):
+                    self.before = rule
+                    self._names = {**self.names_for_condition(), "outputs": outputs}
+                    self._stand_in(rule)
+                    self._disarm()
+                    self._note()
+                    break
+        return outputs
+
+    def fail(self, error: BaseException) -> None:
+        self._disarm()
+        self._note()
+        if isinstance(error, Abort) or not self.errors:
+            return
+        for rule in self.errors:
+            if self._met(rule, {"error": error}):
+                traceback_ = user_traceback(error.__traceback__)
+                if traceback_ is None:
+                    continue
+                self.previous = sys.gettrace()
+                kind = type(error).__name__
+                tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300])
+                try:
+                    tracer.post_mortem(traceback_)
+                finally:
+                    tracer.finish()
+                    self._note()
+                return
+
+    def _disarm(self) -> None:
+        if self.tracer is not None:
+            self.tracer.finish()
+        if self._armed:
+            settrace(self.previous)
+
+    def _note(self) -> None:
+        """Tells the recording of the stop that has just ended."""
+        tracer, since = self.tracer, self._held_since
+        if tracer is None:
+            return
+        self.tracer, self._held_since = None, 0
+        if since:
+            self.watcher.around.note(
+                "stop", self.token, self.number, why=tracer.stop.why, start_ns=since, end_ns=time.monotonic_ns()
+            )
+        if tracer.changed:
+            self.watcher.around.note("changed_by_hand", self.token, self.number, names=sorted(set(tracer.changed)))
+        self._result = tracer.result or self._result
+
+    # -- Hand ---------------------------------------------------------------------------------------------------------
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        self.watcher.around.trouble(where, error)
+
+    def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
+        rule = tracer.stop.breakpoint
+        if not first:
+            return
+        if outcome == STOPPED:
+            self._held_since = time.monotonic_ns()
+        if rule is not None:
+            rule.tally(outcome)
+
+    def ended(self, tracer: Tracer) -> None:
+        if tracer is self.tracer:
+            self._note()
+
+    def locate(self, file: str, line: int) -> tuple[str, int]:
+        return self.watcher.around.locate(file, line) if "__autograph_generated_file" in file else (file, line)
+
+    def detach(self) -> None:
+        for rule in self.watcher.rules.all():
+            rule.disable()
+
+    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
+        return self.watcher.around.evaluation()

@@ -1,0 +1,259 @@
+"""Every call, held against the breakpoints: arms the tracer on the body's thread, and takes it off again.
+
+`enter` and `leave` are the hot path while breakpoints are set: one dictionary look-up for a call that no breakpoint
+names. A body without a Python frame (np.sin) is stopped in a stand-in frame that holds its inputs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import OrderedDict
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.frames import is_user
+from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.rules import (
+    EVALUATION,
+    Breakpoint,
+    Globals,
+    Rules,
+)
+from pyfunc_debug.stops.stop import Abort, Stop, one_line
+from pyfunc_debug.stops.surroundings import Surroundings
+from pyfunc_debug.stops.tracer import Tracer
+from pyfunc_debug.stops.watched import Watched
+
+_MOST_EAGER = 4096
+_NO_RULES: tuple[Breakpoint, ...] = ()
+
+
+class ConditionCall:
+    """`call` in a condition."""
+
+    __slots__ = ("id", "node", "thread")
+
+    def __init__(self, number: int | None, node: str) -> None:
+        self.id = number
+        self.node = node
+        self.thread = threading.get_ident()
+
+
+class Watcher:
+    """Holds calls against the rules.
+
+    Args:
+      rules: The breakpoints.
+      broker: Who gives turns.
+      surroundings: What it asks of the house around it.
+    """
+
+    def __init__(self, rules: Rules, broker: Broker, surroundings: Surroundings) -> None:
+        self.rules = rules
+        self.broker = broker
+        self.around = surroundings
+        self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
+        self._fitting: dict[str, tuple[Breakpoint, ...]] = {}
+        self._globals = Globals()
+        self._numbers: dict[str, int] = {}
+        self._said: set[str] = set()
+        self.debugger = False
+        """Whether an IDE's debugger is attached: every body's thread is shown to it."""
+        self._inside: dict[int, Watched] = {}
+        rules.changed = self._rules_changed
+        broker.on_unanswered = self._unanswered
+
+    def _rules_changed(self) -> None:
+        self._fitting = {}
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def node_made(self, node: NodeFacts) -> None:
+        """A node was made, or an eager call is about to happen."""
+        self._nodes[node.token] = node
+        if len(self._nodes) > _MOST_EAGER:  # every eager call has a token of its own
+            oldest = list(self._nodes.items())[: _MOST_EAGER // 2]
+            for token in [token for token, one in oldest if one.site is not None]:
+                self._nodes.pop(token, None)
+                self._fitting.pop(token, None)
+
+    def node(self, token: str, arguments: int = 0) -> NodeFacts | None:
+        """The node's facts, found out now if it was made before."""
+        facts = self._nodes.get(token)
+        if facts is None:
+            try:
+                facts = self.around.older_node(token, arguments)
+                if facts is not None:
+                    facts = self._nodes[token] = self.around.place(facts)
+            except Exception as error:
+                self.around.trouble("describing an older node", error)
+        return facts
+
+    def _meet(self, token: str, args: Any) -> tuple[Breakpoint, ...]:
+        """Which breakpoints name this node: asked once for each node after every change of the breakpoints."""
+        rules = self.rules.all() if not self.broker.closed else ()
+        fitting: tuple[Breakpoint, ...] = _NO_RULES
+        if rules:
+            facts = self.node(token, len(args))
+            if facts is not None:
+                fitting = tuple(rule for rule in rules if self._names(rule, facts))
+        self._fitting[token] = fitting
+        return fitting
+
+    def _names(self, rule: Breakpoint, facts: NodeFacts) -> bool:
+        if facts.gradient_of is not None:
+            forward = self.node(facts.gradient_of)
+            if rule.where == facts.token:
+                return True
+            return rule.when == "gradient" and forward is not None and self._named(rule, forward)
+        return rule.when != "gradient" and self._named(rule, facts)
+
+    def _named(self, rule: Breakpoint, facts: NodeFacts) -> bool:
+        if rule.file is None:
+            return rule.fits(facts)
+        return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
+
+    # -- the hot path -------------------------------------------------------------------------------------------------
+
+    def enter(self, token: str, args: Any, number: int | None) -> Watched | None:
+        """A call is about to start. Raises Abort only."""
+        rules = self._fitting.get(token)
+        if rules is None:
+            rules = self._meet(token, args)
+        if not rules and not self.debugger:
+            return None
+        try:
+            return self._watch(rules, token, args, number)
+        except Abort:
+            raise
+        except Exception as error:
+            self.around.trouble("arming a breakpoint", error)
+            return None
+
+    def leave(self, watched: Watched, outputs: Any) -> Any:
+        """The body returned. Raises Abort only."""
+        try:
+            return watched.leave(outputs)
+        finally:
+            self._inside.pop(id(watched), None)
+
+    def fail(self, watched: Watched, error: BaseException) -> None:
+        """The body raised. Raises Abort only."""
+        try:
+            watched.fail(error)
+        finally:
+            self._inside.pop(id(watched), None)
+
+    def close(self, timeout_s: float) -> None:
+        """Stops no more calls, and waits until those in progress are over.
+
+        At the end of a program: a body that still wants the GIL when Python is gone hangs TensorFlow, and the process.
+        """
+        self.broker.close()
+        self._fitting.clear()
+        end = time.monotonic() + timeout_s
+        while self._inside and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def _watch(self, rules: tuple[Breakpoint, ...], token: str, args: Any, number: int | None) -> Watched | None:
+        if number is None:
+            number = self._numbers[token] = self._numbers.get(token, 0) + 1
+        watched = Watched(self, token, args, number)
+        for rule in rules:
+            if not rule.enabled:
+                continue
+            if rule.file is not None and not watched.at_call_site(rule):
+                watched.lines.append(rule)
+            elif rule.when == "after":
+                watched.after.append(rule)
+            elif rule.when == "error":
+                watched.errors.append(rule)
+            elif self.holds(rule, watched, {}) and self.hit(rule, watched):
+                watched.before = watched.before or rule
+        if watched.before is None and not watched.lines and not watched.after:
+            if self.debugger:  # else the thread's trace function is ours during this call
+                self.around.attach_debugger()
+            return watched if watched.errors else None
+        self._inside[id(watched)] = watched
+        try:
+            watched.arm()
+        except BaseException:
+            self._inside.pop(id(watched), None)
+            raise
+        return watched
+
+    # -- hits ---------------------------------------------------------------------------------------------------------
+
+    def holds(self, rule: Breakpoint, watched: Watched, more: dict[str, Any]) -> bool:
+        """Whether a rule's condition is fulfilled. One that raises is shown once, and the breakpoint is disabled."""
+        code = rule.code
+        if code is None:
+            return True
+        names = watched.names_for_condition()
+        if more:
+            names = {**names, **more}
+        if "call" in code.co_names and "call" not in names:
+            names["call"] = ConditionCall(watched.number, watched.body)
+        try:
+            with self.broker.evaluation():
+                return self._globals.holds(code, names)
+        except Exception as error:
+            rule.error = f"{type(error).__name__}: {error}"
+            rule.enabled = False
+            self.say(
+                f"condition of breakpoint {rule.number} ({rule.condition}) failed: {rule.error}. Not met; the "
+                f"breakpoint is disabled now (enable() tries again)"
+            )
+            return False
+
+    def hit(self, rule: Breakpoint, watched: Watched) -> bool:
+        """Counts a hit; whether it is to stop."""
+        if not rule.hit():
+            return False
+        if self.broker.evaluates(threading.get_ident()):
+            rule.tally(EVALUATION)
+            return False
+        return True
+
+    def say(self, text: str, once: bool = False) -> None:
+        """A sentence for the user."""
+        if once and text in self._said:
+            return
+        self._said.add(text)
+        print(f"pyfunc_debug: {text}", file=sys.stderr)
+
+    def _unanswered(self, stop: Stop) -> None:
+        """Nobody can answer: the recording gets what the prompt would have shown."""
+        self.say("a breakpoint was hit and nobody can answer (no terminal, no input box): recorded, going on", True)
+        frames = [f"{name} ({file}:{line})" for file, line, name in stop_frames()]
+        self.around.note(
+            "stop_unanswered", stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
+            frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
+        )  # fmt: skip
+
+    # -- breakpoint() -------------------------------------------------------------------------------------------------
+
+    def stop_here(self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None) -> None:
+        """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`."""
+        running = getattr(frame.f_trace, "__self__", None)
+        if isinstance(running, Tracer) and not running._ended:  # being stepped through already: go on to the next line
+            running.set_step()
+            return
+        watched = Watched(self, token, args, number)
+        watched.previous = sys.gettrace()
+        tracer = watched.tracer_for(None, "breakpoint()")
+        tracer.from_running(frame, bottom)
+
+
+def stop_frames() -> list[tuple[str, int, str]]:
+    """The user's frames of this thread, outermost first."""
+    found = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user(frame.f_code.co_filename):
+            found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return found[::-1]

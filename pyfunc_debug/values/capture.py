@@ -1,0 +1,125 @@
+"""Taking hold of values while a call happens: cheap, and so that nothing the body does can change what was taken.
+
+An EagerTensor is immutable: the reference is kept. A NumPy array may be written to by the body, and numpy_function
+hands out memory aliased with the graph: it is copied before the body runs. All else is done later, by the writer.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.values.policy import Policy
+from pyfunc_debug.values.summary import summarize_array
+
+_NDARRAY = np.ndarray
+_SHAPE, _FULL = int(Policy.SHAPE), int(Policy.FULL)
+_STRING_BYTES = 256
+"""What an element of a string tensor is taken to weigh: to know it, one would have to copy it."""
+_COPY_ALL_BYTES = 4 << 20
+"""Up to this size an array is copied whole for a summary; above it, its statistics are taken at once from a view."""
+
+
+class Held:
+    """A value taken hold of.
+
+    Attributes:
+      thing: The tensor or the copied array; None when only its type was wanted, or it was dropped.
+      dtype: Name of the element type, for a value whose elements were not taken.
+      shape: Its shape, likewise.
+      note: Why the elements are missing, or empty.
+      nbytes: Bytes kept alive by `thing`.
+    """
+
+    __slots__ = ("dtype", "nbytes", "note", "shape", "thing")
+
+    def __init__(self, thing: Any, dtype: Any = None, shape: Any = None, note: str = "", nbytes: int = 0) -> None:
+        self.thing = thing
+        self.dtype = dtype
+        self.shape = shape
+        self.note = note
+        self.nbytes = nbytes
+
+
+def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
+    """Takes hold of the flat inputs or outputs of one call.
+
+    Args:
+      values: What TensorFlow passes: a list or tuple, or a single tensor or array.
+      policy: What is wanted of them: a `Policy`, not NONE.
+      room: Bytes that may still be kept alive; beyond them elements are dropped and said to be.
+
+    Returns:
+      The held values, and how many bytes they keep alive.
+    """
+    taken: list[Held] = []
+    total = 0
+    if values is None:
+        return taken, 0
+    for value in values if isinstance(values, (list, tuple)) else (values,):
+        if isinstance(value, _NDARRAY):
+            if value.dtype.hasobject and value.ndim == 0 and value.item() is None:
+                continue  # a body without results: TensorFlow makes an array of its None
+            held = _hold_array(value, policy, room - total)
+        else:
+            held = _hold_tensor(value, policy, room - total)
+        total += held.nbytes
+        taken.append(held)
+    return taken, total
+
+
+def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
+    if policy == _SHAPE:
+        return Held(None, array.dtype, array.shape)
+    size = array.nbytes
+    if array.dtype.hasobject:
+        return _hold_strings(array, policy, room)
+    if size > room:
+        return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+    if policy != _FULL and size > _COPY_ALL_BYTES:
+        return Held(summarize_array(array, Policy(policy)))
+    return Held(array.copy(order="C"), nbytes=size)
+
+
+def _hold_strings(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
+    """Strings: bytes objects cannot change, but the array can; and how much memory they take only they know."""
+    if policy != _FULL:  # few elements are looked at
+        summary = summarize_array(array, Policy(policy))
+        size = _weight(summary.data) if summary.data is not None else 0
+        if size > room:
+            return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+        return Held(summary, nbytes=size)
+    size = _weight(array)
+    if size > room:
+        return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+    return Held(array.copy(), nbytes=size)
+
+
+def _weight(array: np.ndarray[Any, Any]) -> int:
+    return int(array.nbytes) + sum(len(item) for item in array.flat if isinstance(item, (bytes, str)))
+
+
+def _hold_tensor(value: Any, policy: int, room: int) -> Held:
+    shape = getattr(value, "shape", None)
+    if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
+        return Held(value, nbytes=64)
+    if policy == _SHAPE:
+        return Held(None, value.dtype, shape)
+    dtype = value.dtype
+    size = 64 + _element_bytes(dtype) * math.prod(shape)
+    if size > room:
+        return Held(None, dtype, shape, "dropped: the writer's queue is full")
+    return Held(value, nbytes=size)
+
+
+@functools.lru_cache(maxsize=256)
+def _element_bytes(dtype: Any) -> int:
+    name = getattr(dtype, "name", "")
+    if name == "string":
+        return _STRING_BYTES
+    if name in ("variant", "resource"):
+        return 0
+    return int(getattr(dtype, "size", 0) or getattr(dtype, "itemsize", 1))

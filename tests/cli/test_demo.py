@@ -1,0 +1,27 @@
+"""The demo is the README's main job: it records, prints the ledger and the findings, and leaves a file."""
+
+import subprocess
+import sys
+
+import pyfunc_debug as pfd
+from tests.cli.test_record import ENVIRONMENT
+
+
+def test_the_demo_records_a_real_pipeline(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "pyfunc_debug", "demo"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert max(len(line) for line in done.stdout.splitlines() if "digits.py" not in line or "  " in line) <= 80
+    assert "even_contrast returned NaN from finite inputs" in done.stdout
+    recording = pfd.open(tmp_path / "demo.pfrec")
+    rows = {node.node.body: node for row in recording.ledger().rows for node in row.nodes}
+    assert set(rows) == {"cut_patch", "even_contrast", "log_huber"}
+    assert rows["log_huber"].calls == rows["log_huber"].gradients == 40
+    assert rows["cut_patch"].calls == rows["even_contrast"].calls >= 640
+    nan = [call for call in recording.calls("even_contrast") if call.outputs and call.outputs[0].nan]
+    assert len(nan) >= 1
+    assert all(call.inputs[0].min == call.inputs[0].max for call in nan)  # the empty corners
+    images = recording.call(1)
+    assert images.run is None  # C++ started it

@@ -1,0 +1,173 @@
+"""`pyfunc-debug record` runs a program as `python` does: output, exit code, tracebacks, stdin, signals, threads."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import pyfunc_debug as pfd
+
+PROGRAM = """
+import atexit, os, signal, sys, threading
+atexit.register(print, "last words")
+import tensorflow as tf
+
+def double(x):
+    return x * 2
+
+@tf.function
+def f(x):
+    return tf.numpy_function(double, [x], tf.float32)
+
+print(sys.argv[1:], __name__, os.path.basename(__file__), sys.path[0] == os.path.dirname(os.path.abspath(__file__)))
+print(sys.modules["__main__"].double is double)
+for _ in range(3):
+    f(tf.constant(2.0))
+how = sys.argv[1]
+if how == "exit":
+    sys.exit(7)
+if how == "raise":
+    raise ValueError("the user's")
+if how == "interrupt":
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+if how == "stdin":
+    print("got", input())
+if how == "thread":
+    ready = threading.Event()
+    def later():
+        ready.wait()
+        f(tf.constant(3.0))
+        print("thread done")
+    threading.Thread(target=later).start()
+    ready.set()
+"""
+
+ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def run(*command, cwd, **options):
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "program.py").write_text(PROGRAM)
+    package = folder / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("import sys\nfrom . import part\nprint(sys.argv[1:], __name__, __package__)\n")
+    (package / "part.py").write_text("")
+    return folder
+
+
+def both(folder, how, **options):
+    """The program as python runs it, and as we do."""
+    stock = run(sys.executable, "program.py", how, cwd=folder, **options)
+    path = folder / f"{how}.pfrec"
+    command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", str(path), "program.py", how)
+    return stock, run(*command, cwd=folder, **options), path
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "calls"),
+    [("plain", 0, 3), ("exit", 7, 3), ("raise", 1, 3), ("interrupt", -signal.SIGINT, 3), ("thread", 0, 4)],
+)
+def test_a_program_runs_as_with_python(folder, how, code, calls):
+    stock, ours, path = both(folder, how)
+    assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout)
+    assert stock.returncode == code
+    assert "last words" in ours.stdout
+    if how == "raise":
+        assert (
+            stock.stderr[stock.stderr.index("Traceback") :] in ours.stderr
+        )  # the same traceback, and no frame of ours
+    assert "pyfunc_debug/" not in ours.stderr
+    assert "double" in ours.stderr  # the ledger
+    recording = pfd.open(path)
+    assert len(list(recording.calls("double"))) == calls
+    assert recording.meta["state"] == "complete"
+
+
+def test_stdin_is_the_programs(folder):
+    _, ours, _ = both(folder, "stdin", input="hello\n")
+    assert "got hello" in ours.stdout
+
+
+def test_a_killed_program_leaves_a_readable_recording(folder):
+    stock, ours, path = both(folder, "kill")
+    assert ours.returncode == stock.returncode == -signal.SIGKILL
+    recording = pfd.open(path)
+    assert recording.meta["state"] == "recording"
+    assert "without finishing" in str(recording.ledger())
+
+
+def test_a_module_runs_as_with_python_m(folder):
+    stock = run(sys.executable, "-m", "package", "a", "-b", cwd=folder)
+    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-o", "m.pfrec", "-m", "package", "a", "-b", cwd=folder)
+    assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout) == (0, "['a', '-b'] __main__ package\n")
+
+
+def test_syntax_errors_are_the_users(folder):
+    (folder / "broken.py").write_text("x = = 1\n")
+    stock = run(sys.executable, "broken.py", cwd=folder)
+    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "broken.py", cwd=folder)
+    assert ours.returncode == stock.returncode == 1
+    assert ours.stderr.splitlines()[-1] == stock.stderr.splitlines()[-1] == "SyntaxError: invalid syntax"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["record", "nope.py"], 2, "no such script: nope.py"),
+        (["record", "-m", "nope"], 2, "no such module: nope"),
+        (["record"], 2, "which program?"),
+        (["record", "--budget", "lots", "program.py"], 2, "budget='lots' is no amount of bytes"),
+        (["record", "--values", "sumary", "program.py"], 2, "Did you mean 'summary'?"),
+        (["record", "-o", "missing/x.pfrec", "program.py"], 2, "the folder"),
+        (["record", "-o", "program.py", "program.py"], 2, "exists and is no recording"),
+        (["show", "nope.pfrec"], 1, "no such recording"),
+        (["show", "program.py"], 1, "is not a recording"),
+        (["show", "good.pfrec", "--node", "dubble"], 2, "There are: double"),
+        (["show", "good.pfrec", "--call", "99"], 1, "no call 99"),
+        (["query", "good.pfrec", "delete from call"], 2, "can only read"),
+        (["query", "good.pfrec", "selec"], 2, "syntax error"),
+    ],
+)
+def test_bad_input_is_one_clear_line(folder, good, arguments, code, text):
+    done = run(sys.executable, "-m", "pyfunc_debug", *arguments, cwd=folder)
+    assert done.returncode == code
+    assert text in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def good(folder):
+    """A good recording beside the programs."""
+    path = folder / "good.pfrec"
+    done = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "-o", str(path), "program.py", "plain", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_show_and_query_speak_json(folder, good):
+    def json_of(*arguments):
+        return json.loads(run(sys.executable, "-m", "pyfunc_debug", *arguments, "--json", cwd=folder).stdout)
+
+    ledger = json_of("show", "good.pfrec")
+    (function,) = ledger["functions"]
+    assert (function["name"], function["traces"], function["runs"]) == ("f", 1, 3)
+    assert [(node["body"], node["calls"]) for node in function["nodes"]] == [("double", 3)]
+    call = json_of("show", "good.pfrec", "--call", "2")
+    assert call["inputs"][0]["text"] == "float32[] 2.0"
+    assert call["outputs"][0]["mean"] == 4.0
+    assert json_of("query", "good.pfrec", "select count(*) as n from call") == [{"n": 3}]
+    assert json_of("doctor", "good.pfrec") == []
+    assert json_of("show", "good.pfrec", "--node", "d*")[0]["calls"][0]["status"] == "ok"

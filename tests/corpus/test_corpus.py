@@ -1,0 +1,74 @@
+"""Every program of the corpus, without recording and recorded, each in a fresh process: the same; and what was seen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import programs  # noqa: F401  # fills the table
+from tests.corpus.table import ALONE, PROGRAMS
+from tests.corpus.transcript import transcript
+
+ROOT = Path(__file__).parents[2]
+EXPECTED = Path(__file__).with_name("expected.txt")
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory) -> dict[str, Any]:
+    """Outcome of every program by mode, and the folders of the recordings."""
+    folder = tmp_path_factory.mktemp("corpus")
+    found: dict[str, Any] = {"stock": {}, "recorded": {}, "folder": {}}
+    for group in ([], *([name] for name in sorted(ALONE))):
+        here = folder / (group[0] if group else "together")
+        here.mkdir()
+        running = {
+            mode: subprocess.Popen(
+                [sys.executable, "-m", "tests.corpus.run", mode, str(here), *group],
+                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )
+            for mode in ("stock", "recorded")
+        }  # fmt: skip
+        for mode, process in running.items():
+            output, _ = process.communicate(timeout=280)
+            assert process.returncode == 0, output[-4000:]
+            done = json.loads((here / f"{mode}.json").read_text())
+            found[mode] |= done
+            found["folder"] |= dict.fromkeys(done, here)
+    return found
+
+
+def _without_text(value: Any) -> Any:
+    """Leaves out what Python 3.10 cannot keep equal: our frame stays in the traceback that TensorFlow prints."""
+    if isinstance(value, dict):
+        return {key: _without_text(one) for key, one in value.items() if key not in ("text", "frames", "context")}
+    if isinstance(value, list):
+        return [_without_text(one) for one in value]
+    return value
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_recorded_program_does_what_it_does_without_us(outcomes, name):
+    stock, recorded = outcomes["stock"][name], outcomes["recorded"][name]
+    crashed = stock["result"].get("crashed") if isinstance(stock["result"], dict) else None
+    assert crashed is None, crashed
+    if sys.version_info < (3, 11):
+        stock, recorded = _without_text(stock), _without_text(recorded)
+    assert recorded["result"] == stock["result"]
+    assert recorded["log"] == stock["log"]
+    assert recorded["warnings"] == stock["warnings"]
+    assert recorded.get("random") == stock.get("random")
+
+
+def _expected() -> dict[str, str]:
+    sections = EXPECTED.read_text().split("## ")[1:]
+    return {section.split("\n", 1)[0]: f"## {section.rstrip()}\n" for section in sections}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_recording_says_what_the_program_did(outcomes, name):
+    assert transcript(outcomes["folder"][name] / f"{name}.pfrec") == _expected()[name]

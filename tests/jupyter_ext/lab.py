@@ -1,0 +1,183 @@
+"""JupyterLab or Notebook 7 with a headless Chromium: no network, no token, own folders, nothing left behind."""
+
+# ruff: noqa: E501 - command lines and JavaScript are long lines
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "artifacts"
+CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions",
+]  # fmt: skip
+_SETTINGS: dict[str, Any] = {
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False, "confirmClosingDocument": False},
+    # Cells outside the window have no elements when windowing is on.
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": True},
+    "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
+}
+_KERNEL = "window.jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel"
+_CELLS = "window.jupyterapp.shell.currentWidget.content.widgets"
+
+
+def write_notebook(path: Path, cells: list[str]) -> None:
+    """A notebook with these code cells."""
+    notebook = {
+        "nbformat": 4, "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "python3", "language": "python"}},
+        "cells": [
+            {"cell_type": "code", "id": f"cell{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+            for i, source in enumerate(cells)
+        ],
+    }  # fmt: skip
+    path.write_text(json.dumps(notebook))
+
+
+class Server:
+    """A Jupyter server over one folder. Use it with `with`."""
+
+    def __init__(self, folder: Path, app: str = "lab") -> None:
+        self.folder, self.app = folder, app
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._home = Path(tempfile.mkdtemp(prefix="pfd-lab-"))
+
+    def __enter__(self) -> Server:
+        home = self._home
+        (home / "config" / "labconfig").mkdir(parents=True)
+        (home / "config" / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_SETTINGS))
+        environment = {
+            **os.environ, "JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTER_DATA_DIR": f"{home}/data",
+            "JUPYTER_RUNTIME_DIR": f"{home}/runtime", "JUPYTERLAB_SETTINGS_DIR": f"{home}/settings",
+            "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces", "IPYTHONDIR": f"{home}/ipython",
+            "TF_CPP_MIN_LOG_LEVEL": "3", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": str(ROOT),
+        }  # fmt: skip
+        name = "LabApp" if self.app == "lab" else "JupyterNotebookApp"
+        command = [
+            sys.executable, "-m", "jupyter", self.app, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self.port}",
+            "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.password=",
+            "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.folder}", f"--{name}.expose_app_in_browser=True",
+            "--ServerApp.terminals_enabled=False",
+        ]  # fmt: skip
+        self._log = open(home / "server.log", "w")
+        self._process = subprocess.Popen(
+            command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                urllib.request.urlopen(f"{self.url}/api/status", timeout=2).read()
+                return self
+            except OSError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    text = (home / "server.log").read_text()[-3000:]
+                    self.__exit__()
+                    raise RuntimeError(f"the Jupyter server did not start:\n{text}") from None
+                time.sleep(0.1)
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            request = urllib.request.Request(f"{self.url}/api/shutdown", method="POST")
+            urllib.request.urlopen(request, timeout=5).read()
+            self._process.wait(15)
+        except (OSError, subprocess.TimeoutExpired):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(5)
+        self._log.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterator[Any]:
+    """A page in a headless Chromium; errors of the page are in `page.errors`."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        try:
+            scheme = "dark" if dark else "light"
+            page = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme).new_page()
+            page.set_default_timeout(60_000)
+            page.errors = []
+            page.on("pageerror", lambda error: page.errors.append(str(error)))
+            yield page
+        finally:
+            chromium.close()
+
+
+class Notebook:
+    """A notebook that is open in a page."""
+
+    def __init__(self, page: Any, server: Server, name: str) -> None:
+        self.page = page
+        where = (
+            f"lab/workspaces/t{time.monotonic_ns()}/tree/{name}?reset" if server.app == "lab" else f"notebooks/{name}"
+        )
+        page.goto(f"{server.url}/{where}")
+        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=90_000)
+
+    def wait_kernel(self) -> None:
+        """Waits until a kernel is connected and idle."""
+        ready = (
+            f"() => {{ const k = {_KERNEL}; return k && k.connectionStatus === 'connected' && k.status === 'idle'; }}"
+        )
+        self.page.wait_for_function(ready, timeout=90_000)
+
+    def command(self, name: str, **arguments: Any) -> None:
+        """Runs a command of JupyterLab without waiting for its end."""
+        self.page.evaluate("([c, a]) => { window.jupyterapp.commands.execute(c, a); }", [name, arguments])
+
+    def run(self, cell: int) -> None:
+        """Runs one cell without waiting for its end."""
+        self.page.evaluate("(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", cell)
+        self.command("notebook:run-cell")
+
+    def wait(self, cell: int) -> None:
+        """Waits until a cell has ended. A kernel's status says idle while a cell is blocked: its prompt does not."""
+        done = f"(i) => {{ const c = {_CELLS}[i].model; return c.executionCount && (c.executionState ?? 'idle') === 'idle'; }}"
+        self.page.wait_for_function(done, arg=cell, timeout=120_000)
+
+    def running(self, cell: int) -> bool:
+        """Whether a cell runs now."""
+        return bool(self.page.evaluate(f"(i) => {_CELLS}[i].model.executionState === 'running'", cell))
+
+    def outputs(self, cell: int) -> list[dict[str, Any]]:
+        """Outputs of a cell, as they are saved."""
+        return list(self.page.evaluate(f"(i) => {_CELLS}[i].model.outputs.toJSON()", cell))
+
+    def save(self) -> None:
+        """Saves the notebook and waits for it."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
+
+    def theme(self, name: str) -> None:
+        """Switches JupyterLab's theme and waits for it."""
+        self.page.evaluate("(t) => window.jupyterapp.commands.execute('apputils:change-theme', { theme: t })", name)
+        self.page.wait_for_function("(t) => document.body.dataset.jpThemeName === t", arg=name)
+
+    def shot(self, name: str) -> None:
+        """Keeps a screenshot for people."""
+        ARTIFACTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=str(ARTIFACTS / name))

@@ -1,0 +1,170 @@
+"""The panel in JupyterLab and Notebook 7, in a real browser: while a cell runs, afterwards, without a kernel."""
+
+# ruff: noqa: E501 - JavaScript is long lines
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+from tests.jupyter_ext.program import SETUP, traced
+
+SCROLL = "() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    return folder
+
+
+def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(folder):
+    until = "\nimport os\nwhile not os.path.exists('enough'):\n    time.sleep(.05)"
+    cell = traced(40, 0.02).replace("\nround(", f"{until}\nround(")
+    write_notebook(folder / "a.ipynb", [SETUP, cell, "1 + 1"])
+    with Server(folder) as server, browser((1500, 1000)) as page:
+        notebook = Notebook(page, server, "a.ipynb")
+        notebook.wait_kernel()
+        notebook.run(0)
+        notebook.wait(0)
+        notebook.run(1)
+
+        # The table lives while the cell runs.
+        page.wait_for_selector('.pfd .ledger tr[data-key^="n"] .c-calls')
+        cells = "[...document.querySelectorAll('.pfd .ledger td.c-calls')]"
+        count = f"() => {cells}.reduce((sum, cell) => sum + Number(cell.textContent.replace(/,/g, '')), 0)"
+        page.wait_for_function(f"() => ({count})() > 100")
+        assert notebook.running(1)
+        assert "recording" in page.locator(".pfd .state").inner_text()
+
+        # A click shows a call, while the cell runs.
+        page.evaluate(SCROLL)
+        page.locator(".pfd .calls tr[data-call]").nth(2).click()
+        page.wait_for_selector(".pfd .d-call .vals")
+        assert notebook.running(1)
+        page.wait_for_selector(".pfd .d-call figure canvas")
+        call = page.locator(".pfd .d-call .ttl").inner_text()
+        page.wait_for_function(f"() => ({count})() > 350")
+        assert page.locator(".pfd .d-call .ttl").inner_text() == call, "live data never move the selection"
+        notebook.shot("lab-live-light.png")
+
+        # The notebook's keys stay the notebook's, the panel's the panel's: `d d` deletes a cell in command mode.
+        page.keyboard.press("d")
+        page.keyboard.press("d")
+        page.keyboard.press("a")
+        assert page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == 3
+
+        notebook.theme("JupyterLab Dark")
+        page.wait_for_selector('.pfd[data-theme="dark"]')
+        page.wait_for_timeout(400)
+        notebook.shot("lab-live-dark.png")
+        notebook.theme("JupyterLab Light")
+        page.wait_for_selector('.pfd[data-theme="light"]')
+
+        # Pause holds the picture.
+        page.locator(".pfd .pause").click()
+        page.wait_for_function("() => document.querySelector('.pfd .msg').textContent.startsWith('paused')")
+        page.locator(".pfd .pause").click()
+
+        (folder / "enough").write_text("")
+        notebook.wait(1)
+        page.wait_for_function("() => document.querySelector('.pfd .state').textContent.startsWith('recorded')")
+        page.wait_for_function("() => document.querySelector('.pfd [data-tab=findings] .n').textContent !== '–'")
+        for tab in ("source", "gil", "stop", "findings"):
+            page.locator(f".pfd [data-tab={tab}]").click()
+            page.wait_for_function(
+                "(t) => !document.querySelector(`.pfd .d-${t}`).hidden && document.querySelector(`.pfd .d-${t}`).childElementCount",
+                arg=tab,
+            )
+            notebook.shot(f"lab-{tab}.png")
+        assert page.locator(".pfd .d-findings li").count() >= 1
+
+        # Not seen twice: the static form is in the notebook, and hidden beside the live panel.
+        static = page.locator(".pfd-static")
+        assert static.count() == 1
+        assert not static.is_visible()
+        kinds = [sorted(output.get("data", {})) for output in notebook.outputs(1)]
+        assert ["text/html", "text/plain"] in kinds
+        assert kinds[1] == ["text/plain"], "the cell's own value"
+
+        # Written beside the notebook, from the panel.
+        page.locator(".pfd .top button", has_text="Report").click()
+        page.wait_for_function("() => document.querySelector('.pfd .msg').textContent.startsWith('written')")
+        assert (folder / "train.html").stat().st_size > 50_000
+
+        # The kernel goes: what was loaded stays.
+        page.locator(".pfd [data-tab=call]").click()
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+        page.wait_for_selector('.pfd[data-link="lost"]')
+        assert "stays readable" in page.locator(".pfd .msg").inner_text()
+        assert page.locator(".pfd .ledger tbody tr").count() > 3
+        notebook.save()
+        assert page.errors == []
+
+        # Reopened without a kernel: the static form is what is seen.
+        page.goto("about:blank")
+        content = json.loads((folder / "a.ipynb").read_text())
+        content["metadata"]["kernelspec"]["name"] = "no such kernel"
+        (folder / "b.ipynb").write_text(json.dumps(content))
+        Notebook(page, server, "b.ipynb")
+        page.wait_for_selector(".pfd-static")
+        page.wait_for_timeout(500)
+        assert page.locator(".pfd-static").is_visible()
+        assert "log_huber" in page.locator(".pfd-static").inner_text()
+        page.screenshot(path=str(_artifact("lab-reopened.png")))
+
+
+def test_show_opens_at_a_call_and_old_panels_stay_readable(folder):
+    write_notebook(folder / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment"])
+    with Server(folder) as server, browser((1500, 900)) as page:
+        notebook = Notebook(page, server, "a.ipynb")
+        notebook.wait_kernel()
+        for cell in range(4):
+            notebook.run(cell)
+            notebook.wait(cell)
+        page.wait_for_function("() => document.querySelectorAll('.pfd').length === 3")
+        page.wait_for_function(
+            "() => document.querySelectorAll('.pfd')[1].querySelector('.d-call .ttl')?.textContent.includes('#5')"
+        )
+        page.wait_for_function(
+            "() => document.querySelectorAll('.pfd')[2].querySelector('.ledger tr.sel')?.textContent.includes('augment')"
+        )
+        first = page.locator(".pfd").nth(0)
+        first.locator(".calls tr[data-call]").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.pfd')[0].querySelector('.d-call .vals')")
+        # Running the cell again replaces its file: the panels of the old recording say so instead of mixing.
+        notebook.run(1)
+        notebook.wait(1)
+        page.locator(".pfd").nth(1).locator(".calls tr[data-call]").nth(3).click()
+        page.wait_for_function(
+            "() => document.querySelectorAll('.pfd')[1].textContent.includes('replaced by a newer one')"
+        )
+        assert page.errors == []
+
+
+def test_notebook_7_shows_the_panel_too(folder):
+    write_notebook(folder / "a.ipynb", [SETUP, traced(20, 0.02)])
+    with Server(folder, "notebook") as server, browser((1200, 900)) as page:
+        notebook = Notebook(page, server, "a.ipynb")
+        notebook.wait_kernel()
+        notebook.run(0)
+        notebook.wait(0)
+        notebook.run(1)
+        page.wait_for_selector('.pfd .ledger tr[data-key^="n"] .c-calls')
+        notebook.wait(1)
+        page.wait_for_function("() => document.querySelector('.pfd .state').textContent.startsWith('recorded')")
+        page.evaluate(SCROLL)
+        page.locator(".pfd .calls tr[data-call]").first.click()
+        page.wait_for_selector(".pfd .d-call .vals")
+        notebook.shot("notebook7.png")
+        # Notebook 7 stumbles over its own settings here, with and without the panel.
+        assert [error for error in page.errors if "reading 'schema'" not in error] == []
+
+
+def _artifact(name):
+    from tests.jupyter_ext.lab import ARTIFACTS
+
+    ARTIFACTS.mkdir(exist_ok=True)
+    return ARTIFACTS / name

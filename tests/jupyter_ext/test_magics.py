@@ -1,0 +1,196 @@
+"""The magics in an IPython shell: real TensorFlow, real recordings, text forms."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import jupyter_ext
+
+SETUP = """
+import numpy as np, tensorflow as tf
+def augment(x):
+    return x * 2
+@tf.function
+def step(x):
+    return tf.numpy_function(augment, [x], tf.float32)
+one = tf.ones([2])
+"""
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_cell(SETUP, store_history=True).raise_error()
+    shell.run_line_magic("load_ext", "pyfunc_debug")
+    yield shell
+    jupyter_ext.unload_ipython_extension(shell)
+    InteractiveShell.clear_instance()
+
+
+def run(shell, text):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        result = shell.run_cell(text, store_history=True)
+    return result, out.getvalue()
+
+
+def test_a_cell_is_recorded_and_keeps_its_value(shell):
+    result, text = run(shell, "%%pyfunc_trace\nfor i in range(5): y = step(one)\nfloat(y[0])")
+    assert result.result == 2.0
+    assert shell.user_ns["_"] == 2.0
+    recording = shell.user_ns["_pyfunc"]
+    assert [call.status for call in recording.calls("augment")] == ["ok"] * 5
+    assert "augment" in text, "a terminal gets the ledger"
+    assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
+
+
+def test_an_error_ends_the_recording_and_has_the_cells_own_frames(shell):
+    result, _ = run(shell, "%%pyfunc_trace\nstep(one)\n1/0")
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    frames = []
+    traceback = result.error_in_exec.__traceback__
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    assert not any("jupyter_ext" in file for file, _ in frames)
+    assert frames[-1][1] == 3, "the line as it is in the cell"
+    assert run(shell, "%pyfunc_trace status")[1].startswith("not recording; the last recording is")
+
+
+def test_a_statement_is_recorded_like_timeit(shell):
+    result, _ = run(shell, "%pyfunc_trace step(one * 3)")
+    assert float(result.result[0]) == 6.0
+    assert len(list(shell.user_ns["_pyfunc"].calls())) == 1
+    # Among other statements it is a plain line magic; braces and dollars are Python's.
+    result, _ = run(shell, "a = 1\n%pyfunc_trace d = {str(a): '$HOME', 'y': step(one)}\nd['1']")
+    assert result.result == "$HOME"
+    assert len(list(shell.user_ns["_pyfunc"].calls())) == 1
+
+
+def test_on_records_the_cells_that_follow_until_off(shell):
+    run(shell, "%pyfunc_trace --values full on")
+    run(shell, "step(one)")
+    _, text = run(shell, "%%pyfunc_trace\n1")
+    assert "UsageError" in text
+    assert "%pyfunc_trace off" in text
+    run(shell, "step(one)")
+    assert "recording into" in run(shell, "%pyfunc_trace status")[1]
+    assert "augment" in run(shell, "%pyfunc_trace off")[1]
+    calls = list(shell.user_ns["_pyfunc"].calls("augment"))
+    assert len(calls) == 2
+    assert calls[0].inputs[0].array().tolist() == [1.0, 1.0]
+    assert run(shell, "%pyfunc_trace off")[1] == "not recording\n"
+
+
+def test_options_reach_the_recorder(shell, tmp_path):
+    run(shell, "name = 'kept'\n")
+    run(shell, "%%pyfunc_trace -o {name}.pfrec --values none --nodes other*\nstep(one)")
+    recording = shell.user_ns["_pyfunc"]
+    assert recording.path == str(tmp_path / "kept.pfrec")
+    assert list(recording.calls()) == []
+    # Running the cell again replaces its recording.
+    run(shell, "%%pyfunc_trace -o kept.pfrec\nstep(one)")
+    assert len(list(shell.user_ns["_pyfunc"].calls())) == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%pyfunc_trace --fast\n1", "--fast"),
+        ("%%pyfunc_trace --values lots\n1", "lots"),
+        ("%%pyfunc_trace --budget many\n1", "many"),
+        ("%%pyfunc_trace spam\n1", "spam"),
+        ("%%pyfunc_trace -o no/such/folder/a.pfrec\n1", "folder"),
+        ("%pyfunc_show nothing_like_it", "nothing_like_it"),
+        ("%pyfunc_show 99999", "99999"),
+        ("%pyfunc_report", "FILE.html"),
+        ("%pyfunc_trace --no-gil off", "options"),
+    ],
+)
+def test_bad_use_is_one_line_and_records_nothing(shell, cell, words):
+    run(shell, "%pyfunc_trace step(one)")
+    before = shell.user_ns["_pyfunc"]
+    _, text = run(shell, cell)
+    assert text.startswith("UsageError: ")
+    assert words in text
+    assert "Traceback" not in text
+    assert shell.user_ns["_pyfunc"] is before
+    assert run(shell, "%pyfunc_trace status")[1].startswith("not recording")
+
+
+def test_a_file_of_the_users_is_never_replaced(shell, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "UsageError" in run(shell, "%%pyfunc_trace -o notes.txt\n1")[1]
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_show_and_report_in_a_terminal(shell, tmp_path):
+    assert "UsageError" in run(shell, "%pyfunc_show")[1]
+    run(shell, "%pyfunc_trace step(one)")
+    assert "augment" in run(shell, "%pyfunc_show")[1]
+    assert "x: float32[2]" in run(shell, "%pyfunc_show 1")[1]
+    assert "written" in run(shell, "%pyfunc_report here.html")[1]
+    assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
+
+
+def test_node_names_options_and_words_are_completed(shell):
+    run(shell, "%pyfunc_trace step(one)")
+    assert "augment" in shell.complete("a", "%pyfunc_show a", 14)[1]
+    assert "augment" in shell.complete("a", "%%pyfunc_trace --nodes a", 24)[1]
+    assert "full" in shell.complete("f", "%%pyfunc_trace --values f", 25)[1]
+    assert "status" in shell.complete("st", "%pyfunc_trace st", 16)[1]
+
+
+def test_help_is_there(shell):
+    for magic in ("%%pyfunc_trace?", "%pyfunc_show?", "%pyfunc_report?"):
+        shell.run_cell(magic).raise_error()
+    assert "--values" in shell.magics_manager.magics["cell"]["pyfunc_trace"].__doc__
+    assert "off" in shell.magics_manager.magics["line"]["pyfunc_trace"].__doc__
+
+
+def test_unloading_restores_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+
+    def state():
+        return (
+            {kind: dict(table) for kind, table in shell.magics_manager.magics.items()},
+            list(shell.input_transformers_cleanup),
+            list(shell.events.callbacks["pre_run_cell"]),
+            list(shell.events.callbacks["post_run_cell"]),
+            {key: list(value) for key, value in shell.strdispatchers["complete_command"].strs.items()},
+        )
+
+    before = state()
+    jupyter_ext.load_ipython_extension(shell)
+    loaded = state()
+    jupyter_ext.load_ipython_extension(shell)
+    assert state() == loaded, "loading twice does nothing"
+    run(shell, SETUP)
+    run(shell, "%pyfunc_trace on")
+    jupyter_ext.unload_ipython_extension(shell)
+    assert state() == before
+    from pyfunc_debug.session import current
+
+    assert current() is None
+    InteractiveShell.clear_instance()
+
+
+def test_loading_imports_neither_tensorflow_nor_widgets():
+    code = (
+        "import sys; from IPython.core.interactiveshell import InteractiveShell; s = InteractiveShell.instance();"
+        "s.run_line_magic('load_ext', 'pyfunc_debug');"
+        "print(sorted({'tensorflow', 'anywidget', 'ipywidgets', 'numpy'} & set(sys.modules)))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

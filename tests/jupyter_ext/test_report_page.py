@@ -1,0 +1,192 @@
+"""The report in a real browser, from a file: every view works without a kernel, by mouse and by keyboard."""
+
+# ruff: noqa: E501 - JavaScript and findings are long lines
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report import html
+from tests.jupyter_ext.lab import ARTIFACTS, browser
+from tests.report import recordings
+
+FINDINGS = [
+    Finding("body-raised", "error", 1, (301, 602), "`decode` raised 3 times <b>!</b>", "ds = ds.ignore_errors(log_warning=True)", recordings.FILE, 29),
+    Finding("retrace", "warning", None, (), "`train_step` was traced twice.", "lr = tf.constant(lr)", recordings.FILE, recordings.line("@tf.function")),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    path = recordings.small(folder / "train.pfrec")
+    return html.write(path, folder / "report.html", lambda: FINDINGS)
+
+
+@pytest.fixture
+def page(report):
+    with browser((1200, 900)) as page:
+        requests = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(f"file://{report}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        yield page
+        assert page.errors == []
+        assert all(url.startswith(("file:", "data:")) for url in requests), "no network"
+
+
+def test_all_views_are_there_and_the_numbers_are_the_recordings(page):
+    top = page.locator(".top").inner_text()
+    assert "1,980" in top
+    assert "native" in top
+    assert page.locator("h2").all_inner_texts() == ["Findings", "Ledger", "Timeline", "Calls", "Call", "GIL", "Source"]
+    decode = page.locator('.ledger tr[data-key="n1"]')
+    assert decode.locator(".c-calls").inner_text() == "880"
+    assert "3 of 880 calls failed" in decode.get_attribute("title")
+    assert "Calls of decode" in page.locator(".cs h3").inner_text()
+    assert page.locator(".calls tr[data-call]").count() < 60, "only rows in sight exist"
+    page.screenshot(path=str(_artifact("report-light.png")), full_page=True)
+
+
+def test_user_text_is_text(page):
+    assert page.locator(".failure b").count() == 1, "the <b> of the message is no element"
+    assert "<b>broken</b>" in page.locator(".failure p").first.inner_text()
+    assert page.locator(".finds p b").count() == 0
+
+
+def test_a_click_on_a_call_shows_it_everywhere(page):
+    row = page.locator('.ledger tr[data-key="n3"]')
+    row.click()
+    assert row.get_attribute("aria-selected") == "true"
+    page.wait_for_function("() => document.querySelector('.cs h3').textContent.includes('log_huber')")
+    first = page.locator(".calls tr[data-call]").first
+    first.click()
+    number = first.get_attribute("data-call")
+    page.wait_for_function("(n) => document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
+    assert page.locator(".d-call .vals tbody tr").count() >= 8, "three inputs, an output, gradients in and out"
+    assert page.locator(".d-call figure canvas").count() >= 4
+    assert page.locator(".d-call svg.hist").count() >= 3
+    page.keyboard.press("]")
+    page.wait_for_function("(n) => !document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
+
+
+def test_tables_work_by_keyboard(page):
+    page.locator('.ledger tr[tabindex="0"]').focus()
+    page.keyboard.press("Home")
+    assert page.evaluate("() => document.activeElement.dataset.key") == "f1"
+    page.keyboard.press("ArrowLeft")
+    assert page.locator('.ledger tr[data-key="n3"]').count() == 0, "folded"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("() => document.activeElement.dataset.key") == "n3"
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.activeElement.dataset.call !== undefined")
+    page.keyboard.press("End")
+    last = page.evaluate("() => document.querySelector('.calls').getAttribute('aria-rowcount')")
+    page.wait_for_function("(n) => document.activeElement.getAttribute('aria-rowindex') === n", arg=last)
+    page.keyboard.press("/")
+    page.keyboard.type("aug")
+    assert page.locator(".ledger tbody tr").all_inner_texts()[-1].startswith("augment")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.locator(".help").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator(".help").is_visible()
+
+
+def test_sorting_a_column_sorts_the_calls(page):
+    page.locator('.calls [data-column="wait"]').click()
+    page.wait_for_function(
+        "() => document.querySelector('.calls th[aria-sort]')?.getAttribute('aria-sort') === 'descending'"
+    )
+    page.wait_for_timeout(100)
+    texts = page.locator(".calls tr[data-call] .c-wait").all_inner_texts()
+    numbers = [float(text) for text in texts[:20]]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def test_the_timeline_zooms_and_selects(page):
+    lanes = page.locator("canvas.lanes")
+    label = lanes.get_attribute("aria-label")
+    lanes.focus()
+    for _ in range(25):
+        page.keyboard.press("w")
+    page.wait_for_function("(l) => document.querySelector('canvas.lanes').getAttribute('aria-label') !== l", arg=label)
+    page.locator(".calls tr[data-call]").first.click()
+    page.keyboard.press("f")
+    page.wait_for_timeout(300)
+    before = page.locator(".d-call .ttl").inner_text()
+    box = lanes.bounding_box()
+    # The selected call is in the middle of its lane; one of its neighbours is beside it.
+    found = False
+    for share in (0.2, 0.3, 0.7, 0.8, 0.9):
+        for lane in range(1, 5):
+            page.mouse.click(box["x"] + 70 + (box["width"] - 78) * share, box["y"] + lane * 26 + 18)
+            page.wait_for_timeout(30)
+            found = found or page.locator(".d-call .ttl").inner_text() != before
+    assert found
+    page.screenshot(path=str(_artifact("report-zoomed.png")))
+
+
+def test_dark_narrow_and_forced_colours_can_be_read(report):
+    for name, size, dark in (("report-dark.png", (1200, 900), True), ("report-narrow.png", (480, 900), False)):
+        with browser(size, dark) as page:
+            page.goto(f"file://{report}")
+            page.wait_for_selector("#pfd-report[data-ready]")
+            assert page.locator(".pfd").get_attribute("data-theme") == ("dark" if dark else "light")
+            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
+            page.wait_for_timeout(200)
+            page.screenshot(path=str(_artifact(name)), full_page=True)
+            assert page.errors == []
+    with browser((1200, 900)) as page:
+        page.emulate_media(forced_colors="active")
+        page.goto(f"file://{report}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        page.wait_for_timeout(200)
+        page.screenshot(path=str(_artifact("report-forced-colors.png")))
+
+
+def test_text_has_enough_contrast(report):
+    script = """() => {
+      const lum = (c) => { const [r, g, b] = c.map((x) => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+      const rgb = (t) => { const n = t.match(/[\\d.]+/g).map(Number); const k = t.startsWith('color(') ? 1 : 255; return n.slice(0, 3).map((x) => x / k); };
+      const bg = lum(rgb(getComputedStyle(document.querySelector('.pfd')).backgroundColor));
+      const bad = [];
+      for (const e of document.querySelectorAll('.pfd td, .pfd th, .pfd button, .pfd p, .pfd small, .pfd code, .pfd h2, .pfd .dim')) {
+        if (!e.textContent.trim() || e.disabled || !e.checkVisibility() || e.closest('[aria-disabled], .sev, .blame, figure')) continue;
+        const l = lum(rgb(getComputedStyle(e).color));
+        const ratio = (Math.max(l, bg) + .05) / (Math.min(l, bg) + .05);
+        if (ratio < 4.5) bad.push([e.className, e.textContent.slice(0, 30), ratio]);
+      }
+      return bad; }"""
+    for dark in (False, True):
+        with browser((1200, 900), dark) as page:
+            page.goto(f"file://{report}")
+            page.wait_for_selector("#pfd-report[data-ready]")
+            assert page.evaluate(script) == []
+
+
+def test_without_scripts_the_plain_table_is_there(report):
+    with browser() as page:
+        text = Path(report).read_text(encoding="utf-8")
+        page.goto("about:blank")
+        page.set_content(text.replace('<script type="module">', '<script type="off">'))
+        assert "augment" in page.locator("#pfd-plain").inner_text()
+
+
+def test_a_broken_report_says_so(report, tmp_path):
+    text = Path(report).read_text(encoding="utf-8")
+    start = text.index('id="pfd-data">') + len('id="pfd-data">')
+    broken = tmp_path / "broken.html"
+    broken.write_text(text[: start + 100] + "AAAA" + text[start + 104 :], encoding="utf-8")
+    with browser() as page:
+        page.goto(f"file://{broken}")
+        page.wait_for_function("() => document.getElementById('pfd-report').textContent.includes('cannot be drawn')")
+        assert "augment" in page.locator("#pfd-plain").inner_text()
+
+
+def _artifact(name):
+    ARTIFACTS.mkdir(exist_ok=True)
+    return ARTIFACTS / name

@@ -1,0 +1,229 @@
+"""The recorder by itself: what it stores, what it counts, whom it never loses."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts
+from pyfunc_debug.recorder import Budget, Recorder
+from pyfunc_debug.recordings import Recording
+from pyfunc_debug.values import Policies
+
+EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)
+
+
+def node(token: str, body: str = "body", site: Any = None, gradient_of: str | None = None) -> NodeFacts:
+    return NodeFacts(
+        token, "py_function", Body(body, "user.py", 1, ("x",), False), None, None, EAGER if site else None, (),
+        ("float32",), ("x",), ("out",), False, gradient_of, site,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def make(tmp_path):
+    made = []
+
+    def recorder(values: Any = "none", nodes: str = "*", budget: int = 64_000_000, **fields: Any) -> Recorder:
+        one = Recorder(str(tmp_path / f"{len(made)}.pfrec"), Policies(values, nodes), Budget(budget), {"pid": 1})
+        vars(one).update(fields)
+        made.append(one)
+        return one
+
+    yield recorder
+    for one in made:
+        if one._accepting:
+            one.close({})
+
+
+def call(recorder: Recorder, token: str, *args: Any, result: Any = None, error: BaseException | None = None) -> None:
+    ticket = recorder.enter(token, args)
+    if error is not None:
+        recorder.fail(ticket, error)
+    else:
+        recorder.leave(ticket, result)
+
+
+def finish(recorder: Recorder) -> Recording:
+    result = recorder.close({})
+    assert not result["troubles"], result
+    return Recording(recorder.path)
+
+
+def test_eager_calls_from_one_line_are_one_node_however_many(make):
+    recorder = make()
+    for index in range(20_050):
+        token = f"eager_{index}"
+        recorder.node_made(node(token, site=("user.py", 7, "<module>")))
+        call(recorder, token)
+    recording = finish(recorder)
+    assert [(one.body, one.token) for one in recording.nodes()] == [("body", None)]
+    assert recording.reader.counts()["call"] == 20_050
+    assert len(recorder._eager) <= 10_000, "the memory of the recorder grows with the number of eager calls"
+
+
+def test_an_eager_call_that_is_shown_as_running_stays_at_its_node(make):
+    recorder = make()
+    recorder.node_made(node("pyfunc_1", site=("user.py", 7, "f")))
+    ticket = recorder.enter("pyfunc_1", ())
+    ticket.start_ns -= 10**9  # as if a second had passed
+    recorder.flush()
+    reader = Recording(recorder.path)
+    assert [one.status for one in reader.calls()] == ["running"]
+    reader.close()
+    recorder.leave(ticket, None)
+    recording = finish(recorder)
+    assert [(one.node, one.status) for one in recording.calls()] == [(1, "ok")]
+    assert len(recording.nodes()) == 1
+
+
+def test_the_gradient_of_an_eager_call_belongs_to_its_node(make):
+    recorder = make()
+    for index in range(3):
+        recorder.node_made(node(f"pyfunc_{index}", site=("user.py", 7, "f")))
+        call(recorder, f"pyfunc_{index}")
+        recorder.node_made(node(f"pyfunc_g{index}", site=("user.py", 9, "f"), gradient_of=f"pyfunc_{index}"))
+        call(recorder, f"pyfunc_g{index}")
+    recording = finish(recorder)
+    assert len(recording.nodes()) == 1
+    assert [one.kind for one in recording.calls()] == ["forward", "gradient"] * 3
+
+
+def test_a_gradient_is_kept_as_its_forward_node_is(make):
+    recorder = make(values={"loud": "shape", "*": "none"}, nodes="loud")
+    for body in ("loud", "quiet"):
+        recorder.node_made(node(body, body))
+        recorder.node_made(node(f"{body}_gradient", "grad_fn", gradient_of=body))
+        call(recorder, body, np.zeros(2), result=np.zeros(2))
+        call(recorder, f"{body}_gradient", np.zeros(2), result=np.zeros(2))
+    recording = finish(recorder)
+    bodies = {one.id: one.body for one in recording.nodes()}
+    assert [(bodies[one.node], one.kind, len(one.inputs)) for one in recording.calls()] == [
+        ("loud", "forward", 1), ("loud", "gradient", 1),
+    ]  # fmt: skip
+
+
+def test_calls_that_find_no_room_in_the_queue_are_counted_exactly_from_many_threads(make):
+    recorder = make(_queue_calls=0)
+    recorder.node_made(node("graph"))
+    recorder.node_made(node("eager", site=("user.py", 7, "f")))
+
+    def work(token: str) -> None:
+        for index in range(2000):
+            call(recorder, token, error=ValueError("x") if index % 4 == 0 else None)
+
+    threads = [threading.Thread(target=work, args=(token,)) for token in ("graph", "eager", "graph", "eager")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recording = finish(recorder)
+    assert recording.sql("SELECT node, kind, calls, errors FROM dropped ORDER BY node") == [
+        {"node": 1, "kind": "forward", "calls": 4000, "errors": 1000},
+        {"node": 2, "kind": "forward", "calls": 4000, "errors": 1000},
+    ]
+    assert recording.meta["dropped"]["calls"] == 8000
+
+
+def test_a_message_that_is_no_unicode_costs_no_other_row(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+    call(recorder, "graph", error=ValueError("file \udcff"))
+    call(recorder, "graph")
+    recording = finish(recorder)
+    first, second = recording.calls()
+    assert first.failure is not None
+    assert first.failure.message == "file \\udcff"
+    assert second.status == "ok"
+    assert recording.reader.state() == "complete"
+
+
+def test_blobs_of_a_batch_that_had_to_be_repeated_are_stored(make):
+    recorder = make(values="full")
+    recorder.node_made(node("graph"))
+    call(recorder, "graph", np.arange(5.0), error=ValueError("file \udcff"))
+    (one,) = finish(recorder).calls()
+    np.testing.assert_array_equal(one.inputs[0].array(), np.arange(5.0))
+
+
+def test_the_name_of_a_thread_that_has_ended_is_known(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+    thread = threading.Thread(target=call, args=(recorder, "graph"), name="loader")
+    thread.start()
+    thread.join()
+    recording = finish(recorder)
+    assert [one.name for one in recording.reader.threads()] == ["loader"]
+
+
+def test_a_long_message_is_cut_and_says_so(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+    call(recorder, "graph", error=ValueError("x" * 1_000_000))
+    (one,) = finish(recorder).calls()
+    assert len(one.failure.message) < 101_000
+    assert one.failure.message.endswith("(1,000,000 characters)")
+
+
+def test_runs_beyond_the_budget_are_counted(make):
+    recorder = make()
+    recorder._rows.keep_calls = False
+    for index in range(10):
+        run = RunFacts(index, "forward", "__inference_f_1", None, None, None, 1, 0)
+        run.duration_ns = 1
+        recorder._queue.append(run)
+    recorder._rows.run(None, run)  # the worker switches keep_calls on again with its first write: ask directly
+    assert recorder._rows.dropped_runs >= 1
+    recorder.close({})
+
+
+def test_the_sum_of_queued_bytes_heals(make):
+    recorder = make(values="full")
+    recorder.node_made(node("graph"))
+    recorder._queued_bytes = 10**15  # as after lost updates
+    call(recorder, "graph", np.arange(5.0))
+    recorder.flush()
+    recorder.flush()
+    assert recorder._queued_bytes == 0
+    recorder.close({})
+
+
+def test_a_flush_ends_although_calls_keep_coming(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            call(recorder, "graph")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert recorder.flush(60)
+    finally:
+        done.set()
+        thread.join()
+    recorder.close({})
+
+
+def test_the_budget_holds(make):
+    recorder = make(values="full", budget=2_000_000)
+    recorder.node_made(node("graph"))
+    generator = np.random.default_rng(0)
+    for _ in range(600):
+        call(recorder, "graph", generator.random(2000), error=None, result=generator.random(2000))
+        recorder.flush()
+    recording = finish(recorder)
+    import os
+
+    size = os.path.getsize(recorder.path)
+    assert size <= 2_000_000
+    kept = sum(value.kept == "full" for one in recording.calls() for value in one.inputs)
+    assert 0 < kept < 600
+    assert recording.meta["dropped"]["values"] > 0
+    assert recording.reader.counts()["call"] + recording.meta["dropped"]["calls"] == 600
+    assert "not stored" in str(recording.ledger())

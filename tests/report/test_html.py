@@ -1,0 +1,105 @@
+"""The report is one file, of bounded size, that says what it left out and lets nothing of the program run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import struct
+import zlib
+
+import pytest
+
+from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report import html
+from tests.report import recordings
+
+EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)>"
+
+
+def unpack(page: str) -> dict:
+    packed = re.search(r'id="pfd-data">([A-Za-z0-9+/=]*)</script>', page).group(1)
+    raw = zlib.decompress(base64.b64decode(packed))
+    (length,) = struct.unpack("<I", raw[:4])
+    return json.loads(raw[4 : 4 + length])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return recordings.small(tmp_path_factory.mktemp("recordings") / "train.pfrec", steps=30)
+
+
+def test_the_page_needs_nothing_but_itself(path):
+    page = html.page(path)
+    assert not re.search(r'(?:src|href)\s*=\s*["\']?(?:https?:)?//', page)
+    assert "@import" not in page
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert "default-src 'none'" in policy.replace("&#x27;", "'")
+    script = re.search(r'<script type="module">(.*?)</script>', page, re.S).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"sha256-{digest}" in policy, "only the bundle may run"
+
+
+def test_text_of_the_program_is_never_markup(tmp_path):
+    path = tmp_path / "<u>evil.pfrec"
+    connection = recordings.empty(path)
+    writer = recordings.Writer(connection, values="none")
+    writer.steps(2)
+    connection.execute("UPDATE node SET body = ?", (EVIL,))
+    connection.execute("UPDATE function SET name = ?", (EVIL,))
+    connection.execute("UPDATE source SET text = ?", (EVIL,))
+    connection.execute("UPDATE thread SET name = ?", (EVIL,))
+    writer.end()
+    connection.close()
+    finding = Finding(EVIL, "error", 1, (1,), EVIL, EVIL, EVIL, 1)
+    page = html.page(path, lambda: [finding])
+    assert "<u>" not in page
+    assert page.count("<script") == 2, "the data and the bundle"
+    assert page.count("</script") == 2
+    assert "<img" not in page.replace("<\\!--", "")
+    assert unpack(page)["findings"][0]["message"] == EVIL
+
+
+def test_findings_nobody_looked_for_are_null_and_none_found_is_an_empty_list(path):
+    assert unpack(html.page(path))["findings"] is None
+    assert unpack(html.page(path, list))["findings"] == []
+
+
+def test_a_large_recording_is_trimmed_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "MAX_CALLS", 10_000)
+    monkeypatch.setattr(html, "DETAIL_BYTES", 200_000)
+    path = recordings.large(tmp_path / "large.pfrec", 20_000)
+    page = html.page(path)
+    data = unpack(page)
+    assert "Values of" in data["trimmed"]
+    assert "of 20,0" in data["trimmed"]
+    assert data["arrays"]["id"][3] < 16_000
+    assert data["overview"]["calls"] >= 20_000, "the header counts what ran, not what is shown"
+    assert len(page) < html.MAX_BYTES
+
+
+def test_failed_calls_keep_their_values_when_others_must_go(path):
+    data = unpack(html.page(path))
+    assert "301" in data["details"]
+
+
+def test_errors_are_for_people(path, tmp_path):
+    with pytest.raises(BadOptionError, match="cannot write the report"):
+        html.write(path, tmp_path / "no such folder" / "r.html")
+    with pytest.raises(BadRecordingError, match="no such recording"):
+        html.write(tmp_path / "missing.pfrec", tmp_path / "r.html")
+
+
+def test_the_report_imports_nothing_of_the_notebook():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, pyfunc_debug.report.html as h; h.bundle('panel.js'); "
+        "print([m for m in sys.modules if m in ('anywidget', 'IPython', 'tensorflow', 'jupyter_ext.magics')])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

@@ -1,0 +1,67 @@
+"""A real kernel with a client that answers input requests."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+
+from jupyter_client.manager import KernelManager
+
+
+class Kernel:
+    """Runs cells; `run` returns what the cell printed and its error.
+
+    Args:
+      timeout_s: A watchdog for each cell.
+    """
+
+    def __init__(self, timeout_s: float = 120.0) -> None:
+        self.timeout_s = timeout_s
+        self.manager = KernelManager(kernel_name="python3")
+
+    def __enter__(self):
+        self.manager.start_kernel()
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=90)
+        return self
+
+    def __exit__(self, *exc):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+    def run(self, code, answers=(), allow_stdin=True, on_input=None):
+        answers = list(answers)
+        prompts = []
+        message = self.client.execute(code, allow_stdin=allow_stdin)
+        end = time.monotonic() + self.timeout_s
+        text, error, idle = "", "", False
+        while not idle:
+            assert time.monotonic() < end, f"the cell hangs: {text}"
+            with contextlib.suppress(queue.Empty):
+                request = self.client.get_stdin_msg(timeout=0.02)
+                prompts.append(request["content"]["prompt"])
+                if on_input is not None and not answers:
+                    on_input()
+                    on_input = None
+                else:
+                    self.client.input(answers.pop(0))
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    got = self.client.get_iopub_msg(timeout=0.02)
+                    if got["parent_header"].get("msg_id") != message:
+                        continue
+                    kind, content = got["msg_type"], got["content"]
+                    if kind == "stream":
+                        text += content["text"]
+                    elif kind == "error":
+                        error = f"{content['ename']}: {content['evalue']}"
+                        text += "\n".join(content["traceback"])
+                    elif kind == "execute_result":
+                        text += content["data"]["text/plain"]
+                    elif kind == "status" and content["execution_state"] == "idle":
+                        idle = True
+                        break
+        assert not answers, f"not asked: {answers}; {text}"
+        return text, error, prompts

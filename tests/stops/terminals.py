@@ -1,0 +1,60 @@
+"""Runs a program on a real pseudo-terminal and talks to it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
+
+
+def talk(arguments, script, timeout_s=90.0, **options):
+    """Runs a program on a terminal.
+
+    Args:
+      arguments: The command line.
+      script: Pairs: a text to wait for, and what to type then.
+      timeout_s: A watchdog: the program is killed and the test fails.
+      **options: For subprocess.Popen.
+
+    Returns:
+      All that was on the screen, and the exit code.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
+    )  # fmt: skip
+    os.close(theirs)
+    screen, seen, end = "", 0, time.monotonic() + timeout_s
+
+    def more():
+        nonlocal screen
+        ready, _, _ = select.select([ours], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            process.kill()
+            raise AssertionError(f"nothing more happened:\n{screen}")
+        try:
+            text = os.read(ours, 65536).decode(errors="replace")
+        except OSError:  # Linux: the other side is closed
+            text = ""
+        screen += text
+        return bool(text)
+
+    try:
+        for wanted, typed in script:
+            while wanted not in screen[seen:]:
+                assert more(), f"ended before {wanted!r}:\n{screen}"
+            seen = len(screen)
+            os.write(ours, typed.encode())
+        while more():
+            pass
+        return screen, process.wait()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(ours)

@@ -1,0 +1,142 @@
+"""A real DAP client over a real debugpy adapter: the IDE's own line breakpoints, and prompt="debugger"."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAM = textwrap.dedent(
+    """
+    import os
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import sys
+    import tensorflow as tf
+    import pyfunc_debug as pfd
+    def body(x):
+        y = x * 2
+        z = y + 1
+        return z
+    f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    if sys.argv[1] == "debugger":
+        f(tf.constant(0.0))  # traced before there is a breakpoint
+    if sys.argv[1] == "lines":
+        with pfd.record(gil=False):
+            result = f(tf.constant(20.0))
+    else:
+        b = pfd.break_on("body", prompt="debugger")
+        result = f(tf.constant(20.0))
+        b.remove()
+    print("result", float(result), flush=True)
+    """
+)
+LINE = PROGRAM.splitlines().index("    z = y + 1") + 1
+
+
+class Client:
+    """The Debug Adapter Protocol over a socket: requests, their responses, and events."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=90)
+        self.stream = self.socket.makefile("rb")
+        self.seq = 0
+        self.events = []
+        self.responses = {}
+
+    def send(self, command, **arguments):
+        self.seq += 1
+        body = json.dumps({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).encode()
+        self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        return self.seq
+
+    def read(self):
+        length = 0
+        while True:
+            line = self.stream.readline()
+            assert line, "the adapter hung up"
+            if line == b"\r\n":
+                break
+            length = int(line.split(b":")[1])
+        message = json.loads(self.stream.read(length))
+        if message["type"] == "event":
+            self.events.append(message)
+        elif message["type"] == "response":
+            self.responses[message["request_seq"]] = message
+
+    def response(self, seq):
+        while seq not in self.responses:
+            self.read()
+        message = self.responses.pop(seq)
+        assert message["success"], message
+        return message.get("body") or {}
+
+    def ask(self, command, **arguments):
+        return self.response(self.send(command, **arguments))
+
+    def event(self, name):
+        while True:
+            for one in self.events:
+                if one["event"] == name:
+                    self.events.remove(one)
+                    return one.get("body", {})
+            self.read()
+
+
+@pytest.mark.parametrize("mode", ["lines", "debugger"])
+def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}", "--wait-for-client",
+         str(program), mode],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+    )  # fmt: skip
+    try:
+        client = _connect(port, process)
+        client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
+        attach = client.send("attach", justMyCode=True)
+        client.event("initialized")
+        if mode == "lines":
+            client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": LINE}])
+        client.ask("configurationDone")
+        client.response(attach)
+        stopped = client.event("stopped")
+        frames = client.ask("stackTrace", threadId=stopped["threadId"])["stackFrames"]
+        assert frames[0]["name"] == "body"
+        scopes = client.ask("scopes", frameId=frames[0]["id"])["scopes"]
+        found = client.ask("variables", variablesReference=scopes[0]["variablesReference"])["variables"]
+        names = {one["name"]: one["value"] for one in found}
+        assert "numpy=20.0" in names["x"]
+        assert ("y" in names) is (mode == "lines")
+        client.ask("continue", threadId=stopped["threadId"])
+        assert process.stdout.readline() == "result 41.0\n"
+        client.event("terminated")
+        client.send("disconnect")
+        client.socket.close()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _connect(port, process):
+    for _ in range(600):
+        try:
+            return Client(port)
+        except OSError:
+            assert process.poll() is None
+            try:
+                process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                continue
+    raise AssertionError("the adapter does not listen")

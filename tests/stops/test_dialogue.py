@@ -1,0 +1,356 @@
+"""What is said at a stop: scripted lines in, the expected dialogue out."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import pytest
+
+import pyfunc_debug as pfd
+
+
+def scale(x, k):
+    y = x * 2.0
+    z = helper(y)
+    return z + k
+
+
+def helper(v):
+    w = v + 1.0
+    return w
+
+
+@pytest.fixture
+def function(tf):
+    """Traced before there is any breakpoint."""
+    function = tf.function(lambda x: tf.py_function(scale, [x, tf.constant(1.0)], tf.float32))
+    assert float(function(tf.constant(3.0))) == 8.0
+    return function
+
+
+def _plain(text):
+    """The dialogue without thread names, paths and line numbers."""
+    text = re.sub(r" on (Dummy-\d+|MainThread)", " on THREAD", text)
+    text = re.sub(r"/\S*/test_dialogue\.py\(\d+\)", "test_dialogue.py", text)
+    return re.sub(r"#\d+", "#N", text)
+
+
+def _expect(scripted, expected):
+    assert _plain(scripted.text) == textwrap.dedent(expected).lstrip("\n")
+
+
+def test_before_stops_at_the_first_line_with_arguments_bound(tf, function, script):
+    said = script("args", "n", "p y", "s", "s", "u", "p y", "d", "r", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    _expect(
+        said,
+        """
+        --- breakpoint NUMBER (before): scale #N on THREAD
+        > test_dialogue.pyscale()
+        -> y = x * 2.0
+        (scale #N) args
+        x = <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
+        k = <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
+        (scale #N) n
+        > test_dialogue.pyscale()
+        -> z = helper(y)
+        (scale #N) p y
+        <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+        (scale #N) s
+        --Call--
+        > test_dialogue.pyhelper()
+        -> def helper(v):
+        (scale #N) s
+        > test_dialogue.pyhelper()
+        -> w = v + 1.0
+        (scale #N) u
+        > test_dialogue.pyscale()
+        -> z = helper(y)
+        (scale #N) p y
+        <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+        (scale #N) d
+        > test_dialogue.pyhelper()
+        -> w = v + 1.0
+        (scale #N) r
+        --Return--
+        > test_dialogue.pyhelper()-><tf.Tensor: s...32, numpy=7.0>
+        -> return w
+        (scale #N) c
+        """.replace("NUMBER", str(breakpoint_.number)),
+    )
+
+
+def test_after_shows_and_replaces_the_return_value(tf, function, script):
+    said = script("outputs", "__return__ = 100.0", "c")
+    with pfd.record(gil=False) as recording:
+        breakpoint_ = pfd.break_on("scale", when="after", condition="outputs > 5")
+        assert float(function(tf.constant(3.0))) == 100.0
+        assert float(function(tf.constant(0.0))) == 2.0, "the condition is not met"
+        breakpoint_.remove()
+    assert "float32[] 8." in said.text
+    notices = recording.sql("SELECT rule, call, facts FROM notice ORDER BY id")
+    assert [(one["rule"], one["call"]) for one in notices] == [("stop", 1), ("changed_by_hand", 1)]
+    assert breakpoint_.outcomes == {"stopped": 1}
+
+
+def test_a_replacement_that_does_not_fit_is_refused(tf, function, script, capsys):
+    script("__return__ = 'text'", "c")
+    breakpoint_ = pfd.break_on("scale", when="after")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert "does not fit" in capsys.readouterr().err
+
+
+def test_assigning_a_local_changes_the_result(tf, function, script):
+    script("x = tf.constant(10.0)", "n", "c")
+    breakpoint_ = pfd.break_on("scale")
+    globals()["tf"] = tf
+    assert float(function(tf.constant(3.0))) == 22.0
+    breakpoint_.remove()
+
+
+def test_error_opens_at_the_line_that_raised(tf, script):
+    def bad(x):
+        t = x * 5  # noqa: F841 - looked at from the prompt
+        raise ValueError("oh no")
+
+    said = script("p t", "n")
+    breakpoint_ = pfd.break_on("*bad", when="error")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.function(lambda x: tf.py_function(bad, [x], tf.float32))(tf.constant(1.0))
+    breakpoint_.remove()
+    assert "numpy=5.0" in said.text
+    assert 'raise ValueError("oh no")' in said.text
+
+
+def test_quit_ends_the_body_with_an_ordinary_exception(tf, function, script):
+    script("q")
+    breakpoint_ = pfd.break_on("scale")
+    with pytest.raises(tf.errors.UnknownError) as caught:
+        function(tf.constant(1.0))
+    breakpoint_.remove()
+    assert type(caught.value.pyfunc_exception).__name__ == "Abort"
+    assert float(function(tf.constant(3.0))) == 8.0
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("node", "body   scale ("),
+        ("call", "scale #"),
+        ("inputs", "x = float32[] 3."),
+        ("outputs", "the body has not returned yet"),
+        ("others", "no other call waits"),
+        ("trace", "tf.py_function(scale"),
+        ("w", "scale()"),
+        ("l", "y = x * 2.0"),
+        ("ll", "def scale(x, k):"),
+        ("whatis x", "EagerTensor"),
+        ("pp x", "numpy=3.0"),
+        ("source helper", "w = v + 1.0"),
+        ("undefined_name", "*** NameError"),
+        ("import os; os.path.sep", ""),
+        ("1/0", "*** ZeroDivisionError"),
+        ("raise KeyboardInterrupt", "*** KeyboardInterrupt"),
+        ("exit()", "***"),
+        ("run", "cannot be restarted"),
+        ("help node", "The node: its body"),
+        ("!x.shape", "TensorShape([])"),
+        ("[x for _ in range(2)]", "numpy=3.0"),
+    ],
+)
+def test_commands(tf, function, script, command, said):
+    scripted = script(command, "c")
+    if command == "exit()":  # pdb's exit takes no call: it is the command, and ends the body
+        scripted = script("p exit()", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(tf.function(lambda x: tf.py_function(scale, [x, tf.constant(1.0)], tf.float32))(3.0)) == 8.0
+    breakpoint_.remove()
+    assert said in scripted.text
+
+
+def test_until_tbreak_and_a_conditional_line(tf, function, script):
+    here = scale.__code__.co_firstlineno
+    said = script(f"tbreak {here + 3}", "c", "p z", f"b {helper.__code__.co_firstlineno + 2}, v > 100", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    import bdb
+
+    bdb.Breakpoint.clearBreakpoints() if hasattr(bdb.Breakpoint, "clearBreakpoints") else None
+    for one in list(bdb.Breakpoint.bpbynumber):
+        if one is not None:
+            one.deleteMe()
+    assert "numpy=7.0" in said.text
+
+
+def test_display_of_a_tensor_does_not_reach_the_body(tf, function, script):
+    """In plain pdb the comparison of old and new value raises in the body."""
+    said = script("display y", "display x", "n", "n", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant([1.0, 2.0]))[0]) == 4.0
+    breakpoint_.remove()
+    assert "display y:" in said.text
+
+
+def test_interact_and_debug(tf, function, script):
+    said = script("interact", "abc = 7 * 6", "print(abc + 1)", "abc", "exit()", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert "42" in said.text
+
+
+def test_a_line_in_a_helper(tf, function, script):
+    said = script("p w", "c")
+    line = helper.__code__.co_firstlineno + 2
+    breakpoint_ = pfd.break_on(f"test_dialogue.py:{line}", condition="w > 1")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert "numpy=7.0" in said.text
+    assert breakpoint_.hits == 1
+
+
+def test_a_body_without_python_code(tf, script):
+    import numpy as np
+
+    said = script("p inputs", "w", "c")
+    breakpoint_ = pfd.break_on("sin")
+    result = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))(tf.constant(0.0))
+    breakpoint_.remove()
+    assert float(result) == 0.0
+    assert "<sin>" in said.text
+
+
+def test_gradient(tf, script):
+    said = script("p dy", "c")
+    breakpoint_ = pfd.break_on("scale", when="gradient")
+    x = tf.constant(3.0)
+    function = tf.function(lambda x: tf.py_function(scale, [x, tf.constant(1.0)], tf.float32))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    assert float(tape.gradient(y, x)) == 2.0
+    breakpoint_.remove()
+    assert "(gradient)" in said.text
+    assert "numpy=1.0" in said.text
+
+
+def test_breakpoint_and_set_trace_in_a_body(tf, script):
+    def body(x):
+        a = x + 1
+        breakpoint()
+        b = a * 2
+        import pdb
+
+        pdb.set_trace()
+        return b
+
+    said = script("p a", "n", "p b", "c", "p b * 10", "c")
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    with pfd.record(gil=False):
+        assert float(function(tf.constant(1.0))) == 4.0
+    assert re.findall(r"numpy=([\d.]+)", said.text) == ["2.0", "4.0", "40.0"]
+
+
+def test_stepping_past_the_end_gives_the_turn_back(tf, script):
+    def body(x):
+        breakpoint()
+        return x
+
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    with pfd.record(gil=False):
+        for _ in range(2):
+            script("n", "n", "n", "n")
+            assert float(function(tf.constant(1.0))) == 1.0
+
+
+def test_once_hits_disable_and_list(tf, function, script):
+    script(*["c"] * 10)
+    once = pfd.break_on("scale", once=True)
+    third = pfd.break_on("scale", hits=3)
+    off = pfd.break_on("scale")
+    off.disable()
+    assert pfd.breakpoints() == [once, third, off]
+    for _ in range(4):
+        function(tf.constant(1.0))
+    assert once.outcomes == {"stopped": 1}
+    assert third.outcomes["before the wanted hit"] == 2
+    assert third.hits == 4
+    assert off.hits == 0
+    for one in pfd.breakpoints():
+        one.remove()
+    assert pfd.breakpoints() == []
+
+
+def test_a_condition_that_raises_is_shown_once_and_disables(tf, function, script, capsys):
+    script("c")
+    breakpoint_ = pfd.break_on("scale", condition="nonsense > 3")
+    for _ in range(3):
+        assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert capsys.readouterr().err.count("NameError") == 1
+    assert "NameError" in breakpoint_.error
+    assert breakpoint_.hits == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"where": ""}, {"where": "x", "when": "befor"}, {"where": "x", "condition": "a ="}, {"where": "x", "hits": 0},
+        {"where": "x", "policy": "never"}, {"where": "x", "policy": -1.0}, {"where": "x", "prompt": "emacs"},
+    ],
+)  # fmt: skip
+def test_bad_options(options):
+    with pytest.raises(pfd.BadOptionError):
+        pfd.break_on(options.pop("where"), **options)
+
+
+def test_nobody_to_answer_records_and_goes_on(tf, function, capsys):
+    with pfd.record(gil=False) as recording:
+        breakpoint_ = pfd.break_on("scale")
+        for _ in range(3):
+            assert float(function(tf.constant(3.0))) == 8.0
+        breakpoint_.remove()
+    assert breakpoint_.outcomes == {"nobody to answer": 3}
+    assert capsys.readouterr().err.count("nobody can answer") <= 1
+    notices = recording.sql("SELECT facts FROM notice WHERE rule = 'stop_unanswered'")
+    assert len(notices) == 3
+    assert "x = float32[] 3." in notices[0]["facts"]
+
+
+def test_the_trace_function_of_others_is_put_back(tf, function, script):
+    import sys
+
+    seen = []
+
+    def mine(frame, event, arg):
+        seen.append(event)
+
+    script("n", "c")
+    breakpoint_ = pfd.break_on("scale")
+    sys.settrace(mine)
+    try:
+        tf.py_function(scale, [1.0, 1.0], tf.float32)
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(None)
+    breakpoint_.remove()
+
+
+def test_post_mortem_opens_at_the_users_frame(tf, monkeypatch, capsys):
+    import io
+    import sys
+
+    def bad(x):
+        inside = 41 + 1
+        return tf.reshape(x, [inside])  # raises inside of TensorFlow's code
+
+    with pytest.raises(tf.errors.OpError), pfd.record(gil=False):
+        tf.function(lambda x: tf.py_function(bad, [x], tf.float32))(tf.constant(1.0))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p inside\nq\n"))
+    pfd.post_mortem()
+    assert "42" in capsys.readouterr().out

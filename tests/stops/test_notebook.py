@@ -1,0 +1,132 @@
+"""A real kernel: the input box, Interrupt, no stdin, and %debug."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.stops.kernels import Kernel
+
+SETUP = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+import pyfunc_debug as pfd
+%load_ext pyfunc_debug
+def body(x):
+    y = x * 2
+    print("in the body")
+    return y
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+def bad(x):
+    secret = x * 3
+    raise ValueError("oh no")
+g = tf.function(lambda x: tf.py_function(bad, [x], tf.float32))
+"""
+BEFORE = """
+import sys, pdb, signal
+shell = get_ipython()
+before = (sys.breakpointhook, sys.excepthook, pdb.set_trace, vars(shell).get("showtraceback"),
+          vars(shell.kernel).get("_input_request"))
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with Kernel() as kernel:
+        kernel.run(BEFORE)
+        text, error, _ = kernel.run(SETUP)
+        assert not error, text
+        yield kernel
+
+
+def test_the_input_box_prompts_in_the_right_cell(kernel):
+    text, error, prompts = kernel.run(
+        "%pyfunc_break body --if 'x > 1'\nprint(float(f(tf.constant(4.0))))", ["n", "p y", "!y = y * 10", "c"]
+    )
+    assert not error, text
+    assert "numpy=8.0" in text
+    assert "80.0" in text
+    assert "in the body" in text
+    assert all(re.match(r"\[Dummy-\d+\] \(body #\d+\) ", prompt) for prompt in prompts), prompts
+    text, error, _ = kernel.run("%pyfunc_break list\n%pyfunc_break clear\n%pyfunc_break list")
+    assert "1 hit (1 stopped)" in text
+    assert "no breakpoints" in text
+
+
+def test_parallel_calls_ask_one_after_the_other(kernel):
+    text, error, prompts = kernel.run(
+        "b = pfd.break_on('body')\n"
+        "d = tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), 3)\n"
+        "print(sorted(float(v) for v in d))\nprint(b)\nb.remove()",
+        ["n", "p y", "c"] * 3,
+    )
+    assert not error, text
+    assert "[0.0, 2.0, 4.0]" in text
+    assert "3 stopped" in text
+    calls = [re.search(r"body #(\d+)", prompt).group(1) for prompt in prompts]
+    assert [calls[0]] * 3 + [calls[3]] * 3 + [calls[6]] * 3 == calls, "a stop keeps its turn until it continues"
+
+
+def test_breakpoint_in_a_body(kernel):
+    text, error, _ = kernel.run(
+        "def mine(x):\n    a = x + 1\n    breakpoint()\n    return a\n"
+        "h = tf.function(lambda x: tf.py_function(mine, [x], tf.float32))\n"
+        "with pfd.record(gil=False):\n    print(float(h(tf.constant(1.0))))",
+        ["p a", "c"],
+    )
+    assert not error, text
+    assert "numpy=2.0" in text
+
+
+def test_input_works_afterwards(kernel):
+    text, error, _ = kernel.run("print('got', input('? '))", ["yes"])
+    assert not error
+    assert "got yes" in text
+
+
+def test_interrupt_at_a_prompt_ends_the_cell_with_keyboardinterrupt(kernel):
+    for code in ("f(tf.constant(1.0))", "list(tf.data.Dataset.range(1).map(lambda i: f(tf.cast(i, tf.float32))))"):
+        text, error, _ = kernel.run(
+            f"b = pfd.break_on('body')\n{code}", [], on_input=lambda: kernel.manager.interrupt_kernel()
+        )
+        assert "KeyboardInterrupt" in text, text
+        text, error, _ = kernel.run("print(float(f(tf.constant(4.0))))\nb.remove()", ["c"])
+        assert not error, text
+        assert "8.0" in text
+
+
+def test_without_stdin_it_goes_on(kernel):
+    text, error, prompts = kernel.run(
+        "b = pfd.break_on('body')\nprint(float(f(tf.constant(4.0))))\nprint(b)\nb.remove()", allow_stdin=False
+    )
+    assert not error, text
+    assert not prompts
+    assert "1 nobody to answer" in text
+
+
+def test_debug_opens_at_the_users_frame_and_the_original_is_the_cause(kernel):
+    text, error, _ = kernel.run("with pfd.record(gil=False):\n    g(tf.constant(1.0))")
+    assert "InvalidArgumentError" in error
+    assert "direct cause" in text
+    text, error, _ = kernel.run("%debug", ["p secret", "q"])
+    assert "numpy=3.0" in text, text
+    text, error, _ = kernel.run("r = pfd.record(gil=False).start()\ng(tf.constant(2.0))")
+    assert "direct cause" in text
+    text, error, _ = kernel.run("%debug", ["p secret", "q"])
+    assert "numpy=6.0" in text, text
+    kernel.run("r.stop()")
+    text, error, _ = kernel.run("%pyfunc_debug", ["p secret", "q"])
+    assert "numpy=6.0" in text, text
+
+
+def test_everything_is_put_back(kernel):
+    text, error, _ = kernel.run(
+        "%unload_ext pyfunc_debug\n"
+        "after = (sys.breakpointhook, sys.excepthook, pdb.set_trace, vars(shell).get('showtraceback'),\n"
+        "         vars(shell.kernel).get('_input_request'))\n"
+        "print([one == other for one, other in zip(before, after)])"
+    )
+    assert not error, text
+    assert "[True, True, True, True, True]" in text

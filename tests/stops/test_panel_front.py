@@ -1,0 +1,108 @@
+"""The panel's side of a stop, with a page that is a thread: pings, commands for one prompt only, silence."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+import pyfunc_debug as pfd
+from jupyter_ext import stops
+
+
+class Page:
+    """Answers pings, and types `lines`; `stale` repeats each command, as a double click does."""
+
+    def __init__(self, front_of, lines, answers=True):
+        self.states = queue.SimpleQueue()
+        self.lines = list(lines)
+        self.answers = answers
+        self.said = []
+        self.views = []
+        self.front = front_of(self.send)
+        self.thread = threading.Thread(target=self._live, daemon=True)
+        self.thread.start()
+
+    def send(self, state):
+        self.states.put(state)
+        return True
+
+    def _live(self):
+        done = None
+        while True:
+            state = self.states.get()
+            if state is None:
+                return
+            if state["ping"] and self.answers:
+                self.front.request({"command": "pong", "ping": state["ping"], "seen": ""}, "control")
+            view = state["stop"]
+            if view is None or "seq" not in view or (view["id"], view["seq"]) == done or not self.lines:
+                continue
+            command = {"command": "line", "stop": view["id"], "seq": view["seq"], "line": self.lines[0]}
+            if self.front.request(command, "control")["status"] == "ok":
+                done = (view["id"], view["seq"])
+                self.views.append(view)
+                self.lines.pop(0)
+                self.said.append(self.front.request(command, "control")["status"])  # the second click
+
+
+@pytest.fixture
+def page():
+    from pyfunc_debug.switchboard import board
+
+    class Cell:
+        key = "cell"
+
+    made = []
+
+    def use(*lines, answers=True):
+        one = Page(lambda send: stops.PanelFront(Cell(), send), lines, answers)
+        board.broker.fronts.insert(0, one.front)
+        made.append(one)
+        return one
+
+    yield use
+    for one in made:
+        board.broker.fronts.remove(one.front)
+        one.front.close()
+        one.states.put(None)
+
+
+def body(x):
+    y = x * 2
+    return y
+
+
+def test_buttons_and_console(tf, page):
+    seen = page("n", "p y", "c")
+    breakpoint_ = pfd.break_on("body")
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    assert float(function(tf.constant(4.0))) == 8.0
+    breakpoint_.remove()
+    assert breakpoint_.outcomes == {"stopped": 1}
+    first, second, third = seen.views
+    assert [one["name"] for one in first["locals"]] == ["x"]
+    assert [one["name"] for one in second["locals"]] == ["x", "y"]
+    assert [line["text"].strip() for line in first["source"] if line["current"]] == ["y = x * 2"]
+    assert "numpy=8.0" in "\n".join(third["console"])
+    assert seen.front.way == "control"
+
+
+def test_a_panel_that_does_not_answer_is_passed_over_once_a_cell(tf, page, monkeypatch):
+    monkeypatch.setattr(stops, "_PING_S", 0.05)
+    silent = page(answers=False)
+    breakpoint_ = pfd.break_on("body")
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    for _ in range(3):
+        assert float(function(tf.constant(4.0))) == 8.0
+    breakpoint_.remove()
+    assert breakpoint_.outcomes == {"nobody to answer": 3}
+    assert silent.front._ping == 1
+
+
+def test_commands_for_another_prompt_are_stale(page):
+    front = page().front
+    assert front.request({"command": "line", "stop": 1, "seq": 1, "line": "c"}, "comm")["status"] == "stale"
+    assert front.request({"command": "dance"}, "comm")["status"] == "unknown"
+    assert front.request({"command": "hello"}, "comm")["state"]["stop"] is None

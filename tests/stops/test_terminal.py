@@ -1,0 +1,121 @@
+"""A real terminal: prompts, Ctrl-C, and a closed stdin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.stops.terminals import talk
+
+PROGRAM = """
+import signal, sys
+import tensorflow as tf
+def body(x):
+    y = x * 2
+    return y
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(rest):
+        path = tmp_path / "program.py"
+        path.write_text(PROGRAM + textwrap.dedent(rest))
+        return str(path)
+
+    return write
+
+
+def test_record_break_prompts_and_records(program, tmp_path):
+    path = program("print('result', float(f(tf.constant(4.0))))\n")
+    screen, code = talk(
+        [sys.executable, "-m", "pyfunc_debug", "record", "--break", "body", "--if", "x > 1", "-o", "r.pfrec", path],
+        [("(body #1) ", f"{line}\r") for line in ("n", "p y", "y = tf.constant(50.0)", "c")],
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert code == 0
+    assert "numpy=8.0" in screen
+    assert "result 50.0" in screen
+    assert "1 hit (1 stopped)" in screen
+    assert "body" in screen[screen.index("result") :], "the ledger"
+
+
+INTERRUPTED = """
+import pyfunc_debug as pfd
+MODE = sys.argv[1]
+context = pfd.record(gil=False) if MODE == "breakpoint" else None
+if context: context.start()
+else: b = pfd.break_on("body")
+try:
+    if MODE == "data":
+        data = tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))
+        list(data)
+    elif MODE == "eager":
+        tf.py_function(body, [1.0], tf.float32)
+    else:
+        f(tf.constant(1.0))
+except KeyboardInterrupt:
+    print("caught KeyboardInterrupt", flush=True)
+except tf.errors.UnknownError as error:
+    print("caught", type(error.pyfunc_exception).__name__, flush=True)
+context.stop() if context else b.remove()
+print("original handler", signal.getsignal(signal.SIGINT) is signal.default_int_handler, flush=True)
+import termios
+print("goes on", float(f(tf.constant(5.0))) if MODE != "breakpoint" else 10.0, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "caught"), [("run", "KeyboardInterrupt"), ("data", "Abort"), ("eager", "Abort"), ("breakpoint", "Keyb")]
+)
+def test_ctrl_c_at_a_prompt_ends_the_call_and_the_program_goes_on(program, mode, caught):
+    rest = INTERRUPTED
+    if mode == "breakpoint":
+        rest = "def body(x):\n    breakpoint()\n    y = x * 2\n    return y\n" + rest
+    screen, code = talk([sys.executable, program(rest), mode], [("(body #", "p x\r"), ("(body #", "\x03")])
+    assert "numpy=" in screen
+    assert f"caught {caught}" in screen, screen
+    assert "original handler True" in screen
+    assert "goes on 10.0" in screen
+    assert code == 0
+
+
+def test_a_signal_from_elsewhere_ends_the_stop_too(program):
+    rest = """
+    import os, threading
+    import pyfunc_debug as pfd
+    from pyfunc_debug.switchboard import board
+    def send():
+        if board.broker.active is not None and board.broker.active.open and not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+    sent = []
+    board.broker.listeners.append(lambda: threading.Timer(0.1, send).start())
+    b = pfd.break_on("body")
+    try:
+        f(tf.constant(1.0))
+    except KeyboardInterrupt as error:
+        print("caught", error)
+    b.remove()
+    """
+    screen, code = talk([sys.executable, program(rest)], [("(body #", "")])
+    assert "caught interrupted at a pyfunc_debug stop" in screen
+    assert code == 0
+
+
+@pytest.mark.parametrize("stdin", ["closed", "null", "pipe"])
+def test_without_a_terminal_nothing_hangs(program, stdin):
+    path = program("import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint(float(f(tf.constant(4.0))), b)\n")
+    how = {
+        "closed": {"preexec_fn": lambda: os.close(0)},
+        "null": {"stdin": subprocess.DEVNULL},
+        "pipe": {"input": "n\n"},
+    }[stdin]
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, check=False, **how)
+    assert done.returncode == 0, done.stderr
+    assert "8.0 <breakpoint 1: before body, 1 hit (1 nobody to answer)>" in done.stdout
+    assert done.stderr.count("nobody can answer") == 1

@@ -1,0 +1,247 @@
+"""One prompt at a time: nothing lost, nothing hangs, each hit counted once."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.stops.terminal import Terminal
+
+_WATCHDOG_S = 60
+
+
+class Clicker:
+    """Answers every stop with the same lines; `gate` holds the first answer back."""
+
+    name = "a clicker"
+
+    def __init__(self, *lines, gate=None):
+        self.lines = lines
+        self.gate = gate
+        self.order = []
+        self.at = {}
+        self.overlaps = 0
+        self.inside = threading.Lock()
+
+    def can_answer(self, stop):
+        return True
+
+    def ask(self, stop, prompt):
+        if not self.inside.acquire(blocking=False):
+            self.overlaps += 1
+            return None
+        try:
+            count = self.at.get(stop.id, 0)
+            self.at[stop.id] = count + 1
+            if count == 0:
+                self.order.append(stop)
+                if self.gate is not None:
+                    self.gate(stop)
+            return self.lines[count]
+        finally:
+            self.inside.release()
+
+    def tell(self, stop, text): ...
+
+    def closed(self, stop): ...
+
+    def wake(self, stop): ...
+
+
+def body(i):
+    a = i * 2
+    return a + 1
+
+
+def _parallel(tf, count, threads=8):
+    """`count` calls on so many threads; fails instead of hanging."""
+    data = tf.data.Dataset.range(count).map(
+        lambda i: tf.py_function(body, [i], tf.int64), num_parallel_calls=threads, deterministic=False
+    )  # fmt: skip
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = threads
+    data = data.with_options(options)
+    results = []
+    worker = threading.Thread(target=lambda: results.extend(sorted(int(one) for one in data)), daemon=True)
+    worker.start()
+    worker.join(_WATCHDOG_S)
+    assert not worker.is_alive(), "hangs"
+    assert results == [2 * i + 1 for i in range(count)]
+
+
+@pytest.fixture
+def clicker():
+    from pyfunc_debug.switchboard import board
+
+    before = list(board.broker.fronts)
+
+    def use(*lines, gate=None):
+        made = Clicker(*lines, gate=gate)
+        board.broker.fronts[:] = [made]
+        return made
+
+    yield use
+    board.broker.fronts[:] = before
+
+
+@pytest.mark.parametrize("lines", [("c",), ("n", "p a", "c"), ("n", "n", "n", "n")])
+def test_eight_threads_a_hundred_hits(tf, clicker, lines):
+    seen = clicker(*lines)
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 100)
+    breakpoint_.remove()
+    assert breakpoint_.outcomes == {"stopped": 100}
+    assert len({stop.call for stop in seen.order}) == 100
+    assert len({stop.ident for stop in seen.order}) > 1
+    assert seen.overlaps == 0
+
+
+def test_turns_go_in_the_order_of_arrival(tf, clicker):
+    from pyfunc_debug.switchboard import board
+
+    expected = []
+
+    def gate(stop):
+        if expected:
+            assert stop is expected.pop(0)
+        else:
+            expected.extend(board.broker.waiting())
+
+    clicker("c", gate=gate)
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 60)
+    breakpoint_.remove()
+    assert breakpoint_.outcomes == {"stopped": 60}
+
+
+def _until_others_hit(board, count):
+    """Holds a stop until so many hits were counted besides it."""
+    arrived = threading.Event()
+    board.broker.listeners.append(arrived.set)
+
+    def gate(stop):
+        rule = stop.breakpoint
+        for _ in range(200):
+            if (
+                rule.hits
+                - sum(rule.outcomes.values())
+                + sum(number for outcome, number in rule.outcomes.items() if outcome != "stopped")
+                > count
+            ):  # the stop itself is one of them
+                return
+            arrived.wait(0.05)
+            arrived.clear()
+
+    return gate
+
+
+def test_skip_while_another_is_stopped(tf, clicker):
+    from pyfunc_debug.switchboard import board
+
+    clicker("c", gate=_until_others_hit(board, 3))
+    breakpoint_ = pfd.break_on("body", policy="skip")
+    _parallel(tf, 40)
+    breakpoint_.remove()
+    board.broker.listeners.clear()
+    assert breakpoint_.outcomes["skipped"] >= 3
+    assert sum(breakpoint_.outcomes.values()) == breakpoint_.hits == 40
+
+
+def test_go_on_after_some_time(tf, clicker):
+    from pyfunc_debug.switchboard import board
+
+    clicker("c", gate=_until_others_hit(board, 3))
+    breakpoint_ = pfd.break_on("body", policy=0.05)
+    _parallel(tf, 40)
+    breakpoint_.remove()
+    board.broker.listeners.clear()
+    assert breakpoint_.outcomes["waited too long"] >= 1
+    assert sum(breakpoint_.outcomes.values()) == breakpoint_.hits == 40
+
+
+@pytest.mark.parametrize("command", ["continue all", "detach"])
+def test_continue_all_and_detach_release_everything(tf, clicker, command):
+    from pyfunc_debug.switchboard import board
+
+    waiting = threading.Event()
+    board.broker.listeners.append(lambda: waiting.set() if len(board.broker.waiting()) >= 3 else None)
+    clicker(command, gate=lambda stop: waiting.wait(_WATCHDOG_S))
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 12)
+    detached = not breakpoint_.enabled
+    breakpoint_.remove()
+    board.broker.listeners.clear()
+    assert breakpoint_.outcomes["released"] >= 3
+    assert detached is (command == "detach") or command == "continue all"
+    assert sum(breakpoint_.outcomes.values()) == breakpoint_.hits
+
+
+def test_an_evaluation_may_run_nodes_with_breakpoints(tf, clicker):
+    from pyfunc_debug.switchboard import board
+
+    globals()["tf"] = tf
+    function = tf.function(lambda i: tf.py_function(body, [i], tf.int64))
+    globals()["function"] = function
+    globals()["data"] = tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [i], tf.int64))
+    out = io.StringIO()
+    clicker()
+    lines = "p sorted(int(v) for v in data)\np int(function(tf.constant(5, tf.int64)))\nc\n"
+    board.broker.fronts[:] = [Terminal(io.StringIO(lines), out)]
+    breakpoint_ = pfd.break_on("body")
+    assert int(function(tf.constant(1, tf.int64))) == 3
+    breakpoint_.remove()
+    assert "[1, 3, 5]" in out.getvalue()
+    assert "11" in out.getvalue()
+    assert breakpoint_.outcomes == {"stopped": 1, "during an evaluation": 4}
+    assert not tf.config.functions_run_eagerly()
+
+
+def test_an_evaluation_runs_eagerly_on_its_own_thread_only(tf):
+    from pyfunc_debug.interception.evaluation import eager_here
+
+    kind = type(tf.function(lambda: 0))
+    original = vars(kind)["_run_functions_eagerly"]
+    traced = tf.function(lambda: tf.constant(tf.inside_function()))
+    seen = []
+    with eager_here():
+        assert not bool(traced())
+        other = threading.Thread(target=lambda: seen.append(bool(traced())))
+        other.start()
+        other.join()
+    assert seen == [True]
+    assert vars(kind)["_run_functions_eagerly"] is original
+
+
+def test_a_body_called_by_a_stopped_body_stops_too(tf, script):
+    def inner(x):
+        return x + 1
+
+    def outer(x):
+        y = tf.py_function(inner, [x], tf.float32)
+        return y * 2
+
+    said = script("n", "p x", "c", "p y", "c")
+    breakpoints = [pfd.break_on("*outer"), pfd.break_on("*inner")]
+    result = tf.function(lambda x: tf.py_function(outer, [x], tf.float32))(tf.constant(1.0))
+    for one in breakpoints:
+        one.remove()
+    assert float(result) == 4.0
+    assert [one.outcomes["stopped"] for one in breakpoints] == [1, 1]
+    assert "inner #" in said.text
+    assert "numpy=2.0" in said.text
+
+
+def test_starvation_is_said(tf, clicker, monkeypatch):
+    from pyfunc_debug.switchboard import board
+
+    monkeypatch.setattr(board.broker, "pool_threads", lambda: 1)
+    said = []
+    seen = clicker("c")
+    monkeypatch.setattr(seen, "tell", lambda stop, text: said.append(text))
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 4)
+    breakpoint_.remove()
+    assert any("TensorFlow's pool has 1 threads" in text for text in said)

@@ -1,0 +1,132 @@
+"""`explain` tells of each graph why it was traced: live, recorded, and where it does not know it says so."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+
+X, LONGER = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.0, 3.0])
+
+
+def body(value):
+    return value + 1.0
+
+
+def make():
+    @tf.function
+    def step(x, k=1):
+        for _ in tf.range(2):
+            x = tf.ensure_shape(tf.py_function(body, [x], tf.float32), x.shape)
+        return x
+
+    return step
+
+
+def test_without_a_recording_the_cache_tells_reasons_and_nothing_it_cannot_know():
+    step = make()
+    assert "not traced yet" in str(pfd.explain(step))
+    step(X)
+    step(LONGER)
+    explanation = pfd.explain(step)
+    assert [row.reason for row in explanation.rows] == [(), ("`x`: shape (3,), was (2,)",)]
+    assert explanation.rows[1].closest == "(x: float32[2], k: 1)"
+    assert explanation.rows[1].avoid == "input_signature=[tf.TensorSpec([None], tf.float32)]"
+    assert [row.duration_ns for row in explanation.rows] == [None, None]
+    assert [row.runs for row in explanation.rows] == [None, None]
+    assert [[node.body for node in row.nodes] for row in explanation.rows] == [["body"], ["body"]]
+    assert explanation.rows[0].nodes[0].calls is None
+    assert "not recording" in str(explanation)
+
+
+def test_with_a_recording_times_runs_and_calls_are_known():
+    step = make()
+    step(X)
+    with pfd.record(gil=False) as recording:
+        step(X, 2)
+        step(X, 2)
+        step(LONGER)
+        during = pfd.explain(step)
+    after = pfd.explain(step, recording)
+    assert during == after
+    assert [row.runs for row in after.rows] == [None, 2, 1]
+    assert [row.duration_ns is None for row in after.rows] == [True, False, False]
+    assert [row.reason for row in after.rows] == [
+        (), ("`k`: Python value 2, was 1: pass a tensor",), ("`x`: shape (3,), was (2,)",),
+    ]  # fmt: skip
+    assert [[node.calls for node in row.nodes] for row in after.rows] == [[None], [4], [2]]
+    assert "before recording began" in str(after)
+    stored = recording.explain("*step")
+    assert stored.rows == after.rows[1:]
+    reopened = pfd.open(recording.path).explain("*step")
+    assert reopened == stored
+
+
+def test_failed_graph_traces_are_told():
+    @tf.function
+    def fails(x):
+        raise ValueError("no")
+
+    with pfd.record(gil=False) as recording, pytest.raises(ValueError, match="no"):
+        fails(X)
+    row = recording.explain("*fails").rows[0]
+    assert row.error == "ValueError"
+    assert row.name is None
+    assert "tracing failed with ValueError" in str(recording.explain("*fails"))
+
+
+def test_runs_that_nobody_counted_are_not_zero():
+    @tf.function
+    def inner(x):
+        return x + 1.0
+
+    @tf.function
+    def outer(x):
+        return inner(x)
+
+    with pfd.record(gil=False) as recording:
+        outer(X)
+    assert recording.explain("*inner").rows[0].runs is None
+    assert "runs -" in str(recording.explain("*inner"))
+    assert recording.explain("*outer").rows[0].runs == 1
+
+
+def test_html_is_escaped():
+    @tf.function
+    def step(x, k):
+        return x
+
+    step(X, "<script>alert(1)</script>")
+    step(X, "<b>")
+    text = pfd.explain(step)._repr_html_()
+    assert "<script>" not in text
+    assert "&lt;b&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        (body, "body is no tf.function"),
+        (3, "'int' is no tf.function"),
+        (make().get_concrete_function(X), "one graph"),
+    ],
+)
+def test_wrong_things_are_named(thing, message):
+    with pytest.raises(pfd.PyfuncDebugError, match=message):
+        pfd.explain(thing)
+
+
+def test_keras_models_are_sent_to_their_train_function():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(loss="mse")
+    model.fit(tf.zeros([4, 2]), tf.zeros([4, 1]), verbose=0)
+    with pytest.raises(pfd.PyfuncDebugError, match=r"explain\(model\.train_function\)"):
+        pfd.explain(model)
+
+
+def test_unknown_function_names_the_nearest():
+    with pfd.record(gil=False) as recording:
+        make()(X)
+    with pytest.raises(pfd.PyfuncDebugError, match=r"make\.step"):
+        recording.explain("make.stop")

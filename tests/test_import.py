@@ -1,0 +1,40 @@
+"""Importing the package is cheap: neither TensorFlow nor IPython comes with it, and nothing is patched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("tensorflow", "keras", "IPython", "ipykernel", "ipywidgets", "anywidget", "pandas")
+
+
+def loaded_by(statement: str) -> set[str]:
+    program = f"import sys\n{statement}\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("statement", [
+    "import pyfunc_debug",
+    "import pyfunc_debug as pfd; pfd.record",
+    "import pyfunc_debug as pfd; pfd.open",
+    "import pyfunc_debug as pfd; pfd.record()",
+    "import pyfunc_debug as pfd; recording = pfd.record().start(); recording.ledger(); recording.stop()",
+    "import pyfunc_debug; dir(pyfunc_debug)",
+])  # fmt: skip
+def test_neither_tensorflow_nor_ipython_is_imported(statement):
+    assert loaded_by(statement) == set()
+
+
+def test_every_public_name_is_there():
+    import pyfunc_debug
+
+    for name in pyfunc_debug.__all__:
+        assert getattr(pyfunc_debug, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        pyfunc_debug.nothing  # noqa: B018  # the access is the test

@@ -1,0 +1,53 @@
+"""`pyfunc-debug learn` copies the lessons and never replaces what a learner wrote; a wheel holds them."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug import learning
+from pyfunc_debug.cli import main
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def test_lessons_are_copied_and_told_how_to_open(tmp_path, capsys):
+    assert main(["learn", str(tmp_path / "here")]) == 0
+    copies = sorted(path.name for path in (tmp_path / "here").glob("*.ipynb"))
+    assert copies == [path.name for path in learning.lessons()]
+    said = capsys.readouterr().out
+    assert "1. What runs when" in said
+    assert "jupyter lab" in said
+
+
+def test_answers_are_not_replaced(tmp_path, capsys):
+    main(["learn", str(tmp_path)])
+    mine = tmp_path / learning.lessons()[0].name
+    mine.write_text("my answers")
+    assert main(["learn", str(tmp_path)]) == 0
+    assert mine.read_text() == "my answers"
+    assert "left as they are" in capsys.readouterr().out
+    main(["learn", str(tmp_path), "--overwrite"])
+    assert mine.read_text() != "my answers"
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pfd.BadOptionError, match="cannot write lessons to"):
+        learning.copy_lessons(tmp_path / "file" / "inside")
+
+
+def test_learning_needs_no_tensorflow():
+    code = "import sys; from pyfunc_debug import learning; learning.lessons(); assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_a_wheel_is_told_to_hold_the_lessons():
+    """The wheel itself is checked where it is built (CI): here only that the glob is there and meets every lesson."""
+    text = (ROOT / "pyproject.toml").read_text()
+    assert '"share/pyfunc_debug/notebooks" = ["notebooks/*.ipynb"]' in text
+    assert {path.parent for path in learning.lessons()} == {ROOT / "notebooks"}

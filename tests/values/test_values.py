@@ -1,0 +1,241 @@
+"""What is kept of a value: every dtype, odd shapes, and elements that come back as they were."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.recorder import Budget, Recorder
+from pyfunc_debug.recording.contents import decode, encode
+from pyfunc_debug.recordings import Recording
+from pyfunc_debug.records import Value
+from pyfunc_debug.values import Policies, Policy, hold, summarize
+from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
+from tests.recorder.test_recorder import call, node
+
+QUANTISED = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
+
+
+def told(value, policy=Policy.SUMMARY, room=1 << 40):
+    """The summary of one value that was taken hold of."""
+    (held,), _ = hold([value], policy, room)
+    return summarize(held, policy)
+
+
+def dtypes():
+    """Every element type that this TensorFlow has."""
+    import tensorflow as tf
+    from tensorflow.python.framework import dtypes as module
+
+    found = {one.name: one for one in vars(module).values() if isinstance(one, tf.DType)}
+    untold = ("resource", "variant")  # they have a test of their own
+    return sorted((name, one) for name, one in found.items() if not name.endswith("_ref") and name not in untold)
+
+
+@pytest.mark.parametrize(("name", "dtype"), dtypes())
+@pytest.mark.parametrize("count", [1, 4, EXACT_ELEMENTS + 1000])
+def test_every_dtype_is_summarised_and_its_elements_come_back(tf, name, dtype, count):
+    numbers = np.arange(count) % 2
+    if name == "string":
+        tensor = tf.constant([b"text"] * count)
+    elif name in QUANTISED:
+        tensor = tf.bitcast(tf.constant(numbers, QUANTISED[name]), dtype)
+    else:
+        try:
+            tensor = tf.cast(tf.constant(numbers, tf.float32), dtype)
+        except (TypeError, ValueError, tf.errors.OpError):  # there is no kernel to make one: take NumPy's
+            tensor = numbers.astype(np.int8).astype(dtype.as_numpy_dtype)
+    summary = told(tensor, Policy.FULL)
+    assert summary.note == ""
+    assert summary.shape == (count,)
+    assert summary.text.startswith(f"{name}[{count}]")
+    if name != "string":
+        assert (summary.min, summary.max) == (0, min(1, count - 1))
+        assert (summary.nan, summary.inf) == (0, 0)
+    assert summary.kept == "full"
+    back = decode(*encode(summary.data)[1:])
+    assert back.tolist() == summary.data.tolist()
+    assert back.dtype == (object if name == "string" else summary.data.dtype)
+
+
+def test_variants_and_resources_are_named_and_not_read(tf):
+    variant = tf.data.Dataset.range(3)._variant_tensor
+    resource = tf.Variable(1.0).handle
+    for tensor, name in ((variant, "variant"), (resource, "resource")):
+        for policy in (Policy.SHAPE, Policy.SUMMARY, Policy.FULL):
+            summary = told(tensor, policy)
+            assert (summary.dtype, summary.nbytes, summary.kept) == (name, None, "")
+    assert told(variant).text == "variant[] (not read)"
+
+
+@pytest.mark.parametrize("policy", [Policy.SUMMARY, Policy.SAMPLE, Policy.FULL])
+def test_strings_are_shown_without_control_characters(tf, policy):
+    odd = [b"\x1b[31mred\x07", "\u202eright to left".encode(), b"\xff\xfe", "zeichen äöü".encode(), b"x" * 10_000]
+    for value in (tf.constant(odd), np.array(odd, object), np.array(odd[:3])):
+        text = told(value, policy).text
+        assert text.isprintable(), text
+        assert "\\x1b[31mred\\x07" in text
+        assert len(text) < 300
+
+
+@pytest.mark.parametrize("items", [[], [b""], [b"a\x00b", b"\xff"], ["ä", "\udcff"], [[b"a", b"b"], [b"c", b"d"]]])
+def test_strings_come_back(items):
+    array = np.array(items, object)
+    back = decode(*encode(array)[1:])
+    wanted = [item if isinstance(item, bytes) else item.encode(errors="surrogatepass") for item in array.reshape(-1)]
+    assert back.reshape(-1).tolist() == wanted
+    assert back.shape == array.shape
+
+
+@pytest.mark.parametrize("array", [
+    np.float32(3), np.zeros((0, 3), np.float32), np.zeros(()), np.arange(24.0).reshape(2, 3, 4)[:, ::2, ::-1],
+    np.arange(6).reshape(2, 3).T, np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(4, dtype=">f4"),
+    np.broadcast_to(np.float32(2), (3, 2)), np.array([True, False]), np.array([1 + 2j]), np.arange(3, dtype=np.uint64),
+], ids=lambda array: f"{array.dtype}{array.shape}")  # fmt: skip
+def test_odd_arrays_come_back(array):
+    summary = told(array, Policy.FULL)
+    assert summary.note == ""
+    back = decode(*encode(summary.data)[1:])
+    np.testing.assert_array_equal(back, array)
+    assert back.shape == np.shape(array)
+
+
+def test_statistics_are_over_finite_elements():
+    summary = told(np.array([1, 2, 3, 0, np.nan, np.inf, -np.inf, np.inf]))
+    assert (summary.min, summary.max, summary.mean) == (0, 3, 1.5)
+    assert summary.std == pytest.approx(np.std([1, 2, 3, 0]))
+    assert (summary.nan, summary.inf, summary.zeros) == (1, 3, 1)
+    assert sum(summary.histogram) in (0, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_nan_and_inf_of_huge_arrays_are_counted_exactly(dtype):
+    array = np.ones(EXACT_ELEMENTS * 5 + 7, dtype)
+    array[1::1000] = np.nan
+    array[2::1000] = np.inf
+    summary = told(array)
+    assert summary.nan == np.isnan(array).sum()
+    assert summary.inf == np.isinf(array).sum()
+    assert summary.zeros is None, "an estimate is no count"
+    assert summary.sampled is not None
+    assert summary.sampled <= EXACT_ELEMENTS
+    assert "elements)" in summary.text, "it does not say that the range is an estimate"
+
+
+@pytest.mark.parametrize("shape", [(300, 300, 3), (600, 400), (200, 100, 6), (7, 30_000), (90_000, 2)])
+def test_a_sample_of_a_large_array_is_not_in_step_with_its_columns(shape):
+    array = np.broadcast_to(np.arange(shape[-1], dtype=np.float32), shape)
+    summary = told(array.copy())
+    assert summary.sampled is not None
+    assert (summary.min, summary.max) == (0, shape[-1] - 1)
+
+
+def test_all_nan():
+    summary = told(np.full(10, np.nan))
+    assert (summary.min, summary.mean, summary.nan) == (None, None, 10)
+    assert told(np.float32("nan")).nan == 1
+
+
+@pytest.mark.parametrize("array", [
+    np.array([np.finfo(np.float64).max] * 4), np.array([5e-324, 0.0, 1e-323]), np.array([-1.7e308, 1.7e308]),
+    np.array([1e200 + 1e200j, 1]), np.array([2**63 - 1, -(2**63)]), np.array([2**64 - 1, 0], np.uint64),
+])  # fmt: skip
+def test_extreme_numbers_warn_nobody(array):
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        summary = told(array)
+    assert summary.note == ""
+    assert summary.mean is None or math.isfinite(summary.mean)
+
+
+def test_what_a_body_does_to_its_array_does_not_show():
+    for size in (3, 2_000_000):
+        array = np.zeros(size)
+        (held,), _ = hold([array], Policy.FULL, 1 << 40)
+        array += 1
+        assert summarize(held, Policy.FULL).max == 0
+    array = np.array([b"before"], object)
+    (held,), _ = hold([array], Policy.SUMMARY, 1 << 40)
+    array[0] = b"after"
+    assert "before" in summarize(held, Policy.SUMMARY).text
+
+
+def test_the_policies():
+    array = np.arange(5000.0)
+    assert told(array, Policy.SHAPE).text == "float64[5000]"
+    assert told(array, Policy.SHAPE).nbytes == 40_000
+    assert told(array, Policy.SUMMARY).kept == ""
+    sample = told(array, Policy.SAMPLE)
+    assert sample.kept == "sample"
+    assert 500 < sample.data.size <= SAMPLE_ELEMENTS
+    assert set(sample.data) <= set(array)
+    assert told(array[:10], Policy.SAMPLE).kept == "full", "all that there is"
+    assert told(array, Policy.FULL).data.size == 5000
+
+
+def test_what_finds_no_room_says_so():
+    for value in (np.zeros(100), np.array([b"x" * 1000], object)):
+        summary = told(value, Policy.FULL, room=10)
+        assert summary.note.startswith("dropped")
+        assert summary.shape == value.shape
+        assert summary.nan is None
+
+
+def test_long_strings_count_against_the_room():
+    for policy in (Policy.SAMPLE, Policy.FULL):
+        _, size = hold([np.array([b"x" * 1_000_000], object)], policy, 1 << 40)
+        assert size > 1_000_000
+    _, size = hold([np.array([b"x" * 1_000_000], object)], Policy.SUMMARY, 1 << 40)
+    assert size < 1000
+
+
+def test_structures_and_objects_are_told_somehow():
+    class Hostile:
+        shape = property(lambda self: 1 / 0)
+
+        def __str__(self):
+            raise RuntimeError
+
+    for thing in ({"a": 1}, object(), "text", None, 3, [[1, 2], [3]], Hostile()):
+        try:
+            (held,), _ = hold([thing], Policy.SUMMARY, 1 << 40)
+        except ZeroDivisionError:
+            continue  # the recorder counts it as trouble; see below
+        assert isinstance(summarize(held, Policy.SUMMARY).text, str)
+
+
+def test_values_that_were_not_kept_say_why():
+    value = Value("x", "float32", (2,), 8, 0, 1, 0.5, 0.5, 0, 0, 1, "float32[2]")
+    with pytest.raises(NotKeptError, match="values='full'"):
+        value.array()
+
+
+def test_a_policy_for_each_glob():
+    policies = Policies({"augment*": "full", "*loss": "none", "*": "shape"})
+    assert policies.of("model.augment_left") is Policy.FULL
+    assert policies.of("train.log_loss", "EagerPyFunc") is Policy.NONE
+    assert policies.of("other") is Policy.SHAPE
+    with pytest.raises(BadOptionError, match="Did you mean 'summary'"):
+        Policies("sumary")
+
+
+def test_values_are_stored_with_their_call_and_dropped_before_calls(tmp_path):
+    recorder = Recorder(str(tmp_path / "a.pfrec"), Policies("full"), Budget(2_000_000), {})
+    recorder.node_made(node("graph"))
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        call(recorder, "graph", generator.random(5000))
+        recorder.flush()
+    recorder.close({})
+    recording = Recording(tmp_path / "a.pfrec")
+    calls = list(recording.calls())
+    assert len(calls) == 300, "calls were dropped although only values are large"
+    with_values = [one for one in calls if one.inputs]
+    assert 10 < len(with_values) < 300
+    assert with_values == calls[: len(with_values)]
+    assert with_values[0].inputs[0].array().shape == (5000,)
+    assert "values were not stored" in str(recording.ledger())
