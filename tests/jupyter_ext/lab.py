@@ -133,6 +133,7 @@ class Notebook:
 
     def __init__(self, page: Any, server: Server, name: str) -> None:
         self.page = page
+        self._counts: dict[int, Any] = {}  # the number each cell had before its last run
         where = (
             f"lab/workspaces/t{time.monotonic_ns()}/tree/{name}?reset" if server.app == "lab" else f"notebooks/{name}"
         )
@@ -152,13 +153,21 @@ class Notebook:
 
     def run(self, cell: int) -> None:
         """Runs one cell without waiting for its end."""
+        self._counts[cell] = self.page.evaluate(f"(i) => {_CELLS}[i].model.executionCount", cell)
         self.page.evaluate("(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", cell)
         self.command("notebook:run-cell")
 
     def wait(self, cell: int) -> None:
-        """Waits until a cell has ended. A kernel's status says idle while a cell is blocked: its prompt does not."""
-        done = f"(i) => {{ const c = {_CELLS}[i].model; return c.executionCount && (c.executionState ?? 'idle') === 'idle'; }}"
-        self.page.wait_for_function(done, arg=cell, timeout=120_000)
+        """Waits until the last run of a cell has ended.
+
+        A kernel's status says idle while a cell is blocked: its prompt does not. A cell that ran before has a number
+        until its next run begins: the number must be a new one.
+        """
+        done = (
+            f"([i, before]) => {{ const c = {_CELLS}[i].model; return c.executionCount && c.executionCount !== before"
+            " && (c.executionState ?? 'idle') === 'idle'; }"
+        )
+        self.page.wait_for_function(done, arg=[cell, self._counts.get(cell)], timeout=120_000)
 
     def running(self, cell: int) -> bool:
         """Whether a cell runs now."""
