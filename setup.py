@@ -1,6 +1,7 @@
-"""Builds the optional C extension of the GIL probe; everything else stands in pyproject.toml.
+"""Builds the two optional C extensions; everything else stands in pyproject.toml.
 
-Without a compiler, or on another system, the install succeeds and the probe works at a lower grade (docs/gil.md).
+Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
+and summaries of values are made with NumPy from copies, which costs more (docs/costs.md).
 """
 
 import platform
@@ -16,11 +17,17 @@ watchable = (
     and sys.implementation.name == "cpython"
     and not sysconfig.get_config_var("Py_GIL_DISABLED")
 )
-native = Extension(
+probe = Extension(
     "pyfunc_debug.gil._native",
     sources=["pyfunc_debug/gil/_native.c"],
     extra_compile_args=["-O2", "-std=gnu11"],
     py_limited_api=True,
     optional=True,
 )
-setup(ext_modules=[native] if watchable else [])
+statistics = Extension(
+    "pyfunc_debug.values._statistics",
+    sources=["pyfunc_debug/values/_statistics.c"],
+    extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-fopenmp-simd"],
+    optional=True,
+)
+setup(ext_modules=[statistics, probe] if watchable else [statistics])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -74,19 +73,21 @@ class Library:
             pass
 
 
-def _live_graphs(names: TensorFlowNames) -> Iterator[Any]:
-    graph_type = names.ops.Graph
-    kinds: dict[type, bool] = {}
-    found = []
-    for number, thing in enumerate(gc.get_objects()):
-        if number % _PIECE == 0:
-            time.sleep(_REST_S)
-        kind = type(thing)
-        if kind not in kinds:
-            kinds[kind] = issubclass(kind, graph_type)
-        if kinds[kind]:
-            found.append(thing)
-    return iter(found)
+def _live_graphs(names: TensorFlowNames) -> list[Any]:
+    kinds = {names.ops.Graph}
+    todo = [names.ops.Graph]
+    while todo:
+        new = [kind for kind in todo.pop().__subclasses__() if kind not in kinds]
+        kinds.update(new)
+        todo.extend(new)
+    found: list[Any] = []
+    things = gc.get_objects()
+    for start in range(0, len(things), _PIECE):
+        piece = things[start : start + _PIECE]
+        if not kinds.isdisjoint(map(type, piece)):
+            found.extend(thing for thing in piece if type(thing) in kinds)
+        time.sleep(_REST_S)
+    return found
 
 
 def _scan(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:

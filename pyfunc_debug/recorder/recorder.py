@@ -66,7 +66,7 @@ class Recorder:
         self._thread_names = self._rows.thread_names
         writer = Writer(path, overwrite)
         self.path = writer.path
-        self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, meta)
+        self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta)
         self._worker.start()
 
     def connect(
@@ -159,7 +159,7 @@ class Recorder:
 
     def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
         try:
-            held, size = hold(values, ticket.policy, self._queue_bytes - self._queued_bytes)
+            held, size = hold(values, ticket.policy, self._queue_bytes - self._queued_bytes, ready=inputs)
         except Exception as error:
             self.trouble("taking hold of values", error)
             return
@@ -175,6 +175,10 @@ class Recorder:
         self._queued_bytes -= size
         if not self._queue:
             self._queued_bytes = sum(ticket.room for ticket in list(self._open.values()))
+
+    def _fullness(self) -> float:
+        """Share of the queue's room that is taken."""
+        return max(len(self._queue) / self._queue_calls, self._queued_bytes / self._queue_bytes)
 
     def _meet(self, token: str, args: Any) -> tuple[str, int]:
         """Token and policy of a token that is not known: an eager call, or a node made before recording began."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import linecache
 import threading
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,6 +22,7 @@ from pyfunc_debug.recording.contents import encode
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values import Held, Policy, Summary, summarize
 
+_POLICIES = tuple(Policy)
 _SOURCE_LARGEST = 2 << 20
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
@@ -58,6 +60,7 @@ class Rows:
       calls: Calls seen by the writer.
       thread_names: Python's names of the threads by native id; None for a thread that Python did not make.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
+      unsettled, unsettled_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
       keep_values, keep_calls: Switched off by the worker when the budget is used up.
       troubles: Failures of ours, counted.
     """
@@ -89,6 +92,8 @@ class Rows:
         self._holders: dict[str, list[int]] = {}  # token -> graph traces whose graphs hold it
         self._named: dict[str, list[int]] = {}  # function's name -> graph traces
         self._node_count = 0
+        self.unsettled: list[tuple[int, NodeFacts]] = []
+        self.unsettled_since = 0.0
         self._failures = 0
         self._notices = 0
         self._cpp_threads = 0
@@ -134,9 +139,11 @@ class Rows:
             if facts.site is None:
                 self.lasting.add(facts.token)
             return number
-        if older:
-            facts = self.place(facts)
         number = self._new_node(batch, facts)
+        if older:
+            if not self.unsettled:
+                self.unsettled_since = time.monotonic()
+            self.unsettled.append((number, facts))
         if facts.site is None:
             self.lasting.add(facts.token)
         self._nodes[facts.token] = (number, "forward")
@@ -144,9 +151,18 @@ class Rows:
             batch.add("trace_node", trace, number)
         return number
 
+    def settle(self, batch: Batch) -> None:
+        """Looks up the places of older nodes: the first time that walks all live objects (interception/library.py)."""
+        while self.unsettled:
+            number, facts = self.unsettled.pop(0)
+            self._node_row(batch, number, self.place(facts))
+
     def _new_node(self, batch: Batch, facts: NodeFacts) -> int:
         self._node_count += 1
-        number = self._node_count
+        self._node_row(batch, self._node_count, facts)
+        return self._node_count
+
+    def _node_row(self, batch: Batch, number: int, facts: NodeFacts) -> None:
         stack = [(frame.file, frame.line, frame.function, frame.text) for frame in facts.stack]
         if facts.site is not None:
             file, line = self.locate(facts.site[0], facts.site[1])
@@ -162,7 +178,6 @@ class Rows:
         self.bodies[number] = facts.body.name
         for name in {facts.body.file, *(entry[0] for entry in stack)}:
             self._source(batch, name)
-        return number
 
     def function(self, batch: Batch, facts: FunctionFacts | None) -> int | None:
         """The number of a traced function, writing its row when it is new."""
@@ -321,7 +336,7 @@ class Rows:
         if not self.keep_values:
             self.dropped_values += len(held)
             return
-        policy = Policy(ticket.policy)
+        policy = _POLICIES[ticket.policy]
         for position, one in enumerate(held):
             path = paths[position] if position < len(paths) else f"{short}[{position}]"
             summary = summarize(one, policy)
@@ -339,9 +354,9 @@ class Rows:
     ) -> None:
         batch.add(
             "value", call, role, position, path, summary.dtype,
-            None if summary.shape is None else json.dumps(summary.shape), summary.nbytes, summary.min, summary.max,
+            None if summary.shape is None else str(list(summary.shape)), summary.nbytes, summary.min, summary.max,
             summary.mean, summary.std, summary.nan, summary.inf, summary.zeros, summary.sampled,
-            json.dumps(summary.histogram) if summary.histogram else None, summary.text, summary.note, summary.kept,
+            str(list(summary.histogram)) if summary.histogram else None, summary.text, summary.note, summary.kept,
             digest,
         )  # fmt: skip
 

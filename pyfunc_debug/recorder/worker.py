@@ -1,7 +1,8 @@
 """The writer thread: takes tickets off the queue and puts rows into the file, politely and within the budget.
 
-As long as the queue is short it works in slices of a millisecond with rests between them, so that the GIL is the
-program's; when the queue fills up it works through. It wakes twenty times a second.
+It wakes twenty times a second. While calls are made it works in slices of a millisecond with long rests between them,
+so that the GIL is the program's; as the queue fills up the rests become shorter, and in the end it works through. When
+no call is made it works through too: nobody is in its way.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from pyfunc_debug.recording import Writer
 from pyfunc_debug.threads import hide_from_debuggers
 
 _PERIOD_S = 0.05
-_SLICE_NS, _REST_S = 1_000_000, 0.009
-_HURRY = 0.5
-"""Share of the queue's room above which the worker no longer rests."""
+_SLICE_NS = 1_000_000
+_GLANCE_S = 0.001
+"""A pause to see whether calls are being made."""
+_RESTS = ((0.05, 0.03), (0.5, 0.009))
+"""Rest between two slices, by the share of the queue's room up to which it is taken."""
+_QUIET_NS = 50_000_000
+"""Without a call for so long the program is taken to do something else."""
+_PLACE_AFTER_S = 1.0
+"""So long after a graph's first call its place is looked up at the latest, see `Rows.settle`."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
 
@@ -48,7 +55,7 @@ class Worker:
 
     def __init__(
         self, writer: Writer, rows: Rows, budget: Budget, queue: deque[Any], open_calls: dict[int, Ticket],
-        release: Callable[[int], None], meta: dict[str, Any],
+        release: Callable[[int], None], fullness: Callable[[], float], meta: dict[str, Any],
     ) -> None:  # fmt: skip
         self._writer = writer
         self._rows = rows
@@ -56,12 +63,14 @@ class Worker:
         self._queue = queue
         self._open_calls = open_calls
         self._release = release
+        self._fullness = fullness
         self._wake = threading.Event()
         self._closing = False
         self._flush_wanted = 0
         self._flush_done = threading.Condition()
         self._flushed = 0
         self._cpu_ns = 0
+        self._newest_ns = 0  # end of the newest call that came through
         self._shown_running: set[int] = set()
         self.stopped = ""
         self.gil: GilRows | None = None
@@ -119,7 +128,7 @@ class Worker:
         """One pass over the queue: all that is there now when in a hurry, else slices with rests between them."""
         end = time.monotonic() + 1.0
         todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting for ever
-        while self._queue or self._open_calls:
+        while self._queue or self._open_calls or self._rows.unsettled:
             batch = Batch()
             deadline = time.monotonic_ns() + _SLICE_NS
             freed = 0
@@ -128,16 +137,40 @@ class Worker:
                 todo -= 1
             if not self._queue:
                 self._running(batch)
+            self._settle(batch, hurry)
             self._write(batch)
             self._release(freed)
             if not self._queue or (hurry and todo <= 0 and not self._closing):
                 return
-            if hurry or len(self._queue) > self._budget.queue_calls * _HURRY:
+            if hurry:
                 time.sleep(0)
                 continue
-            if time.monotonic() > end or self._flush_wanted > self._flushed:
+            if time.monotonic() > end or self._wake.is_set():
                 return
-            time.sleep(_REST_S)
+            self._rest()
+
+    def _rest(self) -> None:
+        """Leaves the GIL to the program, for longer the more room is left in the queue."""
+        waiting = len(self._queue)
+        time.sleep(_GLANCE_S)
+        if len(self._queue) == waiting and not self._open_calls:
+            return
+        fullness = self._fullness()
+        rest = next((rest for share, rest in _RESTS if fullness < share), 0.0)
+        if rest:
+            self._wake.wait(rest)
+
+    def _settle(self, batch: Batch, hurry: bool) -> None:
+        """Looks up the places of older nodes once nobody is in the way, or after a second."""
+        rows = self._rows
+        if not rows.unsettled:
+            return
+        quiet = not self._queue and not self._open_calls and time.monotonic_ns() - self._newest_ns > _QUIET_NS
+        if hurry or quiet or time.monotonic() - rows.unsettled_since > _PLACE_AFTER_S:
+            try:
+                rows.settle(batch)
+            except Exception as error:
+                rows.troubles[f"placing older nodes: {type(error).__name__}: {error}"[:500]] += 1
 
     def _one(self, batch: Batch, item: Any) -> int:
         """Turns one queued item into rows; returns the bytes that it kept alive."""
@@ -148,6 +181,7 @@ class Worker:
                 if self.gil is not None:
                     self.gil.add(item, rows.bodies.get(node, ""), rows.keep_calls)
                 self._shown_running.discard(item.call)
+                self._newest_ns = item.end_ns
                 return item.room
             if isinstance(item, RunFacts):
                 rows.run(batch, item)

@@ -1,7 +1,8 @@
 """Taking hold of values while a call happens: cheap, and so that nothing the body does can change what was taken.
 
-An EagerTensor is immutable: the reference is kept. A NumPy array may be written to by the body, and numpy_function
-hands out memory aliased with the graph: it is copied before the body runs. All else is done later, by the writer.
+A NumPy array may be written to by the body, and numpy_function hands out memory aliased with the graph: for a summary
+it is read in place, before the body runs; where that is not possible, or elements are wanted, it is copied. EagerTensors
+are immutable: small inputs are read in place too, of others the reference is kept. All else is done by the writer.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.values.policy import Policy
-from pyfunc_debug.values.summary import summarize_array
+from pyfunc_debug.values.summary import statistics, summarize_array
 
 _NDARRAY = np.ndarray
-_SHAPE, _FULL = int(Policy.SHAPE), int(Policy.FULL)
+_SHAPE, _SUMMARY, _FULL = int(Policy.SHAPE), int(Policy.SUMMARY), int(Policy.FULL)
 _STRING_BYTES = 256
 """What an element of a string tensor is taken to weigh: to know it, one would have to copy it."""
+_AT_ONCE_BYTES = 256 << 10
+"""Up to this size a tensor that a body is given is read at once: it takes some 60 us, and its memory is not kept."""
 _COPY_ALL_BYTES = 4 << 20
 """Up to this size an array is copied whole for a summary; above it, its statistics are taken at once from a view."""
 
@@ -27,8 +30,9 @@ class Held:
     """A value taken hold of.
 
     Attributes:
-      thing: The tensor or the copied array; None when only its type was wanted, or it was dropped.
-      dtype: Name of the element type, for a value whose elements were not taken.
+      thing: The tensor, the copied array, its `Summary`, or the tuple of its `statistics`; None when only its type was
+        wanted, or it was dropped.
+      dtype: Its element type, for a value whose elements were not taken.
       shape: Its shape, likewise.
       note: Why the elements are missing, or empty.
       nbytes: Bytes kept alive by `thing`.
@@ -44,13 +48,15 @@ class Held:
         self.nbytes = nbytes
 
 
-def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
+def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
     """Takes hold of the flat inputs or outputs of one call.
 
     Args:
       values: What TensorFlow passes: a list or tuple, or a single tensor or array.
       policy: What is wanted of them: a `Policy`, not NONE.
       room: Bytes that may still be kept alive; beyond them elements are dropped and said to be.
+      ready: Whether tensors can be read without waiting: those that a body is given. What it returns may be still in
+        the making (asynchronous execution), and to wait for it could be to wait for oneself.
 
     Returns:
       The held values, and how many bytes they keep alive.
@@ -65,7 +71,7 @@ def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
                 continue  # a body without results: TensorFlow makes an array of its None
             held = _hold_array(value, policy, room - total)
         else:
-            held = _hold_tensor(value, policy, room - total)
+            held = _hold_tensor(value, policy, room - total, ready)
         total += held.nbytes
         taken.append(held)
     return taken, total
@@ -74,6 +80,10 @@ def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
         return Held(None, array.dtype, array.shape)
+    if policy == _SUMMARY and statistics is not None:
+        found = statistics(array)
+        if found is not None:
+            return Held(found, array.dtype)
     size = array.nbytes
     if array.dtype.hasobject:
         return _hold_strings(array, policy, room)
@@ -102,7 +112,7 @@ def _weight(array: np.ndarray[Any, Any]) -> int:
     return int(array.nbytes) + sum(len(item) for item in array.flat if isinstance(item, (bytes, str)))
 
 
-def _hold_tensor(value: Any, policy: int, room: int) -> Held:
+def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
     shape = getattr(value, "shape", None)
     if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
         return Held(value, nbytes=64)
@@ -110,6 +120,10 @@ def _hold_tensor(value: Any, policy: int, room: int) -> Held:
         return Held(None, value.dtype, shape)
     dtype = value.dtype
     size = 64 + _element_bytes(dtype) * math.prod(shape)
+    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES:
+        found = statistics(value)
+        if found is not None:
+            return Held(found, dtype)
     if size > room:
         return Held(None, dtype, shape, "dropped: the writer's queue is full")
     return Held(value, nbytes=size)

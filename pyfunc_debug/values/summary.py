@@ -1,13 +1,14 @@
 """One value, told in a line and a few numbers.
 
 Statistics are over finite elements and computed in float64. Above `EXACT_ELEMENTS` all but the counts of NaN and Inf
-come from evenly spaced elements, and `sampled` says how many. NumPy releases the GIL in the operations used on arrays
-of more than about 500 elements.
+come from evenly spaced elements, and `sampled` says how many. The plain element types are read in place by an optional
+C extension (_statistics.c), all others, or all without it, by NumPy, which does the same.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,15 @@ import numpy as np
 
 from pyfunc_debug.values.policy import Policy
 
+statistics: Callable[[Any], tuple[Any, ...] | None] | None
+try:
+    from pyfunc_debug.values._statistics import statistics
+except ImportError:  # installed without a compiler
+    statistics = None
+
 EXACT_ELEMENTS = 1 << 16
 """Up to so many elements all statistics are exact."""
-HISTOGRAM_ELEMENTS = 4096
+HISTOGRAM_ELEMENTS = 2048
 BINS = 20
 FEW_ELEMENTS = 32
 """Up to so many elements plain Python is quicker than NumPy."""
@@ -66,6 +73,8 @@ def summarize(held: Any, policy: Policy) -> Summary:
         thing = held.thing
         if isinstance(thing, Summary):
             return thing
+        if isinstance(thing, tuple):
+            return _read_in_place(thing, _name(held.dtype))
         if thing is None:
             return _typed(held)
         if isinstance(thing, np.ndarray):
@@ -139,6 +148,24 @@ def _summarize_array(array: np.ndarray[Any, Any], policy: Policy, dtype: str | N
     return summary
 
 
+def _read_in_place(found: tuple[Any, ...], dtype: str) -> Summary:
+    """The summary from what `_statistics.statistics` returned."""
+    shape, nbytes, only, nan, inf, zeros, low, high, mean, std, sampled, histogram = found
+    summary = Summary(dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram)
+    if only is not None:
+        summary.text = f"{type_text(dtype, shape)} {_element_text(only, dtype)}"
+    elif nbytes:
+        summary.text = _line(summary, "x")
+    else:
+        summary.text = f"{type_text(dtype, shape)} empty"
+    return summary
+
+
+def _element_text(item: Any, dtype: str) -> str:
+    """As NumPy shows it: float32 0.1 is not 0.10000000149011612."""
+    return str(np.float32(item)) if dtype == "float32" else str(item)
+
+
 def _spread(array: np.ndarray[Any, Any], count: int) -> Any:
     """About `count` evenly spaced elements, flat; a view where possible."""
     flat = array.reshape(-1)
@@ -152,6 +179,9 @@ def _spread(array: np.ndarray[Any, Any], count: int) -> Any:
 
 def _numbers(array: np.ndarray[Any, Any], dtype: str) -> Summary:
     shape = array.shape
+    found = statistics(array) if statistics is not None else None
+    if found is not None:
+        return _read_in_place(found, dtype)
     summary = Summary(dtype, shape, nbytes=int(array.nbytes))
     if array.size == 0:
         summary.nan = summary.inf = summary.zeros = 0
@@ -171,12 +201,12 @@ def _numbers(array: np.ndarray[Any, Any], dtype: str) -> Summary:
     if array.size > EXACT_ELEMENTS:
         seen = _spread(array, EXACT_ELEMENTS)
         summary.sampled = int(seen.size)
-    finite: np.ndarray[Any, Any] = seen.astype(np.float64).reshape(-1)
+    values = finite = seen.astype(np.float64).reshape(-1)
     summary.nan = summary.inf = 0
     if floating:
-        finite = _count_odd(array, seen, finite, summary)
+        finite = _count_odd(array, seen, values, summary)
     if finite.size:
-        _statistics(finite, summary)
+        _describe(finite, _spread(values, HISTOGRAM_ELEMENTS), summary)
     summary.text = _line(summary, "|x|" if complex_ else "x")
     return summary
 
@@ -205,7 +235,7 @@ def _count_odd(
     return values[np.isfinite(values)]
 
 
-def _statistics(finite: np.ndarray[Any, Any], summary: Summary) -> None:
+def _describe(finite: np.ndarray[Any, Any], few: np.ndarray[Any, Any], summary: Summary) -> None:
     low, high = float(finite.min()), float(finite.max())
     mean = float(finite.sum()) / finite.size
     if math.isfinite(mean):
@@ -217,14 +247,14 @@ def _statistics(finite: np.ndarray[Any, Any], summary: Summary) -> None:
     if summary.sampled is not None:
         summary.zeros = None  # an estimate is no count
     if high > low and math.isfinite(high - low) and math.isfinite(BINS / (high - low)):
-        few = _spread(finite, HISTOGRAM_ELEMENTS)
+        few = few[np.isfinite(few)]
         places = ((few - low) * (BINS / (high - low))).astype(np.intp)
         np.minimum(places, BINS - 1, out=places)
         summary.histogram = tuple(np.bincount(places, minlength=BINS).tolist())
 
 
 def _few(items: list[float], summary: Summary) -> None:
-    """The same as `_count_odd` and `_statistics`, for a handful of elements."""
+    """The same as `_count_odd` and `_describe`, for a handful of elements."""
     finite = [item for item in items if item - item == 0.0]  # not so for NaN and Inf
     odd = len(items) - len(finite)
     summary.nan = sum(item != item for item in items) if odd else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -14,6 +15,8 @@ from pyfunc_debug.recording.contents import decode, encode
 from pyfunc_debug.recordings import Recording
 from pyfunc_debug.records import Value
 from pyfunc_debug.values import Policies, Policy, hold, summarize
+from pyfunc_debug.values import capture as capture_module
+from pyfunc_debug.values import summary as summary_module
 from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
 from tests.recorder.test_recorder import call, node
 
@@ -132,6 +135,43 @@ def test_a_sample_of_a_large_array_is_not_in_step_with_its_columns(shape):
     summary = told(array.copy())
     assert summary.sampled is not None
     assert (summary.min, summary.max) == (0, shape[-1] - 1)
+
+
+NUMBERS = ("float32", "float64", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+SIZES = (0, 1, 2, 7, 32, 33, 511, 512, 513, 2047, 2049, EXACT_ELEMENTS, EXACT_ELEMENTS + 1, 300_001)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_extension_and_numpy_say_the_same(monkeypatch, dtype, size):
+    random = np.random.default_rng(size)
+    array = (random.standard_normal(size) * 50).astype(dtype)
+    if array.dtype.kind == "f" and size > 2:
+        array[random.integers(0, size, size // 100 + 1)] = np.nan
+        array[random.integers(0, size, size // 100 + 1)] = -np.inf
+    assert summary_module.statistics is not None, "the extension was not built: a C compiler is needed for this test"
+    assert summary_module.statistics(array) is not None
+    ours = told(array)
+    monkeypatch.setattr(summary_module, "statistics", None)
+    monkeypatch.setattr(capture_module, "statistics", None)
+    numpys = told(array)
+    for field in ("dtype", "shape", "nbytes", "min", "max", "nan", "inf", "zeros", "sampled", "text", "note"):
+        assert getattr(ours, field) == getattr(numpys, field), field
+    for field in ("mean", "std"):
+        mine, other = getattr(ours, field), getattr(numpys, field)
+        assert mine == other or mine == pytest.approx(other, rel=1e-9, abs=1e-9), field
+    if size > 32:  # for a handful plain Python puts an element on an edge into the other bin now and then
+        assert ours.histogram == numpys.histogram
+
+
+def test_a_tensor_that_a_body_is_given_is_read_at_once_and_not_kept_alive(tf):
+    tensor = tf.constant([1.0, 2.0])
+    for ready in (True, False):
+        before = sys.getrefcount(tensor)
+        (held,), size = hold([tensor], Policy.SUMMARY, 1 << 20, ready)
+        assert (sys.getrefcount(tensor) == before) is ready
+        assert (size == 0) is ready
+        assert summarize(held, Policy.SUMMARY).text == "float32[2] x∈[1, 2] μ=1.5 σ=0.5"
 
 
 def test_all_nan():

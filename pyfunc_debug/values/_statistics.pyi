@@ -1,0 +1,3 @@
+from typing import Any
+
+def statistics(values: Any, /) -> tuple[Any, ...] | None: ...
