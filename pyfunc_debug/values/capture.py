@@ -1,8 +1,8 @@
 """Taking hold of values while a call happens: cheap, and so that nothing the body does can change what was taken.
 
 A NumPy array may be written to by the body, and numpy_function hands out memory aliased with the graph: for a summary
-it is read in place, before the body runs; where that is not possible, or elements are wanted, it is copied. EagerTensors
-are immutable: small inputs are read in place too, of others the reference is kept. All else is done by the writer.
+it is read in place before the body runs; where that is not possible, or elements are wanted, it is copied. Tensors are
+immutable: small inputs are read in place too, of others the reference is kept. All else is done by the writer.
 """
 
 from __future__ import annotations
