@@ -18,7 +18,7 @@ import weakref
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Observer, RunFacts, TraceFacts
-from pyfunc_debug.frames import is_tensorflow
+from pyfunc_debug.frames import caller, is_tensorflow
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -199,7 +199,7 @@ class Functions:
             trace, function = self._of(concrete, name)
             return RunFacts(
                 next(self._run_ids), kind, name, trace, function, self._library.tokens(name), _thread.get_native_id(),
-                time.monotonic_ns(),
+                time.monotonic_ns(), caller(),
             )  # fmt: skip
         except Exception as error:
             self._observer.trouble("describing a run", error)

@@ -234,10 +234,11 @@ class Reader:
         ]  # fmt: skip
 
     def runs(self) -> list[Run]:
+        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
         return [
-            Run(*row)
-            for row in self.rows(
-                "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error FROM run ORDER BY id"
+            Run(*row, site=stacks[site][-1] if site in stacks else None)
+            for *row, site in self.rows(
+                "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error, site FROM run ORDER BY id"
             )
         ]
 
