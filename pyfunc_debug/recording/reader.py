@@ -236,8 +236,8 @@ class Reader:
     def runs(self) -> list[Run]:
         stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
         return [
-            Run(*row, site=stacks[site][-1] if site in stacks else None)
-            for *row, site in self.rows(
+            Run(run, trace, function, kind, thread, start, duration, error, None if site is None else stacks[site][-1])
+            for run, trace, function, kind, thread, start, duration, error, site in self.rows(
                 "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error, site FROM run ORDER BY id"
             )
         ]
