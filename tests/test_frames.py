@@ -28,9 +28,22 @@ def test_a_repeated_caller_says_what_a_walk_says_wherever_it_is_asked_from():
         assert ask("g")[1] == here()
 
 
+def test_two_functions_of_the_same_instructions_are_told_apart():
+    ask = RepeatedCaller()
+
+    def first():
+        return ask("f")[2]
+
+    def second():
+        return ask("f")[2]
+
+    assert [first(), second(), first()] == ["first", "second", "first"]
+
+
 def test_a_repeated_caller_finds_nothing_where_no_frame_is_the_users():
     ask, found = RepeatedCaller(), []
     assert ask("f") is not None
+    ask._known["f"] = (1000, *ask._known["f"][1:])  # as if it had been called through very many frames
     thread = threading.Thread(target=found.extend, args=(map(ask, ["f"]),))  # only the standard library's frames
     thread.start()
     thread.join()
