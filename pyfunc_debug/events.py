@@ -83,13 +83,16 @@ class RunFacts:
     """A run: made when it begins, completed when it ends.
 
     `tokens` is None when the function's graph could not be read: then any call during the run may belong to it.
+    `site` is the user's line that started it (file, line, function).
     """
 
-    __slots__ = ("duration_ns", "error", "function", "id", "kind", "name", "start_ns", "thread", "tokens", "trace")
+    __slots__ = (
+        "duration_ns", "error", "function", "id", "kind", "name", "site", "start_ns", "thread", "tokens", "trace",
+    )  # fmt: skip
 
     def __init__(
         self, id: int, kind: RunKind, name: str, trace: int | None, function: FunctionFacts | None,
-        tokens: frozenset[str] | None, thread: int, start_ns: int,
+        tokens: frozenset[str] | None, thread: int, start_ns: int, site: tuple[str, int, str] | None = None,
     ) -> None:  # fmt: skip
         self.id = id
         self.kind = kind
@@ -99,6 +102,7 @@ class RunFacts:
         self.tokens = tokens
         self.thread = thread
         self.start_ns = start_ns
+        self.site = site
         self.duration_ns: int | None = None
         self.error: str | None = None
 

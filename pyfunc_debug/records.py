@@ -129,7 +129,8 @@ class GraphTrace:
 class Run:
     """One execution of a tf.function that Python started.
 
-    `trace` is None for a function whose graph was built before recording began.
+    `trace` is None for a function whose graph was built before recording began. `site` is the user's line that started
+    it, None where no line of the user's did (a thread whose target is the tf.function itself).
     """
 
     id: int
@@ -140,6 +141,7 @@ class Run:
     start_ns: int
     duration_ns: int | None
     error: str | None = None
+    site: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where a node was made, in words."""
+"""Where a node was made, and where a call was started, in words."""
 
 from __future__ import annotations
 
@@ -7,12 +7,42 @@ import os
 
 from pyfunc_debug.recording import Reader
 
+_LINES = 4
+"""More lines than these, among which a call may have been started, say nothing."""
+
 
 def site(reader: Reader, node: int | None) -> str:
     """` (called at train.py:12)`: the user's line that put the node into its graph; empty when it is not known."""
     rows = reader.rows("SELECT s.frames FROM node n JOIN stack s ON s.id = n.stack WHERE n.id = ?", (node,))
-    frames = json.loads(rows[0][0]) if rows else []
-    return f" (called at {os.path.basename(frames[-1][0])}:{frames[-1][1]})" if frames else ""
+    return f" (called at {_line(rows[0][0])})" if rows else ""
+
+
+def started(reader: Reader, call: int) -> str:
+    """` of the run started at train.py:30`: the user's line that started the run of a call, or made the eager call.
+
+    Where several runs may be the call's, their lines are all named; empty when none is known, as in tf.data.
+    """
+    rows = reader.rows(
+        "SELECT c.run, c.runs, f.kind, s.frames FROM call c JOIN node n ON n.id = c.node "
+        "LEFT JOIN function f ON f.id = n.function LEFT JOIN stack s ON s.id = n.stack WHERE c.id = ?",
+        (call,),
+    )
+    if not rows:
+        return ""
+    run, candidates, kind, frames = rows[0]
+    if kind == "eager":
+        return f" made at {_line(frames)}" if frames else ""
+    runs = json.loads(candidates) if candidates else [] if run is None else [run]
+    marks = ", ".join("?" * len(runs))
+    sites = reader.rows(f"SELECT s.frames FROM run r JOIN stack s ON s.id = r.site WHERE r.id IN ({marks})", runs)
+    lines = sorted({_line(frames) for (frames,) in sites})
+    which = "the" if run is not None else "a"
+    return f" of {which} run started at {' or '.join(lines)}" if 0 < len(lines) <= _LINES else ""
+
+
+def _line(frames: str) -> str:
+    file, line, *_ = json.loads(frames)[-1]
+    return f"{os.path.basename(file)}:{line}"
 
 
 def path(reader: Reader, node: int | None, position: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.places import site
+from pyfunc_debug.doctor.places import site, started
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
 
@@ -23,20 +23,24 @@ def check(reader: Reader) -> Iterator[Finding]:
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
         facts = _facts(reader, first)
         where = site(reader, node)
+        mine = started(reader, own)
         times = "once" if count == 1 else f"{count:,} times"
         if missing:
             yield Finding(
                 "missing-tape", "error", node, (first, own),
                 f"the gradient of {body} failed {times}: TensorFlow had already used up or replaced the tape of call "
-                f"#{own} (KeyError in gradient call #{first}){_true(facts)}{where}",
+                f"#{own}{mine} (KeyError in gradient call #{first}){_true(facts)}{where}",
                 _FIX, file, line,
             )  # fmt: skip
             continue
+        runs = [run for (run,) in reader.rows("SELECT run FROM call WHERE id IN (?, ?)", (own, used))]
+        same = len(runs) == 2 and runs[0] is not None and runs[0] == runs[1]
+        theirs = " of the same run" if same else started(reader, used)
         values = f": it gave {facts['stock']}, the true gradient is {facts['true']}" if facts.get("stock") else ""
         yield Finding(
             "wrong-tape", "error", node, (first, own, used),
-            f"the gradient of {body} was another call's {times}: gradient call #{first} belongs to call #{own}, but "
-            f"TensorFlow used the tape of call #{used}, which had replaced it{values}{where}",
+            f"the gradient of {body} was another call's {times}: gradient call #{first} belongs to call #{own}{mine}, "
+            f"but TensorFlow used the tape of call #{used}{theirs}, which had replaced it{values}{where}",
             _FIX, file, line,
         )  # fmt: skip
 

@@ -7,8 +7,9 @@ attribute sees them all (script_ops.py). Eager tf.numpy_function and py_func nev
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Observer
@@ -23,17 +24,30 @@ _OURS = "pyfunc_debug.interception."
 def drop_our_frame(error: BaseException) -> None:
     """Takes our frames off the traceback, so that TensorFlow's error text shows only its own and the user's.
 
-    The caller's is the first; a gradient's tape may be one further in. A following bare `raise` does not add the first
-    again (CPython 3.11+; on 3.10 it keeps the traceback it had).
+    Only for an `except` block that ends in a bare `raise`: that does not add its frame again. The caller's frame is the
+    first; a gradient's tape may be one further in.
     """
     traceback = error.__traceback__
     if traceback is not None:
         error.__traceback__ = traceback = traceback.tb_next
+        if sys.version_info < (3, 11):
+            _raise_with(error, traceback)
     while traceback is not None and traceback.tb_next is not None:
         if traceback.tb_next.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
             traceback.tb_next = traceback.tb_next.tb_next
         else:
             traceback = traceback.tb_next
+
+
+def _raise_with(error: BaseException, traceback: TracebackType | None) -> None:
+    """Makes a bare `raise` take this traceback: before CPython 3.11 it takes the one that sys.exc_info() holds."""
+    import ctypes
+
+    found = [ctypes.py_object(type(error)), ctypes.py_object(error)]
+    found.append(ctypes.py_object() if traceback is None else ctypes.py_object(traceback))
+    for item in found:
+        ctypes.pythonapi.Py_IncRef(item)  # PyErr_SetExcInfo steals references
+    ctypes.pythonapi.PyErr_SetExcInfo(*found)
 
 
 class _FixedPath:

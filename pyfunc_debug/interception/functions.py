@@ -18,7 +18,7 @@ import weakref
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Observer, RunFacts, TraceFacts
-from pyfunc_debug.frames import is_tensorflow
+from pyfunc_debug.frames import RepeatedCaller, is_tensorflow
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -41,6 +41,7 @@ class Functions:
         self._here = threading.local()  # .trace: id of the innermost graph trace; .function: ConcreteFunction to be run
         self._trace_ids = itertools.count(1)
         self._run_ids = itertools.count(1)
+        self._started_at = RepeatedCaller()
         self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts]] = weakref.WeakKeyDictionary()
         self.live: dict[int, RunFacts] = {}
         """Runs in flight, by id: who may be the parent of a call that starts now."""
@@ -199,7 +200,7 @@ class Functions:
             trace, function = self._of(concrete, name)
             return RunFacts(
                 next(self._run_ids), kind, name, trace, function, self._library.tokens(name), _thread.get_native_id(),
-                time.monotonic_ns(),
+                time.monotonic_ns(), self._started_at(raw_name),
             )  # fmt: skip
         except Exception as error:
             self._observer.trouble("describing a run", error)

@@ -84,6 +84,7 @@ class Rows:
         self._functions: dict[Any, int] = {}
         self._threads: dict[int, int] = {}
         self._stacks: dict[str, int] = {}
+        self._sites: dict[tuple[str, int, str], int | None] = {}
         self._sources: set[str] = set()
         self._ordinals: Counter[Any] = Counter()
         self._traces: dict[int, int] = {}  # trace id -> function id
@@ -164,15 +165,12 @@ class Rows:
 
     def _node_row(self, batch: Batch, number: int, facts: NodeFacts) -> None:
         stack = [(frame.file, frame.line, frame.function, frame.text) for frame in facts.stack]
-        if facts.site is not None:
-            file, line = self.locate(facts.site[0], facts.site[1])
-            stack = [(file, line, facts.site[2], line_text(file, line))]
+        place = self._stack(batch, stack) if facts.site is None else self._site(batch, facts.site)
         origin = "tensorflow" if facts.internal else "user"
         batch.add(
             "node", number, None if facts.token.startswith("eager_") else facts.token, facts.kind, facts.body.name,
             facts.body.file, facts.body.line, facts.name, facts.graph, self.function(batch, facts.function),
-            self._stack(batch, stack), json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths),
-            origin,
+            place, json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths), origin,
         )  # fmt: skip
         self._paths[number] = (facts.paths, facts.out_paths)
         self.bodies[number] = facts.body.name
@@ -255,8 +253,20 @@ class Rows:
         function = self._traces.get(trace) if trace is not None else None
         batch.add(
             "run", run.id, trace, function or self.function(batch, run.function), run.kind, run.name,
-            self.thread(batch, run.thread), run.start_ns, run.duration_ns, run.error,
+            self.thread(batch, run.thread), run.start_ns, run.duration_ns, run.error, self._site(batch, run.site),
         )  # fmt: skip
+
+    def _site(self, batch: Batch, site: tuple[str, int, str] | None) -> int | None:
+        """The number of the stack that is this line alone, at the user's line if the code was generated."""
+        if site is None:
+            return None
+        number = self._sites.get(site)
+        if number is None:
+            file, line = self.locate(site[0], site[1])
+            stack = [(file, line, site[2].removeprefix("tf__"), line_text(file, line))]
+            number = self._sites[site] = self._stack(batch, stack)
+            self._source(batch, file)
+        return number
 
     def _forward_trace(self, run: RunFacts) -> int | None:
         """The graph trace that a backward run differentiates.

@@ -234,10 +234,11 @@ class Reader:
         ]  # fmt: skip
 
     def runs(self) -> list[Run]:
+        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
         return [
-            Run(*row)
-            for row in self.rows(
-                "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error FROM run ORDER BY id"
+            Run(run, trace, function, kind, thread, start, duration, error, None if site is None else stacks[site][-1])
+            for run, trace, function, kind, thread, start, duration, error, site in self.rows(
+                "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error, site FROM run ORDER BY id"
             )
         ]
 

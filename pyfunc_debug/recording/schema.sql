@@ -35,10 +35,12 @@ CREATE TABLE trace (
 -- Which nodes a graph trace's graph holds, itself or nested.
 CREATE TABLE trace_node (trace INTEGER NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (trace, node)) WITHOUT ROWID;
 
--- Executions of tf.functions that Python started; kind: forward | backward.
+-- Executions of tf.functions that Python started; kind: forward | backward; site: a stack of one frame, the user's
+-- line that started it.
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, trace INTEGER, function INTEGER, kind TEXT NOT NULL, name TEXT NOT NULL,
-    thread INTEGER NOT NULL, start_ns INTEGER NOT NULL, duration_ns INTEGER, error TEXT
+    thread INTEGER NOT NULL, start_ns INTEGER NOT NULL, duration_ns INTEGER, error TEXT,
+    site INTEGER REFERENCES stack (id)
 );
 
 -- Calls. kind: forward | gradient; status: ok | error | running. run is NULL when it is not certain: runs then lists

@@ -10,6 +10,7 @@ own answer depends on luck (threads).
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -995,6 +996,7 @@ def configure():
 def main():
     """Runs programs one after the other: plain, or while recording in stock or exact mode, or with the switch only."""
     configure()
+    gc.freeze()  # TensorFlow's modules need not be looked at after each program
     mode, names = (sys.argv[1:2] or ["plain"])[0], sys.argv[2:]
     found = {}
     for name in names or PROGRAMS:
@@ -1012,8 +1014,6 @@ def nothing(mode):
 
 @contextlib.contextmanager
 def watched(mode):
-    import gc
-
     import pyfunc_debug as pfd
     from pyfunc_debug.interception.gradients import live_tapes
 

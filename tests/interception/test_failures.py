@@ -114,7 +114,6 @@ def _caught(tf, function):
     return caught.value
 
 
-@pytest.mark.xfail(sys.version_info < (3, 11), reason="Python 3.10 adds our frame again on re-raising", strict=True)
 def test_type_and_text_are_stock(tf):
     function = _forward(tf)
     stock = _caught(tf, function)

@@ -1,5 +1,8 @@
 """What a recording knows of gradients: whose tape, how often, dy and dx by name, and what the doctor says of them."""
 
+import threading
+from pathlib import Path
+
 import pytest
 
 import pyfunc_debug as pfd
@@ -25,6 +28,12 @@ def derivative(tf, f, x=3.0):
     return tape.gradient(y, x)
 
 
+def line_of(text):
+    """`test_gradient_records.py:12`: where this text stands first."""
+    lines = Path(__file__).read_text().splitlines()
+    return f"{Path(__file__).name}:{next(number for number, line in enumerate(lines, 1) if line.endswith(text))}"
+
+
 def rules(recording):
     return {finding.rule: finding for finding in recording.findings()}
 
@@ -33,8 +42,8 @@ def interleaved(tf, f):
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = f(x)
-    f(tf.constant(10.0))
+        y = f(x)  # the call
+    f(tf.constant(10.0))  # between
     return float(tape.gradient(y, x))
 
 
@@ -81,6 +90,51 @@ def test_stock_mode_shows_a_wrong_tape_with_both_values(tf):
     assert "gave 20, the true gradient is 6" in finding.message
     assert "called at test_gradient_records.py:" in finding.message
     assert finding.file == __file__
+    first, second = line_of("y = f(x)  # the call"), line_of("f(tf.constant(10.0))  # between")
+    assert f"belongs to call #1 of the run started at {first}," in finding.message
+    assert f"the tape of call #2 of the run started at {second}," in finding.message
+    assert [str(run.site).split("/")[-1] for run in recording.reader.runs()][:2] == [
+        f"{first} interleaved", f"{second} interleaved",
+    ]  # fmt: skip
+
+
+def test_a_wrong_tape_within_one_run_names_its_line_once(tf):
+    f = node(tf)
+
+    @tf.function
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        f(x + 7.0)
+        return tape.gradient(y, x)
+
+    with pfd.record(gil=False) as recording:
+        assert float(both(tf.constant(3.0))) == 20.0  # one run
+    message = rules(recording)["wrong-tape"].message
+    assert f"of the run started at {line_of('# one run')}, but " in message
+    assert "TensorFlow used the tape of call #2 of the same run" in message
+
+
+def test_where_threads_make_it_uncertain_the_lines_of_all_runs_are_named(tf):
+    from pyfunc_debug.doctor.places import started
+
+    ready = threading.Barrier(2)
+
+    def body(x):
+        ready.wait(30)  # both runs are in flight
+        return x * x
+
+    f = node(tf, body)
+    f.get_concrete_function(tf.constant(0.0))
+    with pfd.record(gil=False) as recording:
+        other = threading.Thread(target=lambda: f(tf.constant(1.0)))  # other
+        other.start()
+        f(tf.constant(2.0))  # this
+        other.join()
+    (call,) = [one for one in recording.calls() if one.run is None][:1]
+    mine, others = line_of("  # this"), line_of("  # other")
+    assert started(recording.reader, call.id) == f" of a run started at {' or '.join(sorted([mine, others]))}"
 
 
 def test_exact_mode_has_nothing_to_say(tf):

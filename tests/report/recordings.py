@@ -229,7 +229,10 @@ class Writer:
         )
         end = begin + 14.5 * random.uniform(0.9, 1.2)
         self.rows["run"].append(
-            (run, 3 if run < 52 else 4, 1, "forward", "train_step", 1, self._ns(begin), int((end - begin) * 1e6), None)
+            (
+                *(run, 3 if run < 52 else 4, 1, "forward", "train_step", 1),
+                *(self._ns(begin), int((end - begin) * 1e6), None, None),
+            )
         )
         self.now = max(end + 0.6, max(self.free.values()) - 12)
 
