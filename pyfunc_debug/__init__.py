@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from pyfunc_debug.recordings import Recording
     from pyfunc_debug.recordings import Recording as open  # noqa: N813 - the documented name
     from pyfunc_debug.session import record
-    from pyfunc_debug.stopping import break_on, breakpoints, post_mortem
+    from pyfunc_debug.stopping import answers, break_on, breakpoints, post_mortem
 
 _PUBLIC = {
     "exact_gradients": ("pyfunc_debug.exact", "exact_gradients"),
     "record": ("pyfunc_debug.session", "record"),
     "compare": ("pyfunc_debug.comparing", "compare"),
+    "answers": ("pyfunc_debug.stopping", "answers"),
     "break_on": ("pyfunc_debug.stopping", "break_on"),
     "breakpoints": ("pyfunc_debug.stopping", "breakpoints"),
     "post_mortem": ("pyfunc_debug.stopping", "post_mortem"),
@@ -58,6 +59,7 @@ __all__ = [
     "Recording",
     "RecordingBusyError",
     "UnsupportedTensorFlowError",
+    "answers",
     "break_on",
     "breakpoints",
     "compare",

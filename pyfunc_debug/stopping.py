@@ -1,9 +1,11 @@
-"""What a user calls to stop calls: `break_on`, `breakpoints`, `post_mortem`."""
+"""What a user calls to stop calls: `break_on`, `breakpoints`, `answers`, `post_mortem`."""
 
 from __future__ import annotations
 
+import contextlib
 import pdb
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.errors import NotKeptError
@@ -11,6 +13,7 @@ from pyfunc_debug.frames import user_traceback
 from pyfunc_debug.records import Call
 from pyfunc_debug.stops import Breakpoint
 from pyfunc_debug.stops.display import original_of
+from pyfunc_debug.stops.script import Script
 from pyfunc_debug.switchboard import board
 
 
@@ -43,6 +46,29 @@ def break_on(
 def breakpoints() -> list[Breakpoint]:
     """The breakpoints of this process, oldest first."""
     return list(board.rules.all())
+
+
+@contextlib.contextmanager
+def answers(*lines: str) -> Iterator[Script]:
+    """Answers the stops of a `with` block with prepared lines, as if somebody typed them.
+
+        with pfd.answers("p x", "n", "c") as dialogue:
+            train_step(batch)
+        print(dialogue)
+
+    Args:
+      *lines: Command lines, one for each prompt. When they have been used up, the stopped call goes on; later stops ask
+        whoever else can answer.
+
+    Yields:
+      The dialogue: `str()` is everything that was said and typed, `left` the lines that nobody asked for.
+    """
+    script = Script(lines)
+    board.broker.fronts.insert(0, script)
+    try:
+        yield script
+    finally:
+        board.broker.fronts.remove(script)
 
 
 def post_mortem(call: Call | int | None = None) -> None:

@@ -51,6 +51,9 @@ class StageAnswer:
         )
         return "\n".join([head, *(f"  num_parallel_calls={one.calls}: {one}" for one in self.ceilings)])
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 @dataclass(frozen=True)
 class Verified:
@@ -66,6 +69,9 @@ class Verified:
             f"num_parallel_calls={self.predicted.calls}: predicted {self.predicted}; measured x{self.measured:.2f} "
             f"({self.one_ns / 1e6:.2f} -> {self.many_ns / 1e6:.2f} ms an element)"
         )
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def make_stages(

@@ -29,6 +29,10 @@ from pyfunc_debug.records import Frame, RunKind
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
 
 
+_TF_DATA = ("Dataset_", "tf_data_experimental_")
+"""How names of tf.data's graphs begin (data/ops/structured_function.py)."""
+
+
 class Functions:
     """Sees graph traces and runs, and knows which traced function a graph belongs to."""
 
@@ -127,21 +131,23 @@ class Functions:
 
     def holding(self, graph: Any, stack: tuple[Frame, ...] = ()) -> FunctionFacts | None:
         """The innermost traced function around a graph; for a plain tf.Graph the code that made the op (`stack`)."""
-        seen = 0
+        seen, traced = 0, None
         while graph is not None and seen < 100:
             known = self._by_graph.get(graph)
             if known is not None:
                 return known[1]
             if getattr(graph, "name", "").startswith("scratch_graph"):  # Keras asks a layer for its output's shape
                 return FunctionFacts("(Keras, shapes only)", "graph", None, None, internal=True)
+            if traced is None and type(graph).__name__ == "FuncGraph":  # not a branch or a loop's body
+                traced = graph
             outer = getattr(graph, "outer_graph", None)
             if outer is None or outer is graph:
                 break
             graph, seen = outer, seen + 1
-        return self._unseen(graph, stack)
+        return _older(traced, stack) if traced is not None else self._unseen(graph, stack)
 
     def _unseen(self, graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts | None:
-        """A graph that no graph trace of ours made: a v1 graph being built now, or one from before recording."""
+        """A graph that no graph trace made: a v1 graph."""
         if graph is None:
             return None
         if type(graph).__name__ == "Graph":
@@ -211,6 +217,14 @@ class Functions:
         graph = getattr(concrete, "graph", None)
         known = self._by_graph.get(graph) if graph is not None else None
         return known or (None, FunctionFacts(readable(name), "tf.function", None, None, internal=False))
+
+
+def _older(graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts:
+    """The function whose graph was traced before we were there: named by its graph, or by tf.data's transformation."""
+    name = getattr(graph, "name", "?")
+    if stack and name.startswith(_TF_DATA):
+        return FunctionFacts(stack[-1].function, "tf.data", stack[-1].file, None, internal=False)
+    return FunctionFacts(name, "tf.function", None, None, internal=False)  # the same as of its runs
 
 
 def _tf_data_function(python_function: Any) -> Any:

@@ -36,6 +36,7 @@ class Stop:
 
     Attributes:
       id: Its number in this process.
+      name: The body's name, of a gradient call that of the forward one.
       node, call: The node's facts (None for a `breakpoint()` outside known nodes) and the call's number.
       breakpoint: The rule that hit; None for `breakpoint()`.
       seq: Counts prompts: a command carries the one it was made for.
@@ -47,9 +48,10 @@ class Stop:
 
     def __init__(
         self, node: NodeFacts | None, call: int | None, rule: Breakpoint | None, why: str,
-        inputs: Any = (), names: tuple[str, ...] = (),
+        inputs: Any = (), names: tuple[str, ...] = (), name: str | None = None,
     ) -> None:  # fmt: skip
         self.id = next(_NUMBERS)
+        self.name = name or (node.body.name if node is not None else "breakpoint()")
         self.node = node
         self.call = call
         self.breakpoint = rule
@@ -69,11 +71,6 @@ class Stop:
         self.outer: Stop | None = None
         self.policy: str | float = rule.policy if rule is not None else "wait"
         self.describe: Callable[[], dict[str, Any]] = dict
-
-    @property
-    def name(self) -> str:
-        """The body's name."""
-        return self.node.body.name if self.node is not None else "breakpoint()"
 
     @property
     def title(self) -> str:

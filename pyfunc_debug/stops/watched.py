@@ -27,7 +27,7 @@ class Watched(Hand):
         self.args = args
         self.number = number
         self.facts = watcher.node(token, len(args))
-        self.body = self.facts.body.name if self.facts is not None else token
+        self.body = watcher.name_of(self.facts) or token
         self.before: Breakpoint | None = None
         self.lines: list[Breakpoint] = []
         self.after: list[Breakpoint] = []
@@ -182,7 +182,7 @@ class Watched(Hand):
 
     def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
         self._note()
-        stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names())
+        stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names(), self.body)
         watching = bool(self.lines or self.after) and self.frame is not None
         tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
         tracer.resume = self._local if watching else None

@@ -92,6 +92,13 @@ class Watcher:
                 self.around.trouble("describing an older node", error)
         return facts
 
+    def name_of(self, facts: NodeFacts | None) -> str:
+        """What prompts call a node: its body's name, of a gradient node `∇` and that of the forward one's body."""
+        if facts is None:
+            return ""
+        forward = self.node(facts.gradient_of) if facts.gradient_of is not None else None
+        return f"∇ {forward.body.name}" if forward is not None else facts.body.name
+
     def _meet(self, token: str, args: Any) -> tuple[Breakpoint, ...]:
         """Which breakpoints name this node: asked once for each node after every change of the breakpoints."""
         rules = self.rules.all() if not self.broker.closed else ()

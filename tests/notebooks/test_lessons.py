@@ -13,8 +13,10 @@ from nbclient import NotebookClient
 LESSONS = sorted((pathlib.Path(__file__).parents[2] / "notebooks").glob("0*.ipynb"))
 
 
-def test_there_are_lessons():
-    assert LESSONS
+def test_there_are_eight_lessons_with_their_numbers():
+    titles = [nbformat.read(path, as_version=4).cells[0].source.splitlines()[0] for path in LESSONS]
+    assert [path.name[:2] for path in LESSONS] == [f"0{number}" for number in range(1, 9)]
+    assert [title[:5] for title in titles] == [f"# {number}. " for number in range(1, 9)]
 
 
 @pytest.fixture(scope="module")

@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import pdb
 import signal
 import sys
 
 import pytest
 
-from pyfunc_debug.stops.terminal import Terminal
-
-
-class Scripted:
-    """A prompt whose lines are given; `text` is the dialogue, with the lines that were typed."""
-
-    def __init__(self, lines):
-        self.out = io.StringIO()
-        self.terminal = _Echo(list(lines), self.out)
-
-    @property
-    def text(self):
-        return self.out.getvalue()
-
-
-class _Echo(Terminal):
-    def __init__(self, lines, out):
-        super().__init__(io.StringIO(), out)
-        self.lines = lines
-
-    def can_answer(self, stop):
-        return bool(self.lines)
-
-    def ask(self, stop, prompt):
-        line = self.lines.pop(0) if self.lines else None
-        self.tell(stop, f"{prompt}{line if line is not None else ''}\n")
-        return line
+from pyfunc_debug.stops.script import Script
 
 
 @pytest.fixture
@@ -46,8 +19,8 @@ def script():
     before = list(board.broker.fronts)
 
     def use(*lines):
-        scripted = Scripted(lines)
-        board.broker.fronts[:] = [scripted.terminal]
+        scripted = Script(lines)
+        board.broker.fronts[:] = [scripted]
         return scripted
 
     yield use

@@ -235,7 +235,7 @@ def test_gradient(tf, script):
         y = function(x)
     assert float(tape.gradient(y, x)) == 2.0
     breakpoint_.remove()
-    assert "(gradient)" in said.text
+    assert "(gradient): ∇ scale #" in said.text
     assert "numpy=1.0" in said.text
 
 
@@ -354,3 +354,24 @@ def test_post_mortem_opens_at_the_users_frame(tf, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("p inside\nq\n"))
     pfd.post_mortem()
     assert "42" in capsys.readouterr().out
+
+
+def test_prepared_answers_are_given_once_and_then_the_calls_go_on(tf, function):
+    from pyfunc_debug.switchboard import board
+
+    fronts = list(board.broker.fronts)
+    breakpoint_ = pfd.break_on("scale")
+    with pfd.answers("p x", "c", "p x * 100") as dialogue:
+        assert [float(function(tf.constant(value))) for value in (3.0, 4.0, 5.0)] == [8.0, 10.0, 12.0]
+        assert dialogue.left == []
+    breakpoint_.remove()
+    assert board.broker.fronts == fronts
+    assert re.findall(r"numpy=([\d.]+)", str(dialogue)) == ["3.0", "400.0"]
+    assert breakpoint_.outcomes == {"stopped": 2, "nobody to answer": 1}
+
+
+def test_prepared_answers_that_nobody_asked_for_are_left(tf, function):
+    with pfd.answers("p x", "c") as dialogue:
+        assert float(function(tf.constant(3.0))) == 8.0
+    assert dialogue.left == ["p x", "c"]
+    assert str(dialogue) == ""
