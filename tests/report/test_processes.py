@@ -134,7 +134,7 @@ def test_the_command_takes_several_files(paths, tmp_path, capsys):
     assert len(unpack(page, 'id="pfd-together"')["processes"]) == 3
     assert unpack(page, 'id="pfd-together"')["findings"], "the doctor looks at each"
     assert main(["report", str(paths[0]), "-o", str(tmp_path / "one.html")]) == 0
-    assert "pfd-together\">" not in (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert 'pfd-together">' not in (tmp_path / "one.html").read_text(encoding="utf-8")
 
 
 def test_names_tell_files_apart():
