@@ -1,4 +1,4 @@
-"""`pyfunc-debug report`: a recording as one HTML file that needs nothing else."""
+"""`pyfunc-debug report`: a recording, or several processes' together, as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ import os
 from typing import Any
 
 from pyfunc_debug.recordings import Recording
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report import html
 
 
 def add_parser(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser("report", help="a recording as one HTML file", description=__doc__)
-    parser.add_argument("file", metavar="FILE")
+    parser = commands.add_parser("report", help="recordings as one HTML file", description=__doc__)
+    parser.add_argument("file", metavar="FILE", nargs="+", help="several recordings are shown as one")
     parser.add_argument("-o", "--output", metavar="HTML", default="report.html", help="where to write (report.html)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the report."""
-    Recording(arguments.file).to_html(arguments.output)
+    html.write_together(arguments.file, arguments.output, _findings)
     print(f"wrote {arguments.output} ({os.path.getsize(arguments.output) / 1e6:.2g} MB)")
     return 0
+
+
+def _findings(path: str) -> list[Finding]:
+    recording = Recording(path)
+    try:
+        return recording.findings()
+    finally:
+        recording.close()

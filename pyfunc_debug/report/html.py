@@ -1,12 +1,14 @@
 """The HTML report: one self-contained file with the panel's own views over data that are in the page.
 
 No network, no server: it opens from a file, and its content security policy forbids it to load anything. Its size is
-bounded: values of calls are left out first, then calls, and the page says so.
+bounded: values of calls are left out first, then calls, and the page says so. Of several recordings (several processes)
+it holds each and a page over all; they share the room of one.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
 import json
@@ -27,11 +29,14 @@ from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, timeline
 from pyfunc_debug.report.answers import Answers
 from pyfunc_debug.report.columns import ERROR, GRADIENT, Array
+from pyfunc_debug.report.processes import Processes, names
 
 Json = dict[str, Any]
 MAX_CALLS = 200_000
 DETAIL_BYTES = 5 << 20
 """Room for the details of calls, before compression."""
+SOURCE_BYTES = 4 << 20
+"""Room for the text of source files, before compression."""
 MAX_BYTES = 10_000_000
 _FIRST_LAST = 20
 _SLOWEST = 20
@@ -60,7 +65,19 @@ def write(
       BadRecordingError: the recording cannot be read.
       BadOptionError: the file cannot be written there.
     """
-    text = page(path, findings, labels)
+    return _save(page(path, findings, labels), out)
+
+
+def write_together(
+    paths: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    findings: Callable[[str], Sequence[Finding]] | None = None,
+) -> str:
+    """Writes one report of several recordings; see `page_together` and `write`."""
+    return _save(page_together(paths, findings), out)
+
+
+def _save(text: str, out: str | os.PathLike[str]) -> str:
     out = os.path.abspath(os.fspath(out))
     try:
         with open(out, "w", encoding="utf-8") as file:
@@ -76,19 +93,66 @@ def page(
     labels: Callable[[str], str | None] | None = None,
 ) -> str:
     """The report of a recording as the text of an HTML file; see `write`."""
-    answers = Answers(path, findings=findings, labels=labels)
+    data, answers, plain = _one(path, None, findings, labels, 1)
+    first = _first_call(answers)
+    return assemble(answers.name, [data], plain, {} if first is None else {"call": first})
+
+
+def page_together(
+    paths: Sequence[str | os.PathLike[str]], findings: Callable[[str], Sequence[Finding]] | None = None
+) -> str:
+    """The report of several recordings: each as in `page`, and a page over all of them.
+
+    Args:
+      paths: The recordings; one that is named twice counts once.
+      findings: Asked with each path; without it the report says that nobody looked.
+
+    Raises:
+      BadRecordingError: one of them cannot be read.
+    """
+    real = list(dict.fromkeys(os.path.realpath(os.fspath(path)) for path in paths))
+    if len(real) == 1:
+        return page(real[0], functools.partial(findings, real[0]) if findings else None)
+    processes = Processes()
+    packed, plain = [], []
+    for path, name in zip(real, names(real), strict=True):
+        look = functools.partial(findings, path) if findings else None
+        data, _, table = _one(path, name, look, None, len(real), processes)
+        packed.append(data)
+        plain.append(f"<h2>{html.escape(name)}</h2>{table}")
+    notes = ["A recording was named twice and counts once"] if len(real) < len(paths) else []
+    everything = _pack(*processes.overview(notes))
+    return assemble(f"{len(real)} recordings", packed, "".join(plain), {}, everything)
+
+
+def _one(
+    path: str | os.PathLike[str],
+    name: str | None,
+    findings: Callable[[], Sequence[Finding]] | None,
+    labels: Callable[[str], str | None] | None,
+    share: int,
+    processes: Processes | None = None,
+) -> tuple[str, Answers, str]:
+    """A recording packed, and as plain tables. It gets one part in `share` of the report's room."""
+    answers = Answers(path, name, findings, labels)
     with answers.reading():
         # A recording that still grows is examined too: a report is made now or never.
         found = answers.findings if answers.findings is not None else findings() if findings else None
         answers.use_findings(found)
-        data, arrays = collect(answers)
+        data, arrays = collect(answers, share)
+        if processes is not None:
+            processes.add(answers, _first_call(answers))
     reader = Reader(path)
     try:
         plain = ledger_html(make_ledger(reader))
     finally:
         reader.close()
-    first = _first_call(answers)
-    return assemble(answers.name, _pack(data, arrays), plain, found or (), first)
+    items = "".join(
+        f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
+        f"<i>{html.escape(f.fix)}</i></li>"
+        for f in found or ()
+    )
+    return _pack(data, arrays), answers, f"{f'<ul>{items}</ul>' if items else ''}{plain}"
 
 
 def bundle(name: str) -> str:
@@ -96,26 +160,33 @@ def bundle(name: str) -> str:
     return resources.files(_BUNDLE).joinpath("static").joinpath(name).read_text(encoding="utf-8")
 
 
-def collect(answers: Answers) -> tuple[Json, dict[str, Array]]:
-    """All that the page embeds: answers to what its views will ask, within bounds."""
+def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
+    """All that the page embeds: answers to what its views will ask, within bounds.
+
+    Args:
+      answers: The recording, open.
+      share: It gets one part in so many of the report's room.
+    """
     columns = answers.columns
     trimmed = []
     overview, arrays = answers.ask("overview", {"width": 1000})
     places = np.arange(len(columns))
-    if len(places) > MAX_CALLS:
-        places = _thin(answers)
+    if len(places) > MAX_CALLS // share:
+        places = _thin(answers, MAX_CALLS // share)
         trimmed.append(
             f"This report shows {len(places):,} of {len(columns):,} calls: the first, the last and those that failed"
         )
     arrays.update(timeline.single(columns, places))
     view, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
     arrays.update({name: array for name, array in runs.items() if name.startswith("run_")})
-    details, left_out = _details(answers)
+    details, left_out = _details(answers, DETAIL_BYTES // share)
     if left_out:
         trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out to keep this file small")
     failed = columns.id[places[columns.status[places] == ERROR]].tolist()[:5000]
     ledger, _ = answers.ask("ledger", {})
-    files = ledger["files"]
+    sources, untold = _sources(answers, ledger, SOURCE_BYTES // share)
+    if untold:
+        trimmed.append(f"The text of {untold:,} of {len(ledger['files']):,} source files was left out")
     gil, _ = answers.ask("gil", {})
     findings, _ = answers.ask("findings", {})
     return {
@@ -124,7 +195,7 @@ def collect(answers: Answers) -> tuple[Json, dict[str, Array]]:
         "traces": view["traces"],
         "details": details,
         "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
-        "sources": {file: answers.ask("source", {"file": file})[0] for file, _ in files[:50]},
+        "sources": sources,
         "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},
         "findings": findings["findings"],
         "gil": gil,
@@ -132,20 +203,33 @@ def collect(answers: Answers) -> tuple[Json, dict[str, Array]]:
     }, arrays  # fmt: skip
 
 
-def _thin(answers: Answers) -> Array:
+def _sources(answers: Answers, ledger: Json, room: int) -> tuple[dict[str, Json], int]:
+    """Source files by path, those with a body or a traced function first, and how many found no room."""
+    wanted = dict.fromkeys(row["file"] for row in ledger["rows"])
+    files = [file for file, _ in ledger["files"]]
+    result: dict[str, Json] = {}
+    for file in sorted(files, key=lambda file: file not in wanted):
+        page, _ = answers.ask("source", {"file": file})
+        size = len(json.dumps(page))
+        if size <= room:
+            room -= size
+            result[file] = page
+    return result, len(files) - len(result)
+
+
+def _thin(answers: Answers, most: int) -> Array:
     """Positions of calls for a report that has no room for all."""
     columns = answers.columns
     keep = np.zeros(len(columns), bool)
-    failed = np.flatnonzero(columns.status == ERROR)[: MAX_CALLS // 20]
-    half = (MAX_CALLS - len(failed)) // 2
+    failed = np.flatnonzero(columns.status == ERROR)[: most // 20]
+    half = (most - len(failed)) // 2
     keep[:half] = keep[len(columns) - half :] = True
     keep[failed] = True
     return np.flatnonzero(keep)
 
 
-def _details(answers: Answers) -> tuple[dict[str, Json], int]:
+def _details(answers: Answers, room: int) -> tuple[dict[str, Json], int]:
     details: dict[str, Json] = {}
-    room = DETAIL_BYTES
     for call in _interesting(answers):
         if str(call) in details:
             continue
@@ -207,8 +291,16 @@ def _pack(data: Json, arrays: dict[str, Array]) -> str:
     return base64.b64encode(zlib.compress(struct.pack("<I", len(text)) + text + b"".join(blobs), 6)).decode("ascii")
 
 
-def assemble(name: str, packed: str, plain: str, findings: Sequence[Finding], first: int | None) -> str:
-    """The page: policy, styles, the plain tables for readers without scripts, the data, the bundle."""
+def assemble(name: str, packed: Sequence[str], plain: str, place: Json, together: str | None = None) -> str:
+    """The page: policy, styles, the plain tables for readers without scripts, the data, the bundle.
+
+    Args:
+      name: Its title.
+      packed: The data of each recording.
+      plain: The plain tables.
+      place: What to select first.
+      together: The data about all recordings, if there are several.
+    """
     style = f"{_PAGE_STYLE}{bundle('panel.css')}"
     script = bundle("panel.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
     # Style attributes (of the plain tables) are not covered by hashes; scripts are, to the last byte.
@@ -216,22 +308,18 @@ def assemble(name: str, packed: str, plain: str, findings: Sequence[Finding], fi
         f"default-src 'none'; script-src {_digest(script)}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    place = json.dumps({} if first is None else {"call": first})
-    items = "".join(
-        f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
-        f"<i>{html.escape(f.fix)}</i></li>"
-        for f in findings
-    )
+    data = "".join(f'<script type="text/plain" class="pfd-recording">{one}</script>\n' for one in packed)
+    if together is not None:
+        data += f'<script type="text/plain" id="pfd-together">{together}</script>\n'
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{html.escape(name)}: pyfunc_debug report</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<div id="pfd-report" data-place="{html.escape(place)}"></div>\n'
-        f'<div id="pfd-plain"><h1>{html.escape(name)}</h1>{f"<ul>{items}</ul>" if items else ""}{plain}</div>\n'
-        f'<script type="text/plain" id="pfd-data">{packed}</script>\n'
-        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+        f'<div id="pfd-report" data-place="{html.escape(json.dumps(place))}"></div>\n'
+        f'<div id="pfd-plain"><h1>{html.escape(name)}</h1>{plain}</div>\n'
+        f'{data}<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 

@@ -53,6 +53,22 @@ def rows(
     return result
 
 
+def durations(connection: sqlite3.Connection, facts: Facts, columns: Columns, rows: Sequence[Json]) -> dict[str, Array]:
+    """What the means of these rows are made of: durations of finished calls, or of runs, in ns by the row's key."""
+    runs = _runs(connection, facts)
+    result = {}
+    for row in rows:
+        if row["type"] == "function":
+            known = [duration for duration, _ in runs.get(row["function"], ()) if duration is not None]
+            result[row["key"]] = np.asarray(known, np.int64)
+        else:
+            mask = np.isin(columns.node, row["nodes"]) & (
+                (columns.kind == GRADIENT) == (row["call_kind"] == "gradient")
+            )
+            result[row["key"]] = columns.duration[mask & (columns.end >= 0)]
+    return result
+
+
 def _useful(facts: Facts, key: int | None) -> bool:
     """Whether a function without user nodes of its own is shown: the user's own, or one around a user's node."""
     function = facts.functions.get(key) if key is not None else None

@@ -59,7 +59,7 @@ def viewport(
     width = int(min(max(width, 16), 4096))
     places = columns.between(start, end)
     answer: Json = {"start_ns": start, "end_ns": end, "calls": len(places), "measured": columns.measured}
-    answer["traces"] = _traces(facts, columns.origin_ns, start, end)
+    answer["traces"] = traces(facts, columns.origin_ns, start, end)
     arrays = _runs(connection, columns.origin_ns, start, end, width)
     answer["runs_merged"] = bool(arrays.pop("merged")[0])
     if len(places) <= MAX_CALLS:
@@ -132,6 +132,17 @@ def overview(columns: Columns, start: int, end: int, width: int) -> Array:
     return area.astype(np.float32)
 
 
+def busy(columns: Columns, start: int, end: int, width: int) -> Array:
+    """Mean number of threads inside bodies, a column of time."""
+    if not len(columns):
+        return np.zeros(width, np.float32)
+    low = columns.start.astype(np.float64)
+    high = np.where(columns.end < 0, end, columns.end).astype(np.float64)
+    lanes = np.zeros(len(columns), np.int64)
+    area: Array = _coverage(lanes, low, high, start, width / max(1, end - start), 1, width)[0]
+    return area.astype(np.float32)
+
+
 def _coverage(lane: Array, low: Array, high: Array, start: int, scale: float, lanes: int, width: int) -> Array:
     # Covered time up to an edge is the sum of (edge - low) over the lows before it, less the same over the highs:
     # four counts a lane instead of a loop over calls and columns.
@@ -150,7 +161,8 @@ def _coverage(lane: Array, low: Array, high: Array, start: int, scale: float, la
     return per_column
 
 
-def _traces(facts: Facts, origin: int, start: int, end: int) -> list[Json]:
+def traces(facts: Facts, origin: int, start: int, end: int) -> list[Json]:
+    """Graph traces between two times, the longest first."""
     result: list[Json] = []
     for trace in facts.traces.values():
         begin = trace.start_ns - origin
@@ -211,4 +223,4 @@ def _merge(table: Array, pixel: float, end: float) -> Array:
     return merged[:: max(1, -(-len(merged) // MAX_RUNS))]
 
 
-__all__ = ["MAX_CALLS", "PARTS", "RUNNING", "binned", "extent", "overview", "single", "viewport"]
+__all__ = ["MAX_CALLS", "PARTS", "RUNNING", "binned", "busy", "extent", "overview", "single", "traces", "viewport"]

@@ -178,13 +178,63 @@ def test_without_scripts_the_plain_table_is_there(report):
 
 def test_a_broken_report_says_so(report, tmp_path):
     text = Path(report).read_text(encoding="utf-8")
-    start = text.index('id="pfd-data">') + len('id="pfd-data">')
+    start = text.index('"pfd-recording">') + len('"pfd-recording">')
     broken = tmp_path / "broken.html"
     broken.write_text(text[: start + 100] + "AAAA" + text[start + 104 :], encoding="utf-8")
     with browser() as page:
         page.goto(f"file://{broken}")
         page.wait_for_function("() => document.getElementById('pfd-report').textContent.includes('cannot be drawn')")
         assert "augment" in page.locator("#pfd-plain").inner_text()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("together")
+    paths = recordings.workers(folder, 3)
+    return html.write_together(paths, folder / "report.html", lambda path: FINDINGS if "worker-2" in path else [])
+
+
+def test_several_processes_are_one_report(together):
+    with browser((1200, 900)) as page:
+        page.goto(f"file://{together}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        rows = page.locator(".procs tbody tr")
+        assert rows.count() == 3
+        assert "pid 4712" in rows.nth(1).inner_text()
+        assert page.locator('.together .ledger tr:has-text("decode") .c-calls').inner_text() == "1,920"
+        page.locator('.together .ledger tr:has-text("decode")').click()
+        assert [row.split()[:2] for row in page.locator(".byproc tbody tr").all_inner_texts()] == [
+            ["worker-0", "480"],
+            ["worker-1", "640"],
+            ["worker-2", "800"],
+        ]
+        page.screenshot(path=str(_artifact("report-together.png")), full_page=True)
+        # From the row of one process to that row in its own report.
+        page.locator(".byproc button").nth(1).click()
+        own = page.locator('.own[aria-label="worker-1"]')
+        own.locator(".cs h3", has_text="decode").wait_for()
+        assert not page.locator(".together").is_visible()
+        assert own.locator('.ledger tr[aria-selected="true"] .c-calls').inner_text() == "640"
+        # From a finding to its call, and by keyboard back.
+        page.locator('[role="tab"]').first.click()
+        page.locator(".together .who button").first.click()
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('.d-call .ttl')].some((e) => e.checkVisibility() && e.textContent.includes('#301'))"
+        )
+        assert page.locator('[role="tab"][aria-selected="true"]').first.inner_text() == "worker-2"
+        page.locator('[role="tab"][data-process="2"]').focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".together").is_visible()
+        assert page.errors == []
+
+
+def test_many_processes_fit_a_narrow_page(together):
+    with browser((430, 900), dark=True) as page:
+        page.goto(f"file://{together}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
+        page.wait_for_timeout(200)
+        page.screenshot(path=str(_artifact("report-together-narrow.png")), full_page=True)
 
 
 def _artifact(name):

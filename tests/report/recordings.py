@@ -367,6 +367,27 @@ def small(path: Path, *, steps: int = 110, gil: bool = True, values: str = "full
     return path
 
 
+def workers(folder: Path, count: int) -> list[Path]:
+    """Recordings of processes that began 0.4 s one after the other, of 60, 80, 100, ... steps."""
+    paths = []
+    for i in range(count):
+        path = small(folder / f"worker-{i}.pfrec", steps=60 + 20 * i)
+        clock = {"monotonic_ns": ORIGIN, "wall_ns": 1_773_324_120_000_000_000 + i * 400_000_000}
+        change(path, pid=4711 + i, clock=clock)
+        paths.append(path)
+    return paths
+
+
+def change(path: Path, **meta: object) -> None:
+    """Rewrites facts of a recording; None takes one away."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for key, value in meta.items():
+        connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+        if value is not None:
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+    connection.close()
+
+
 def large(path: Path, calls: int) -> Path:
     """As many calls as wanted, without elements, and beyond 200,000 without values; written fast."""
     connection = empty(path)

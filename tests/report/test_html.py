@@ -19,8 +19,8 @@ from tests.report import recordings
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)>"
 
 
-def unpack(page: str) -> dict:
-    packed = re.search(r'id="pfd-data">([A-Za-z0-9+/=]*)</script>', page).group(1)
+def unpack(page: str, which: str = 'class="pfd-recording"', number: int = 0) -> dict:
+    packed = re.findall(which + r">([A-Za-z0-9+/=]*)</script>", page)[number]
     raw = zlib.decompress(base64.b64decode(packed))
     (length,) = struct.unpack("<I", raw[:4])
     return json.loads(raw[4 : 4 + length])
@@ -83,6 +83,20 @@ def test_a_large_recording_is_trimmed_and_says_so(tmp_path, monkeypatch):
 def test_failed_calls_keep_their_values_when_others_must_go(path):
     data = unpack(html.page(path))
     assert "301" in data["details"]
+
+
+def test_source_text_has_its_own_room(tmp_path, monkeypatch):
+    path = tmp_path / "train.pfrec"
+    connection = recordings.empty(path)
+    recordings.Writer(connection, values="none").end()
+    connection.execute("INSERT INTO source VALUES ('/home/ada/aaa.py', ?)", ("x = 1\n" * 20_000,))
+    connection.commit()
+    connection.close()
+    monkeypatch.setattr(html, "SOURCE_BYTES", 30_000)
+    data = unpack(html.page(path))
+    assert list(data["sources"]) == [recordings.FILE], "files with bodies come first"
+    assert [file for file, _ in data["ledger"]["files"]] == ["/home/ada/aaa.py", recordings.FILE]
+    assert "text of 1 of 2 source files was left out" in data["trimmed"]
 
 
 def test_errors_are_for_people(path, tmp_path):

@@ -1,9 +1,10 @@
 // Entry points of the bundle: anywidget's `render`, and the HTML report, which finds its data in the page.
-import { decodeContainer, EmbeddedSource } from "./data/embedded";
+import { decodeContainer, EmbeddedSource, type Embedded } from "./data/embedded";
 import { KernelSource } from "./data/kernel";
 import type { AnyModel } from "./data/widget";
 import { h } from "./dom";
 import { Panel } from "./panel";
+import { together } from "./together";
 
 export async function render({ model, el }: { model: AnyModel; el: HTMLElement }): Promise<() => void> {
   const life = new AbortController();
@@ -33,28 +34,33 @@ export async function render({ model, el }: { model: AnyModel; el: HTMLElement }
 
 export async function report(root: HTMLElement, data: string): Promise<Panel> {
   const life = new AbortController();
-  const { data: embedded, arrays } = await decodeContainer(data);
+  const { data: embedded, arrays } = await decodeContainer<Embedded>(data);
   const panel = new Panel(root, new EmbeddedSource(embedded, arrays), { layout: "report" }, life.signal);
   await panel.refresh();
   return panel;
 }
 
+/** A report of one recording, or of several: what the page holds decides. */
+async function show(page: HTMLElement): Promise<void> {
+  const recordings = [...document.querySelectorAll(".pfd-recording")].map((element) => () => element.textContent ?? "");
+  const all = document.getElementById("pfd-together");
+  if (all) {
+    await together(page, all.textContent ?? "", recordings);
+  } else {
+    const panel = await report(page, recordings[0]?.() ?? "");
+    // A report shows a call at once: its first failure, else the slowest that was kept.
+    const place = JSON.parse(page.dataset["place"] ?? "{}") as { call?: number };
+    if (place.call !== undefined) void panel.show(place);
+  }
+  document.getElementById("pfd-plain")?.remove();
+  page.dataset["ready"] = "true";
+}
+
 const page = document.getElementById("pfd-report");
-const data = document.getElementById("pfd-data");
-if (page && data) {
-  report(page, data.textContent ?? "").then(
-    (panel) => {
-      document.getElementById("pfd-plain")?.remove();
-      // A report shows a call at once: its first failure, else the slowest that was kept.
-      const place = JSON.parse(page.dataset["place"] ?? "{}") as { call?: number };
-      if (place.call !== undefined) void panel.show(place);
-      Object.assign(page, { panel });
-      page.dataset["ready"] = "true";
-    },
-    (error: Error) => {
-      page.textContent = `This report cannot be drawn here (${error.message}). The plain tables are below.`;
-    },
-  );
+if (page) {
+  show(page).catch((error: Error) => {
+    page.textContent = `This report cannot be drawn here (${error.message}). The plain tables are below.`;
+  });
 }
 
 export default { render };

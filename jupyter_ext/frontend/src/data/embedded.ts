@@ -41,12 +41,12 @@ const MAX_CALLS = 6000;
 const STATUS = ["ok", "error", "running"] as const;
 
 /** Reads base64 text of a deflated container: 4 bytes length of the JSON, the JSON, the arrays. */
-export async function decodeContainer(text: string): Promise<{ data: Embedded; arrays: Arrays }> {
+export async function decodeContainer<T extends { arrays: Record<string, ArrayPlace> }>(text: string): Promise<{ data: T; arrays: Arrays }> {
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);
-  const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Embedded;
+  const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as T;
   return { data, arrays: decodeArrays(data.arrays, [bytes.subarray(4 + length)]) };
 }
 
@@ -89,7 +89,7 @@ export class EmbeddedSource implements DataSource {
       case "gil":
         return { result: data.gil, arrays: {} };
       case "source":
-        return { result: data.sources[(params as { file: string }).file] ?? null, arrays: {} };
+        return { result: this.sourceOf((params as { file: string }).file), arrays: {} };
       case "call":
         return { result: this.detail((params as { id: number }).id), arrays: {} };
       case "calls":
@@ -97,6 +97,13 @@ export class EmbeddedSource implements DataSource {
       default:
         return this.viewport(params as Questions["timeline"]["params"]);
     }
+  }
+
+  private sourceOf(file: string): SourcePage | null {
+    const page = this.data.sources[file];
+    const known = this.data.ledger.files.find(([path]) => path === file);
+    if (!page && known) throw new Error(`This report had no room for the text of ${known[1]}.`);
+    return page ?? null;
   }
 
   private viewport({ start_ns, end_ns, width }: Questions["timeline"]["params"]): { result: Viewport; arrays: Arrays } {
