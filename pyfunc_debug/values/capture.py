@@ -22,6 +22,8 @@ _STRING_BYTES = 256
 """What an element of a string tensor is taken to weigh: to know it, one would have to copy it."""
 _AT_ONCE_BYTES = 256 << 10
 """Up to this size a tensor that a body is given is read at once: it takes some 60 us, and its memory is not kept."""
+_STATISTICS_BYTES = 512
+"""What the statistics of a value weigh in the queue."""
 _COPY_ALL_BYTES = 4 << 20
 """Up to this size an array is copied whole for a summary; above it, its statistics are taken at once from a view."""
 
@@ -35,7 +37,7 @@ class Held:
       dtype: Its element type, for a value whose elements were not taken.
       shape: Its shape, likewise.
       note: Why the elements are missing, or empty.
-      nbytes: Bytes kept alive by `thing`.
+      nbytes: Bytes that it takes of the queue's room: what `thing` keeps alive.
     """
 
     __slots__ = ("dtype", "nbytes", "note", "shape", "thing")
@@ -80,10 +82,10 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
         return Held(None, array.dtype, array.shape)
-    if policy == _SUMMARY and statistics is not None:
+    if policy == _SUMMARY and statistics is not None and room >= _STATISTICS_BYTES:
         found = statistics(array)
         if found is not None:
-            return Held(found, array.dtype)
+            return Held(found, array.dtype, nbytes=_STATISTICS_BYTES)
     size = array.nbytes
     if array.dtype.hasobject:
         return _hold_strings(array, policy, room)
@@ -120,10 +122,10 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
         return Held(None, value.dtype, shape)
     dtype = value.dtype
     size = 64 + _element_bytes(dtype) * math.prod(shape)
-    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES:
+    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= _STATISTICS_BYTES:
         found = statistics(value)
         if found is not None:
-            return Held(found, dtype)
+            return Held(found, dtype, nbytes=_STATISTICS_BYTES)
     if size > room:
         return Held(None, dtype, shape, "dropped: the writer's queue is full")
     return Held(value, nbytes=size)
