@@ -16,6 +16,8 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError, RecordingBusy
 from pyfunc_debug.recording.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
+_TOGETHER = 32
+"""Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
 _DIGESTS = 100_000
 
 
@@ -85,9 +87,15 @@ class Writer:
 
     def add(self, table: str, rows: Sequence[Row]) -> None:
         """Inserts whole rows, or replaces those with the same key."""
-        if rows:
-            statement = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
-            self._db.executemany(statement, rows)
+        if not rows:
+            return
+        places = f"({', '.join('?' * len(rows[0]))})"
+        insert = f"INSERT OR REPLACE INTO {table} VALUES "
+        whole = len(rows) - len(rows) % _TOGETHER
+        for start in range(0, whole, _TOGETHER):
+            several = rows[start : start + _TOGETHER]
+            self._db.execute(insert + ", ".join([places] * _TOGETHER), [value for row in several for value in row])
+        self._db.executemany(insert + places, rows[whole:])
 
     def add_blob(self, digest: bytes, encoding: str, dtype: str, shape: str, data: bytes) -> int:
         """Stores contents once.
