@@ -1,4 +1,4 @@
-"""How a panel and the kernel talk: one thread answers all panels and is the only one that sends.
+"""How a panel and the kernel talk: one thread answers all panels and sends the answers.
 
 Requests come over the control channel, which a kernel serves while a cell is busy or stopped, or over the widget's
 comm. Whoever receives one only puts it into a queue. Messages are batched and few: a server drops what exceeds its rate
@@ -15,8 +15,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
+from jupyter_ext.announcer import Announcer
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.report import html
 from pyfunc_debug.report.answers import Answers
@@ -78,6 +79,19 @@ class View:
         return self._answers is not None and not self.gone and self._answers.changed()
 
 
+class StopTalk(Protocol):
+    """What answers pages about stops: `panel_front.PanelFront`."""
+
+    def state(self) -> Json:
+        """All that a page draws of the stop."""
+
+    def unacknowledged(self) -> bool:
+        """Whether the state is to be sent again."""
+
+    def request(self, content: Json, way: str) -> Json:
+        """Takes a command of a page; the reply."""
+
+
 class Channel:
     """The publisher thread and its queue. One for a kernel; made with the first panel.
 
@@ -92,6 +106,8 @@ class Channel:
         self._wake = threading.Event()
         self._reading = threading.Lock()
         self._closed = False
+        self.stops: StopTalk | None = None
+        self.announcer = Announcer(self._widgets, self._stop_again)
         self._tokens = _RATE
         self._refilled = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="pyfunc_debug publisher", daemon=True)
@@ -116,19 +132,36 @@ class Channel:
         if view.widget.comm is None:
             self._views.pop(view.panel_id, None)
 
-    def request(self, content: Json) -> bool:
-        """Takes a request from the control channel; False if its panel is not known here."""
+    def request(self, content: Json) -> Json:
+        """Takes a request from the control channel.
+
+        Returns:
+          The reply: its `status` is unknown if its panel is not known here.
+        """
         view = self._views.get(str(content.get("widget")))
         if view is None:
-            return False
+            return {"status": "unknown"}
+        if content.get("type") == "stop":
+            return self.stops.request(content, "control") if self.stops is not None else {"status": "unknown"}
         self.receive(view, content)
-        return True
+        return {"status": "ok"}
 
     def receive(self, view: View, content: Json) -> None:
         """Takes a request: puts it into the queue, nothing else."""
-        if isinstance(content, dict) and content.get("type") == "request":
+        if not isinstance(content, dict):
+            return
+        if content.get("type") == "request":
             self._requests.append((view, content))
-            self._wake.set()
+        elif content.get("type") == "stop" and self.stops is not None:
+            reply = self.stops.request(content, "comm")
+            self.announcer.reply(view.widget, {"type": "stop_reply", "id": content.get("id"), **reply})
+        self._wake.set()
+
+    def _widgets(self) -> list[Any]:
+        return [view.widget for view in list(self._views.values()) if view.widget is not None]
+
+    def _stop_again(self) -> Json | None:
+        return self.stops.state() if self.stops is not None and self.stops.unacknowledged() else None
 
     def replaced(self, path: str) -> None:
         """Tells panels of an older recording in this file that it is gone."""
@@ -149,6 +182,7 @@ class Channel:
         self._closed = True
         self._wake.set()
         self._thread.join(5)
+        self.announcer.close()
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -269,7 +303,7 @@ def _words(error: Exception) -> str:
 class ControlHandler:
     """Listens on the control channel of an ipykernel; `close` takes it away again."""
 
-    def __init__(self, kernel: Any, request: Callable[[Json], bool]) -> None:
+    def __init__(self, kernel: Any, request: Callable[[Json], Json]) -> None:
         self._kernel = kernel
         self._request = request
         handlers = getattr(kernel, "control_handlers", None)
@@ -278,8 +312,7 @@ class ControlHandler:
             self._handlers[MESSAGE_TYPE] = self._handle
 
     async def _handle(self, stream: Any, ident: Any, parent: Json) -> None:
-        known = self._request(parent.get("content") or {})
-        content = {"status": "ok" if known else "unknown"}
+        content = self._request(parent.get("content") or {})
         self._kernel.session.send(stream, MESSAGE_TYPE.replace("request", "reply"), content, parent, ident)
 
     def close(self) -> None:

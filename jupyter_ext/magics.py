@@ -53,6 +53,7 @@ class PyfuncMagics:
         self._depth = 0
         self._channel: Any = None
         self._control: Any = None
+        self.stops: stops.Stops | None = None
 
     # -- magics -------------------------------------------------------------------------------------------------------
 
@@ -266,7 +267,13 @@ class PyfuncMagics:
 
             self._channel = Channel(functools.partial(cell_label, self.shell))
             self._control = ControlHandler(self.shell.kernel, self._channel.request)
+            if self.stops is not None:
+                self._channel.stops = self.stops.connect(self._channel.announcer.announce, self._home)
         return self._channel
+
+    def _home(self) -> str | None:
+        view = self.active.view if self.active is not None else None
+        return view.panel_id if view is not None else None
 
     def close(self) -> None:
         """Stops recording and the panels' thread."""
@@ -314,7 +321,7 @@ class _Extension:
         shell.input_transformers_cleanup.append(self.transformer)
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)
-        self.stops = stops.install(shell)
+        self.stops = self.magics.stops = stops.install(shell)
         self.commands = ("%pyfunc_show", "%pyfunc_trace", "%%pyfunc_trace")
         for command in self.commands:
             shell.set_hook("complete_command", self.complete, str_key=command)

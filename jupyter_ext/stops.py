@@ -1,35 +1,32 @@
 """Stops in a notebook: the input box of the right cell, the panel's buttons, Interrupt, and the magics for breakpoints.
 
 A stopped body's thread asks for itself: the broker lets one ask at a time, and the kernel's own `input()` shares our
-lock. The panel answers only after it has answered a ping: a panel that exists is no proof of a person.
+lock. The panel is asked first (see `panel_front`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import queue
+import functools
 import shlex
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
+from jupyter_ext.display import cell_label
+from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
-Json = dict[str, Any]
 _CONTEXT = ("parent_header", "shell_parent", "shell_parent_ident")
 """Context variables of ipykernel that say which cell output belongs to."""
 _POLL_MS = 50
-_PING_S = 1.5
-_FRESH_S = 0.5
-_GONE = "use the input box"
 
 
 class Cell:
@@ -124,142 +121,6 @@ class InputBox:
     def wake(self, stop: Stop) -> None: ...
 
 
-class PanelFront:
-    """A `broker.Front`: the panel's buttons and console.
-
-    The kernel says its state as a whole, again and again until the page has acknowledged it; the page says commands,
-    each with the stop and the prompt it was made for. Neither needs to arrive in order, or at all.
-
-    Args:
-      cell: The running cell.
-      send: Sends a state to every panel that is shown, on any thread, without waiting; False if there is none.
-    """
-
-    name = "the panel"
-
-    def __init__(self, cell: Cell, send: Callable[[Json], bool]) -> None:
-        self._cell = cell
-        self._send = send
-        self._lines: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
-        self._pong = threading.Event()
-        self._ping = 0
-        self._dead: Any = None
-        self._proven = 0.0
-        self._acknowledged = ""
-        self._view: Json | None = None
-        self.way = "none"
-        """How commands come: "control", "comm" or "none"."""
-        board.broker.listeners.append(self.announce)
-
-    def close(self) -> None:
-        """Listens no more."""
-        with contextlib.suppress(ValueError):
-            board.broker.listeners.remove(self.announce)
-
-    # -- what is said to the page -------------------------------------------------------------------------------------
-
-    def state(self) -> Json:
-        """All that a page needs to draw: the stop or None, who waits, and the ping to answer."""
-        active = board.broker.active
-        mine = active is not None and active.front is self
-        return {
-            "type": "stop",
-            "ping": self._ping,
-            "way": self.way if mine or self._ping else "stdin" if active is not None else self.way,
-            "stop": self._view if mine else None if active is None else active.brief(),
-            "waiting": [stop.brief() for stop in board.broker.waiting()],
-        }
-
-    def announce(self) -> None:
-        """Sends the state. Called again every second until it is acknowledged (see `unacknowledged`)."""
-        self._send(self.state())
-
-    def unacknowledged(self) -> bool:
-        """Whether a stop is shown that no page has acknowledged: announce it again."""
-        view = self._view
-        return view is not None and self._acknowledged != f"{view['id']}:{view['seq']}"
-
-    # -- what the page says -------------------------------------------------------------------------------------------
-
-    def request(self, content: Json, way: str) -> Json:
-        """Takes a command of a page, on the thread it came on: puts it into a queue, and nothing else.
-
-        Args:
-          content: `command`: pong (ping, seen), hello, state, release, abort, or line (stop, seq, line).
-          way: "control" or "comm".
-
-        Returns:
-          The reply: `status` is ok, stale or "use the input box"; `state` for hello and state.
-        """
-        command, status = content.get("command"), "ok"
-        if command == "pong":
-            self._acknowledged = str(content.get("seen", ""))
-            if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
-                if self.way != "control":
-                    self.way = way
-                self._pong.set()
-        elif command == "hello":
-            self._dead = None
-        elif command == "release":
-            board.broker.release()
-        elif command == "abort":
-            board.broker.interrupt()
-        elif command == "line":
-            status = self._line(content)
-        elif command != "state":
-            status = "unknown"
-        return {"status": status, "state": self.state() if command in ("hello", "state") else None}
-
-    def _line(self, content: Json) -> str:
-        active = board.broker.active
-        if active is not None and active.front is not self:
-            return _GONE
-        if active is None or not active.open or (content.get("stop"), content.get("seq")) != (active.id, active.seq):
-            return "stale"
-        self._proven = time.monotonic()
-        self._lines.put((active.seq, str(content.get("line", ""))))
-        return "ok"
-
-    # -- broker.Front, on the body's thread ---------------------------------------------------------------------------
-
-    def can_answer(self, stop: Stop) -> bool:
-        """Pings the page, unless it has just spoken. One that does not answer is not asked again in this cell."""
-        if self._dead is not None and self._dead == self._cell.key:
-            return False
-        if stop.front is self and time.monotonic() - self._proven < _FRESH_S:
-            return True
-        self._pong.clear()
-        self.way = "none"
-        self._ping += 1
-        try:
-            answered = self._send(self.state()) and self._pong.wait(_PING_S)
-        finally:
-            self._pong.clear()
-        if not answered:
-            self._dead = self._cell.key
-        return answered
-
-    def ask(self, stop: Stop, prompt: str) -> str | None:
-        self._view = stop.view()
-        self.announce()
-        while True:
-            seq, line = self._lines.get()  # without the GIL
-            if stop.aborted:
-                raise Abort("interrupted at a pyfunc_debug stop")
-            if line is None or stop.released:
-                return None
-            if seq == stop.seq:  # else a second click, made for the prompt before
-                return line
-
-    def tell(self, stop: Stop, text: str) -> None: ...  # it is in the view's console
-
-    def closed(self, stop: Stop) -> None:
-        self._view = None
-
-    def wake(self, stop: Stop) -> None:
-        self._lines.put((-1, None))
-
-
 @magics_class
 class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
     """`%pyfunc_break` and `%pyfunc_debug`."""
@@ -336,10 +197,15 @@ class Stops:
             board.broker.fronts.insert(0, self._box)
             self.cell.begins()  # the cell that loads the extension
 
-    def connect(self, send: Callable[[Json], bool]) -> PanelFront:
-        """Plugs the panels in: they are asked before the input box."""
+    def connect(self, send: Callable[[Json], bool], home: Callable[[], str | None]) -> PanelFront:
+        """Plugs the panels in: they are asked before the input box.
+
+        Args:
+          send: See `PanelFront`.
+          home: The name of the running cell's own panel, or None.
+        """
         if self.panel is None:
-            self.panel = PanelFront(self.cell, send)
+            self.panel = PanelFront(self.cell, send, home, functools.partial(cell_label, self._shell))
             board.broker.fronts.insert(0, self.panel)
         return self.panel
 

@@ -118,13 +118,16 @@ class Breakpoint:
         names += [name.rpartition(".")[2] for name in names] + [name.rpartition("/")[2] for name in names]
         return any(fnmatch.fnmatchcase(name, self.where) for name in names)
 
+    def text(self) -> str:
+        """`augment* if x.max() > 1`."""
+        return f"{self.where} if {self.condition}" if self.condition else self.where
+
     def __repr__(self) -> str:
-        condition = f" if {self.condition}" if self.condition else ""
         state = "" if self.enabled else f", disabled{': ' + self.error if self.error else ''}"
         what = ", ".join(f"{self.outcomes[bucket]} {bucket}" for bucket in BUCKETS if self.outcomes[bucket])
         times = f"{self.hits} hit{'' if self.hits == 1 else 's'}"
         counts = f"{times}{f' ({what})' if what else ''}"
-        return f"<breakpoint {self.number}: {self.when} {self.where}{condition}, {counts}{state}>"
+        return f"<breakpoint {self.number}: {self.when} {self.text()}, {counts}{state}>"
 
 
 def same_file(shown: str, file: str) -> bool:

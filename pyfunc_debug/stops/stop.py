@@ -81,7 +81,8 @@ class Stop:
         """What a list of stops shows."""
         return {
             "id": self.id, "node": self.name, "call": self.call, "thread": self.thread, "why": self.why,
-            "since_ns": self.since_ns,
+            "rule": self.breakpoint.text() if self.breakpoint is not None else None,
+            "since_ns": self.since_ns, "policy": self.policy,
         }  # fmt: skip
 
     def view(self) -> dict[str, Any]:

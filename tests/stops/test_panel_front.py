@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import pyfunc_debug as pfd
-from jupyter_ext import stops
+from jupyter_ext import panel_front
 
 
 class Page:
@@ -35,7 +35,7 @@ class Page:
             if state is None:
                 return
             if state["ping"] and self.answers:
-                self.front.request({"command": "pong", "ping": state["ping"], "seen": ""}, "control")
+                self.front.request({"command": "pong", "ping": state["ping"]}, "control")
             view = state["stop"]
             if view is None or "seq" not in view or (view["id"], view["seq"]) == done or not self.lines:
                 continue
@@ -57,7 +57,7 @@ def page():
     made = []
 
     def use(*lines, answers=True):
-        one = Page(lambda send: stops.PanelFront(Cell(), send), lines, answers)
+        one = Page(lambda send: panel_front.PanelFront(Cell(), send), lines, answers)
         board.broker.fronts.insert(0, one.front)
         made.append(one)
         return one
@@ -90,7 +90,7 @@ def test_buttons_and_console(tf, page):
 
 
 def test_a_panel_that_does_not_answer_is_passed_over_once_a_cell(tf, page, monkeypatch):
-    monkeypatch.setattr(stops, "_PING_S", 0.05)
+    monkeypatch.setattr(panel_front, "_PING_S", 0.05)
     silent = page(answers=False)
     breakpoint_ = pfd.break_on("body")
     function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))

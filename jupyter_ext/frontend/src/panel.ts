@@ -30,6 +30,7 @@ const KEYS: [string, string][] = [
   ["[ ]", "previous and next call of the node"],
   ["Ctrl + wheel", "zoom at the pointer (without Ctrl when the timeline has the focus)"],
   ["drag, Shift + drag", "move in time, select a stretch of time"],
+  ["c n s r u d", "in the Stop pane: continue, next, step, return, up, down"],
   ["?", "this help; Escape closes it"],
 ];
 const HEIGHT_KEY = "pyfunc_debug.panel.height";
@@ -77,15 +78,16 @@ export class Panel {
     this.timeline = new Timeline(state, source, root, signal);
     this.call = new CallPane(state, source, goto, signal);
     this.sourcePane = new SourcePane(state, source, visible("source"), signal);
+    this.stop = new StopPane(state, source.stops, () => this.toDetail(), signal);
     this.panes = {
       call: this.call,
       source: this.sourcePane,
       gil: new GilPane(state, source, root, visible("gil"), signal),
-      stop: new StopPane(state),
+      stop: this.stop,
       findings: new FindingsPane(state, source, goto, visible("findings"), report, signal),
     };
     this.help = this.makeHelp();
-    const header = new Header(state, source, () => this.toggleHelp(), () => this.pause(), signal);
+    const header = new Header(state, source, this.stop.chip, () => this.toggleHelp(), () => this.pause(), signal);
     if (report) this.layReport(header.element);
     else this.layPanel(header.element);
     root.append(this.help);
@@ -106,6 +108,7 @@ export class Panel {
     this.showTab();
   }
   private readonly sourcePane: SourcePane;
+  private readonly stop: StopPane;
 
   /** Asks for the header and the ledger; the other parts ask for what they show. */
   async refresh(): Promise<void> {
@@ -233,6 +236,13 @@ export class Panel {
       this.source.trimmed,
     ];
     return parts.filter(Boolean).map((part) => (part.endsWith(".") ? part : `${part}.`)).join(" ");
+  }
+
+  /** Where everything is stacked, a stop brings its place into view. */
+  private toDetail(): void {
+    const columns = this.root.querySelector<HTMLElement>(".cols");
+    const detail = this.root.querySelector<HTMLElement>(".dt");
+    if (columns && detail && columns.scrollHeight > columns.clientHeight + 1) columns.scrollTop = detail.offsetTop - columns.offsetTop;
   }
 
   private showTab(): void {

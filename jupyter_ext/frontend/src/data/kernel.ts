@@ -1,13 +1,13 @@
 // Data from a kernel: questions travel as custom messages with an id, answers come back with that id, an error field
 // and binary buffers. The control channel is tried first, because it is served while a cell is busy or stopped.
+import { askControl } from "./control";
+import { StopLine } from "./stops";
 import type { AnyModel, Kernel } from "./widget";
 import { decodeArrays, type Answer, type ArrayPlace, type Method, type Questions } from "./protocol";
 import type { DataSource, Link, Place } from "./source";
 
 const TIMEOUT_MS = 30_000;
-const CONTROL_TIMEOUT_MS = 3000;
 const RETRY_MS = 15_000;
-const REQUEST = "pyfunc_debug_request";
 
 interface Waiting {
   resolve: (answer: { result: unknown; arrays: Record<string, never> }) => void;
@@ -28,6 +28,7 @@ interface Message {
 export class KernelSource implements DataSource {
   readonly kind = "kernel";
   readonly trimmed = "";
+  readonly stops: StopLine;
   private readonly pending = new Map<string, { waiting: Waiting[]; timer: number }>();
   private queue: { question: Question; waiting: Waiting }[] = [];
   private readonly revisions = new Set<(revision: number) => void>();
@@ -43,6 +44,7 @@ export class KernelSource implements DataSource {
     private readonly model: AnyModel,
     signal: AbortSignal,
   ) {
+    this.stops = new StopLine(model, signal);
     this.link = { state: "live", via: this.kernel()?.sendControlMessage ? "control channel" : "comm" };
     if (model.widget_manager && "kernel" in model.widget_manager && !model.widget_manager.kernel) {
       this.link = { state: "lost", why: "no kernel: the static form is shown" };
@@ -136,35 +138,10 @@ export class KernelSource implements DataSource {
   }
 
   private sendControl(content: Record<string, unknown>): Promise<void> | undefined {
-    const kernel = this.kernel();
-    if (!kernel?.sendControlMessage) return undefined;
-    const header = {
-      msg_id: crypto.randomUUID?.() ?? `${Date.now()}.${Math.random()}`,
-      msg_type: REQUEST,
-      session: kernel.clientId,
-      username: "",
-      date: new Date().toISOString(),
-      version: "5.3",
-    };
-    const message = {
-      channel: "control",
-      header,
-      parent_header: {},
-      metadata: {},
-      content: { ...content, widget: this.model.get("panel_id") },
-      buffers: [],
-    };
-    try {
-      const done = kernel.sendControlMessage(message, true, true).done;
-      // An unknown control message gets no reply at all.
-      const late = new Promise<never>((_, no) => window.setTimeout(() => no(new Error("late")), CONTROL_TIMEOUT_MS));
-      return Promise.race([done, late]).then((reply) => {
-        if (reply.content?.status !== "ok") throw new Error("refused");
-        this.setLink({ state: "live", via: "control channel" });
-      });
-    } catch {
-      return undefined;
-    }
+    return askControl(this.model, content)?.then((reply) => {
+      if (reply.status !== "ok") throw new Error("refused");
+      this.setLink({ state: "live", via: "control channel" });
+    });
   }
 
   private receive(message: Message, buffers: ArrayBufferView[]): void {

@@ -1,5 +1,6 @@
 // Where a panel's data come from: a kernel that answers messages, or a page that holds them.
 import type { Answer, Method, Questions } from "./protocol";
+import type { StopLine } from "./stops";
 
 export type Link =
   | { state: "live"; via: "control channel" | "comm" }
@@ -18,6 +19,8 @@ export interface DataSource {
   onShow(callback: (place: Place) => void, signal: AbortSignal): void;
   /** Writes an HTML report; resolves to its path. Undefined where there is nothing to write with. */
   report?(): Promise<string>;
+  /** Stops, where there is a kernel that may stop. */
+  readonly stops?: StopLine;
   /** What had to be left out, in words, or empty. */
   readonly trimmed: string;
 }

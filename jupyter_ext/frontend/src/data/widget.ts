@@ -13,7 +13,12 @@ export interface Kernel {
     message: unknown,
     expectReply: boolean,
     disposeOnDone: boolean,
-  ): { done: Promise<{ content?: { status?: string } }> };
+  ): { done: Promise<{ content?: ControlReply }> };
+}
+
+export interface ControlReply {
+  status?: string;
+  [name: string]: unknown;
 }
 
 export interface AnyModel {

@@ -18,6 +18,7 @@ export class Header {
   constructor(
     private readonly state: State,
     private readonly source: DataSource,
+    chip: HTMLElement,
     help: () => void,
     onPause: () => void,
     signal: AbortSignal,
@@ -30,6 +31,7 @@ export class Header {
     this.element.append(
       h("b.brand", {}, "pyfunc_debug"),
       this.file,
+      chip,
       this.status,
       this.facts,
       this.message,

@@ -1,20 +1,283 @@
-// The place of a stopped call. Until breakpoints fill it, it says how to get there.
-import { h } from "../dom";
+// The place of a stopped call: its source with the line, its locals and frames, a console, and who waits behind it.
+import { isView, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
+import { clear, h, keepFocus, text } from "../dom";
+import { sig3 } from "../format";
 import type { State } from "../state";
+import { codeLine, pieces } from "./highlight";
+
+/** Buttons with the letter that pdb knows them by; with the focus in the pane the letter alone does the same. */
+export const COMMANDS: [string, string, string][] = [
+  ["c", "continue", "Go on to the next breakpoint"],
+  ["n", "next", "Run this line, then stop"],
+  ["s", "step", "Run this line, stop in what it calls"],
+  ["r", "return", "Run to the end of this function"],
+  ["u", "up", "Look at the caller's frame"],
+  ["d", "down", "Look at the frame that was called"],
+];
+const WAYS: Record<Way, string> = {
+  control: "over the control channel",
+  comm: "over a comm",
+  stdin: "in the input box",
+  none: "",
+};
+
+/** `augment #12` */
+export const titleOf = (stop: StopBrief): string => (stop.call === null ? stop.node : `${stop.node} #${stop.call}`);
+
+/** 12.6 s */
+export const seconds = (s: number): string => (s < 100 ? `${s.toFixed(1)} s` : `${sig3(s)} s`);
+
+/** The pdb command that goes to another frame, or empty. Frames are in pdb's order: the innermost is the last. */
+export function moveTo(from: number, to: number): string {
+  return to === from ? "" : to < from ? `up ${from - to}` : `down ${to - from}`;
+}
+
+/** `In[4]:12` or `train.py:12` */
+export function placeOf(frame: StopFrame): string {
+  return `${frame.label ?? frame.file.split(/[\\/]/).pop() ?? ""}:${frame.line}`;
+}
+
+/** What a waiting call will do. */
+export function waits(stop: StopBrief, waited: number): string {
+  if (typeof stop.policy !== "number") return `waits ${seconds(waited)}`;
+  return `waits ${seconds(waited)}, goes on after ${seconds(stop.policy)}`;
+}
+
+/** Lines typed before: arrow up and down. */
+export class History {
+  private readonly lines: string[] = [];
+  private at = 0;
+
+  add(line: string): void {
+    if (line && line !== this.lines[this.lines.length - 1]) this.lines.push(line);
+    this.at = this.lines.length;
+  }
+
+  move(by: number): string | null {
+    const to = Math.min(Math.max(this.at + by, 0), this.lines.length);
+    if (to === this.at) return null;
+    this.at = to;
+    return this.lines[to] ?? "";
+  }
+}
 
 export class StopPane {
-  readonly element = h("div.detail.d-stop");
+  readonly element = h("div.detail.d-stop", { tabindex: -1 });
+  /** In the header: that something is stopped, wherever one looks. */
+  readonly chip = h("button.chip", { type: "button", hidden: true, "data-focus": "stop-chip" });
+  private readonly none = h("div.none");
+  private readonly why = h("span.why");
+  private readonly way = h("small.way", { title: "How the kernel hears this panel: found out by a ping at this stop" });
+  private readonly trouble = h("span.trouble", { role: "status" });
+  private readonly source = h("ol.src");
+  private readonly scroll = h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Source of the stopped call", "data-focus": "stop-source" }, this.source);
+  private readonly console = h("pre.con", { tabindex: 0, role: "log", "aria-label": "Console", "data-focus": "stop-console" });
+  private readonly prompt = h("label.code");
+  private readonly input = h("input.code", { type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "data-focus": "stop-input" });
+  private readonly side = h("div.side");
+  private readonly buttons: HTMLElement[] = [];
+  private readonly board: HTMLElement;
+  private readonly history = new History();
+  private opened: number | null = null;
+  private drawn = "";
+  private clock = 0;
 
-  constructor(state: State) {
-    void state;
-    this.element.append(
-      h(
-        "div.none",
-        {},
-        h("p", {}, h("b", {}, "No call is stopped.")),
-        h("p.dim", {}, "A call that hits a breakpoint takes this place: its source with the line, its locals, a console and the calls that queue behind it."),
-        h("p.dim", {}, "Set one with ", h("code", {}, "%pyfunc_break NODE"), ", ", h("code", {}, 'pfd.break_on("NODE")'), " or ", h("code", {}, "breakpoint()"), " inside a body."),
+  constructor(
+    private readonly state: State,
+    private readonly stops: StopLine | undefined,
+    private readonly arrived: () => void,
+    signal: AbortSignal,
+  ) {
+    const id = `pfd-${Math.random().toString(36).slice(2)}`;
+    this.input.id = id;
+    this.prompt.htmlFor = id;
+    for (const [key, name, title] of COMMANDS) this.buttons.push(this.button(name, () => this.say(key), title, key));
+    const interrupt = this.button("interrupt", () => void this.stops?.abort().then((problem) => this.complain(problem)), "End the stop and the cell with KeyboardInterrupt, as Interrupt kernel does");
+    this.board = h(
+      "div.board",
+      { hidden: true },
+      h("div.sbar", {}, ...this.buttons, interrupt, this.why, this.trouble),
+      h("div.sgrid", {}, h("div.smain", {}, this.scroll, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input, this.way))), this.side),
+    );
+    this.element.append(this.none, this.board);
+    this.paintNone();
+    if (!stops) return;
+    this.input.addEventListener("keydown", (event) => this.typed(event), { signal });
+    this.element.addEventListener("keydown", (event) => this.key(event), { signal });
+    this.chip.addEventListener("click", () => this.open(), { signal });
+    stops.onChange(() => this.update(), signal);
+    signal.addEventListener("abort", () => window.clearInterval(this.clock));
+    this.update();
+  }
+
+  private button(name: string, press: () => void, title: string, key?: string): HTMLElement {
+    const button = h("button.btn", { type: "button", title, "data-command": name, "data-focus": `stop-${name}` }, key ? h("kbd", {}, key) : null, key ? ` ${name}` : name);
+    button.addEventListener("click", press);
+    return button;
+  }
+
+  private open(): void {
+    this.state.open("stop");
+    this.element.focus({ preventScroll: true });
+    this.arrived();
+  }
+
+  /** Sends a line of pdb. */
+  private say(line: string): void {
+    this.complain("");
+    void this.stops?.line(line).then((problem) => this.complain(problem));
+  }
+
+  private complain(problem: string): void {
+    text(this.trouble, problem === "ok" ? "" : problem);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target === this.input) return;
+    const command = COMMANDS.find(([key]) => key === event.key);
+    if (!command || !isView(this.stops?.shown.state?.stop ?? null)) return;
+    event.preventDefault();
+    this.say(command[0]);
+  }
+
+  private typed(event: KeyboardEvent): void {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      if (this.stops?.shown.busy) return;
+      const line = this.input.value;
+      this.history.add(line);
+      this.input.value = "";
+      this.say(line);
+    } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      const line = this.history.move(event.key === "ArrowUp" ? -1 : 1);
+      event.preventDefault();
+      if (line !== null) this.input.value = line;
+    }
+  }
+
+  private update(): void {
+    const { shown } = this.stops!;
+    const state = shown.state;
+    const stop = state?.stop ?? null;
+    const view = isView(stop) ? stop : null;
+    this.chip.hidden = stop === null;
+    this.board.hidden = view === null;
+    this.none.hidden = view !== null;
+    this.element.setAttribute("aria-busy", String(shown.busy));
+    for (const button of this.buttons) button.setAttribute("aria-disabled", String(shown.busy));
+    window.clearInterval(this.clock);
+    if (stop) this.clock = window.setInterval(() => this.tick(), 500);
+    if (view) {
+      // A repaint while the person reads or types: only what changed, and the focus stays.
+      const drawn = `${view.id}:${view.seq}`;
+      if (drawn !== this.drawn) keepFocus(this.element, () => this.paint(view, state!.way));
+      this.drawn = drawn;
+    } else {
+      this.drawn = "";
+      this.paintNone();
+    }
+    this.paintChip();
+    if (view) keepFocus(this.element, () => this.paintSide(view));
+    if (stop && stop.id !== this.opened) {
+      this.opened = stop.id;
+      this.complain("");
+      if (state!.home === null || state!.home === this.stops!.home) {
+        this.state.open("stop");
+        this.arrived();
+      }
+    }
+  }
+
+  private tick(): void {
+    this.paintChip();
+    const { shown } = this.stops!;
+    for (const cell of this.side.querySelectorAll<HTMLElement>("[data-since]")) {
+      const stop = shown.state?.waiting.find((one) => String(one.id) === cell.dataset["since"]);
+      if (stop) text(cell, waits(stop, shown.seconds(stop.since_ns, performance.now())));
+    }
+  }
+
+  private paintChip(): void {
+    const { shown } = this.stops!;
+    const stop = shown.state?.stop;
+    if (!stop) return;
+    const name = titleOf(stop);
+    const held = isView(stop) ? `for ${seconds(shown.seconds(stop.since_ns, performance.now()))}` : "answer in the box under the cell";
+    if (this.chip.childElementCount === 0) this.chip.append(h("i.bars", { "aria-hidden": "true" }), h("span", {}, "stopped in "), h("b"), h("span"));
+    const [, , title, rest] = [...this.chip.children] as HTMLElement[];
+    text(title!, name);
+    text(rest!, ` ${held}`);
+  }
+
+  private paintNone(): void {
+    const stop = this.stops?.shown.state?.stop;
+    clear(
+      this.none,
+      this.stops?.gone ? h("p", {}, h("b", {}, this.stops.gone)) : null,
+      stop
+        ? h("p", {}, h("b", {}, `${titleOf(stop)} is stopped on ${stop.thread}.`), " It is answered in the input box under the running cell: no panel answered the kernel's ping in time.")
+        : h("p", {}, h("b", {}, "No call is stopped.")),
+      h("p.dim", {}, "A call that hits a breakpoint takes this place: its source with the line, its locals, a console and the calls that queue behind it."),
+      h("p.dim", {}, "Set one with ", h("code", {}, "%pyfunc_break NODE"), ", ", h("code", {}, 'pfd.break_on("NODE")'), " or ", h("code", {}, "breakpoint()"), " inside a body."),
+    );
+  }
+
+  private paint(stop: StopView, way: Way): void {
+    clear(this.why, h("b", {}, titleOf(stop)), ` on ${stop.thread}: ${stop.why}`, stop.rule ? h("code", {}, ` ${stop.rule}`) : null);
+    text(this.way, WAYS[way]);
+    text(this.prompt, stop.prompt.trim());
+    const lines = pieces(stop.source.map((line) => line.text));
+    clear(
+      this.source,
+      ...stop.source.map((line, i) =>
+        h("li", { class: line.current ? "cur" : "", "aria-current": line.current ? "step" : null }, h("span.mark", { "aria-hidden": "true" }, line.current ? "▶" : ""), h("span.ln", {}, line.line), codeLine(lines[i]!)),
       ),
     );
+    const current = this.source.querySelector<HTMLElement>(".cur");
+    if (current) this.scroll.scrollTop = current.offsetTop - this.scroll.offsetTop - this.scroll.clientHeight / 2;
+    text(this.console, stop.console.join("\n"));
+    this.console.scrollTop = this.console.scrollHeight;
+  }
+
+  private paintSide(stop: StopView): void {
+    const { shown } = this.stops!;
+    const waiting = shown.state?.waiting ?? [];
+    const now = performance.now();
+    const top = this.side.scrollTop;
+    clear(
+      this.side,
+      h("h4", {}, "Locals"),
+      stop.locals.length
+        ? h("table.locals", {}, h("tbody", {}, ...stop.locals.map((one) => h("tr", {}, h("th", { scope: "row", title: one.type }, one.name), h("td", { title: `${one.type}: ${one.text}` }, one.text)))))
+        : h("p.dim", {}, "none"),
+      h("h4", {}, "Frames"),
+      h("ul.frames", {}, ...stop.frames.map((frame, i) => this.frame(frame, i, stop.index)).reverse()),
+      h("h4", {}, "Waiting calls", h("small", {}, waiting.length ? ` ${waiting.length}, GIL free` : "")),
+      waiting.length
+        ? h(
+            "table.queue",
+            {},
+            h("tbody", {}, ...waiting.map((one) => h("tr", {}, h("th", { scope: "row" }, titleOf(one)), h("td", {}, one.thread), h("td", { "data-since": one.id }, waits(one, shown.seconds(one.since_ns, now)))))),
+          )
+        : h("p.dim", {}, "none"),
+      stop.starving ? h("p.warn", {}, stop.starving) : null,
+      h(
+        "div.all",
+        {},
+        this.button("continue all", () => this.say("continue all"), "This call and every waiting one go on"),
+        this.button("detach", () => this.say("detach"), "The same, and every breakpoint is disabled"),
+      ),
+    );
+    this.side.scrollTop = top;
+  }
+
+  private frame(frame: StopFrame, index: number, current: number): HTMLElement {
+    const here = index === current;
+    const button = h("button.lk", { type: "button", title: `${frame.file}:${frame.line}`, "data-focus": `stop-frame-${index}`, "aria-current": here ? "true" : null }, placeOf(frame));
+    button.addEventListener("click", () => {
+      const command = moveTo(current, index);
+      if (command) this.say(command);
+    });
+    return h("li", { class: here ? "cur" : "" }, button, h("span", {}, frame.function));
   }
 }

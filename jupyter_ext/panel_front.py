@@ -1,0 +1,190 @@
+"""A stop in the panel, the kernel's half: what is said to the page, and what the page says.
+
+The panel answers only after it has answered a ping: a panel that exists is no proof of a person. The kernel says its
+state as a whole, again and again until a page has acknowledged it; a page says commands, each with the stop and the
+prompt it was made for. Neither needs to arrive in order, or at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pyfunc_debug.stops import Abort, Stop
+from pyfunc_debug.switchboard import board
+
+Json = dict[str, Any]
+_PING_S = 1.5
+_FRESH_S = 0.5
+_GONE = "use the input box"
+
+
+class RunningCell(Protocol):
+    """What it must know of the running cell."""
+
+    key: Any
+
+
+class PanelFront:
+    """A `broker.Front`: the panel's buttons and console.
+
+    Args:
+      cell: The running cell.
+      send: Sends a state to every panel that is shown, on any thread, without waiting; False if there is none.
+      home: The name of the running cell's own panel, or None.
+      label: What to call a file: cells have names that say nothing.
+    """
+
+    name = "the panel"
+
+    def __init__(
+        self, cell: RunningCell, send: Callable[[Json], bool], home: Callable[[], str | None] = lambda: None,
+        label: Callable[[str], str | None] = lambda file: None,
+    ) -> None:  # fmt: skip
+        self._cell = cell
+        self._send = send
+        self._home = home
+        self._label = label
+        self._lines: queue.SimpleQueue[tuple[int, int, str | None]] = queue.SimpleQueue()
+        self._pong = threading.Event()
+        self._ping = 0
+        self._asking = False
+        self._dead: Any = None
+        self._proven = 0.0
+        self._acknowledged = ""
+        self._view: Json | None = None
+        self._said_in: Any = object()
+        self.way = "none"
+        """How commands come: "control", "comm" or "none"."""
+        board.broker.listeners.append(self.announce)
+
+    def close(self) -> None:
+        """Listens no more."""
+        with contextlib.suppress(ValueError):
+            board.broker.listeners.remove(self.announce)
+
+    # -- what is said to the page -------------------------------------------------------------------------------------
+
+    def state(self) -> Json:
+        """All that a page needs to draw: the stop or None, who answers it, who waits, and the ping to answer."""
+        active = board.broker.active
+        front = active.front if active is not None else None
+        view = self._view
+        if active is None or front is None:
+            way, stop = "none", None
+        elif front is self:
+            way, stop = self.way, view if view is not None and view["id"] == active.id else None
+        else:
+            way, stop = "stdin", active.brief()
+        return {
+            "type": "stop",
+            "ping": self._ping if self._asking else 0,
+            "way": way,
+            "now_ns": time.monotonic_ns(),
+            "home": self._home(),
+            "stop": stop,
+            "waiting": [stop.brief() for stop in board.broker.waiting()],
+        }
+
+    def announce(self) -> None:
+        """Sends the state. Whoever sends repeats it until it is acknowledged (see `unacknowledged`)."""
+        self._send(self.state())
+
+    def unacknowledged(self) -> bool:
+        """Whether a stop is shown that no page has acknowledged: announce it again."""
+        view = self._view
+        return view is not None and self._acknowledged != f"{view['id']}:{view['seq']}"
+
+    # -- what the page says -------------------------------------------------------------------------------------------
+
+    def request(self, content: Json, way: str) -> Json:
+        """Takes a command of a page, on the thread it came on: puts it into a queue, and nothing else.
+
+        Args:
+          content: `command`: pong (ping), seen (seen: "stop:seq"), hello, release, abort, or line (stop, seq, line).
+          way: "control" or "comm".
+
+        Returns:
+          The reply: `status` is ok, stale, "use the input box" or unknown; `state` for hello.
+        """
+        command, status = content.get("command"), "ok"
+        if command == "pong":
+            if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
+                if self.way != "control":
+                    self.way = way
+                self._pong.set()
+        elif command == "seen":
+            self._acknowledged = str(content.get("seen", ""))
+        elif command == "hello":
+            self._dead = None
+        elif command == "release":
+            board.broker.release()
+        elif command == "abort":
+            board.broker.interrupt()
+        elif command == "line":
+            status = self._line(content)
+        else:
+            status = "unknown"
+        return {"status": status, "state": self.state() if command == "hello" else None}
+
+    def _line(self, content: Json) -> str:
+        active = board.broker.active
+        if active is not None and active.front is not self:
+            return _GONE
+        if active is None or not active.open or (content.get("stop"), content.get("seq")) != (active.id, active.seq):
+            return "stale"
+        self._proven = time.monotonic()
+        self._lines.put((active.id, active.seq, str(content.get("line", ""))))
+        return "ok"
+
+    # -- broker.Front, on the body's thread ---------------------------------------------------------------------------
+
+    def can_answer(self, stop: Stop) -> bool:
+        """Pings the page, unless it has just spoken. One that does not answer is not asked again in this cell."""
+        if self._dead is not None and self._dead == self._cell.key:
+            return False
+        if stop.front is self and time.monotonic() - self._proven < _FRESH_S:
+            return True
+        self._pong.clear()
+        self.way = "none"
+        self._ping += 1
+        self._asking = True
+        try:
+            answered = self._send(self.state()) and self._pong.wait(_PING_S)
+        finally:
+            self._asking = False
+        if not answered:
+            self._dead = self._cell.key
+        return answered
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        self._view = self._labelled({**stop.view(), "prompt": prompt})
+        self.announce()
+        if self._said_in != self._cell.key and self._home() is None:
+            self._said_in = self._cell.key  # the cell shows no panel: say why it does not go on
+            print(f"pyfunc_debug: {stop.title} is stopped: see the panel, tab Stop", flush=True)
+        while True:
+            number, seq, line = self._lines.get()  # without the GIL
+            if stop.aborted:
+                raise Abort("interrupted at a pyfunc_debug stop")
+            if stop.released:
+                return None
+            if (number, seq) == (stop.id, stop.seq):  # else a second click, made for the prompt before
+                return line
+
+    def _labelled(self, view: Json) -> Json:
+        for frame in view.get("frames", ()):
+            frame["label"] = self._label(frame["file"])
+        return view
+
+    def tell(self, stop: Stop, text: str) -> None: ...  # it is in the view's console
+
+    def closed(self, stop: Stop) -> None:
+        self._view = None
+
+    def wake(self, stop: Stop) -> None:
+        self._lines.put((0, 0, None))

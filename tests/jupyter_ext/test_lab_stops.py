@@ -1,0 +1,226 @@
+"""The panel's Stop tab in a real browser: buttons and console while the cell is stopped, and each way to the kernel."""
+
+# ruff: noqa: E501 - JavaScript is long lines
+from __future__ import annotations
+
+import pytest
+
+from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+
+SETUP = """
+%load_ext pyfunc_debug
+import numpy as np, tensorflow as tf
+import pyfunc_debug as pfd
+
+def noise(shape):
+    scale = 0.0
+    return scale * np.ones(shape, np.float32)
+
+def augment(x):
+    x = x.astype(np.float32) / 10
+    x = x + noise(x.shape)
+    bright = float(x.mean())
+    return np.clip(x, 0, 100).astype(np.float32)
+
+def images(n, threads):
+    ds = tf.data.Dataset.range(n).map(lambda i: tf.ones([4, 4]) * tf.cast(i, tf.float32))
+    return ds.map(lambda x: tf.numpy_function(augment, [x], tf.float32), threads)
+
+def total(n, threads=1):
+    return round(sum(float(tf.reduce_max(x)) for x in images(n, threads)), 3)
+"""
+STOP = (
+    "%%pyfunc_trace\nb = pfd.break_on('augment', condition='x.max() >= 3')\nprint('total', total(12, 3), b)\nb.remove()"
+)
+ONCE = "%%pyfunc_trace\nb = pfd.break_on('augment', hits=2, once=True)\nprint('total', total(3), b)\nb.remove()"
+AFTER = "pfd.breakpoints() and [b.remove() for b in pfd.breakpoints()]\nprint('alive', total(3))"
+
+_KERNEL = "window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
+# No reply ever comes, as from a kernel that knows no such message; other messages (making a subshell) pass.
+NO_CONTROL = f"""() => {{
+    const kernel = {_KERNEL}, send = kernel.sendControlMessage.bind(kernel);
+    kernel.sendControlMessage = (message, ...more) =>
+        message.header.msg_type === 'pyfunc_debug_request' ? {{ done: new Promise(() => {{}}) }} : send(message, ...more);
+}}"""
+NO_SUBSHELL = f"() => {{ {_KERNEL}.commsOverSubshells = 'disabled'; }}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("notebooks")) as server:
+        yield server
+
+
+class Stopped:
+    """A notebook whose cell 1 stops."""
+
+    def __init__(self, page, server, name, cell, before=None):
+        write_notebook(server.folder / name, [SETUP, cell, AFTER])
+        self.page = page
+        self.notebook = Notebook(page, server, name)
+        self.notebook.wait_kernel()
+        self.notebook.run(0)
+        self.notebook.wait(0)
+        if before:
+            page.evaluate(before)
+        self.notebook.run(1)
+
+    def wait(self):
+        self.page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
+        self.page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
+
+    def console(self):
+        return self.page.locator(".pfd .con").inner_text()
+
+    def prompts(self, act):
+        """Does something, and waits for the prompt after it; the current line of the source."""
+        before = len(self.console())
+        act()
+        self.page.wait_for_function("(n) => document.querySelector('.pfd .con').innerText.length > n", arg=before)
+        self.page.wait_for_selector('.pfd .d-stop[aria-busy="false"]')
+        return self.page.locator(".pfd .d-stop li.cur code").inner_text().strip()
+
+    def press(self, name):
+        return self.prompts(lambda: self.page.locator(f'.pfd [data-command="{name}"]').click())
+
+    def type(self, line):
+        def act():
+            self.page.locator(".pfd .ask input").fill(line)
+            self.page.keyboard.press("Enter")
+
+        return self.prompts(act)
+
+    def local(self, name):
+        return self.page.locator(".pfd .locals tr", has=self.page.locator(f'th:text-is("{name}")')).inner_text()
+
+    def printed(self, cell=1):
+        return "".join(
+            output.get("text", "") for output in self.notebook.outputs(cell) if output["output_type"] == "stream"
+        )
+
+
+def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
+    with browser((1500, 1000)) as page:
+        at = Stopped(page, server, "a.ipynb", STOP)
+        at.wait()
+        assert at.notebook.running(1)
+        assert page.locator(".pfd .way").inner_text() == "over the control channel"
+        assert "stopped in" in page.locator(".pfd .chip").inner_text()
+        assert "augment if x.max() >= 3" in page.locator(".pfd .why").inner_text()
+        assert page.locator('.pfd [data-tab="stop"]').get_attribute("aria-selected") == "true"
+
+        assert at.press("next") == "x = x + noise(x.shape)"
+        assert at.press("step") == "def noise(shape):"
+        assert page.locator(".pfd .frames li").count() == 2
+        assert at.press("next") == "scale = 0.0"
+        assert at.press("up") == "x = x + noise(x.shape)"
+        assert "float32[4, 4]" in at.local("x")
+        assert at.press("down") == "scale = 0.0"
+        # A frame is a click away, too.
+        assert at.prompts(lambda: page.locator(".pfd .frames .lk").nth(1).click()) == "x = x + noise(x.shape)"
+        assert "In[1]:" in page.locator(".pfd .frames li.cur").inner_text()
+        assert at.press("down") == "scale = 0.0"
+        assert at.press("return") == "return scale * np.ones(shape, np.float32)"
+        # With the focus in the pane, letters are pdb's; in the console they are letters.
+        page.locator(".pfd .d-stop .scroll").focus()
+        assert at.prompts(lambda: page.keyboard.press("n")) == "bright = float(x.mean())"
+        at.type("x = x + 100")
+        at.type("p 'c n s', round(float(x.max()), 1)")
+        assert "('c n s', 100.3)" in at.console()
+        page.locator(".pfd .ask input").press("ArrowUp")
+        assert page.locator(".pfd .ask input").input_value() == "p 'c n s', round(float(x.max()), 1)"
+        page.locator(".pfd .ask input").fill("")
+        assert at.press("next").startswith("return np.clip")
+        assert "100.3" in at.local("bright")
+
+        page.wait_for_function("() => document.querySelectorAll('.pfd .queue tr').length >= 1")
+        assert "waits" in page.locator(".pfd .queue tr").first.inner_text()
+        for theme in ("Light", "Dark"):
+            at.notebook.theme(f"JupyterLab {theme}")
+            page.wait_for_selector(f'.pfd[data-theme="{theme.lower()}"]')
+            page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
+            at.notebook.shot(f"lab-stop-{theme.lower()}.png")
+        assert at.notebook.running(1)
+
+        page.locator('.pfd [data-command="detach"]').click()
+        at.notebook.wait(1)
+        # 0 to 11 through augment, and the one that was changed by hand is clipped at 100.
+        assert "total 106.3" in at.printed()
+        assert "1 stopped" in at.printed()
+        page.wait_for_selector(".pfd .chip", state="hidden")
+        assert "No call is stopped" in page.locator(".pfd .d-stop").inner_text()
+        assert page.errors == []
+
+
+def test_after_a_reload_interrupt_brings_the_panel_back(server):
+    with browser((1500, 1000)) as page:
+        at = Stopped(page, server, "b.ipynb", ONCE)
+        at.wait()
+        at.notebook.save()
+        page.reload()
+        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=90_000)
+        page.wait_for_function(f"() => {_KERNEL}?.connectionStatus === 'connected'")
+        at.notebook.command("notebook:interrupt-kernel")
+        # The panel answers again: a stop in a cell without a panel of its own is shown in it.
+        page.wait_for_selector(".pfd .ledger tbody tr")
+        at.notebook.wait_kernel()
+        page.evaluate(
+            '() => window.jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.setSource(\'b = pfd.break_on("augment", once=True)\\nprint("total", total(3))\\nb.remove()\')'
+        )
+        at.notebook.run(2)
+        at.wait()
+        page.locator('.pfd [data-command="continue"]').click()
+        at.notebook.wait(2)
+        assert "is stopped: see the panel" in at.printed(2)
+        assert "total 0.3" in at.printed(2)
+
+
+def test_interrupt_and_restart_at_a_stop(server):
+    with browser((1500, 1000)) as page:
+        at = Stopped(page, server, "c.ipynb", ONCE)
+        at.wait()
+        page.locator('.pfd [data-command="interrupt"]').click()
+        at.notebook.wait(1)
+        assert any(output.get("ename") == "KeyboardInterrupt" for output in at.notebook.outputs(1)), (
+            at.notebook.outputs(1)
+        )
+        at.notebook.run(2)
+        at.notebook.wait(2)
+        assert "alive 0.3" in at.printed(2)
+
+        at.notebook.run(1)
+        at.wait()
+        page.evaluate(f"() => {{ {_KERNEL}.restart(); }}")
+        page.wait_for_function("() => document.querySelector('.pfd .d-stop').textContent.includes('this stop is gone')")
+        assert not page.locator(".pfd .chip").is_visible()
+
+
+def test_without_the_control_channel_a_comm_does(server):
+    with browser((1500, 1000)) as page:
+        at = Stopped(page, server, "d.ipynb", ONCE, NO_CONTROL)
+        at.wait()
+        assert page.locator(".pfd .way").inner_text() == "over a comm"
+        assert at.press("next") == "x = x + noise(x.shape)"
+        at.type("x = x * 0")
+        page.locator('.pfd [data-command="continue"]').click()
+        at.notebook.wait(1)
+        assert "total 0.2" in at.printed()
+
+
+def test_without_either_the_input_box_asks_and_the_panel_says_so(server):
+    with browser((1500, 1000)) as page:
+        at = Stopped(page, server, "e.ipynb", ONCE, f"() => {{ ({NO_CONTROL})(); ({NO_SUBSHELL})(); }}")
+        box = page.locator(".jp-Stdin-input")
+        box.wait_for()
+        page.wait_for_function(
+            "() => document.querySelector('.pfd .chip')?.textContent.includes('answer in the box under the cell')"
+        )
+        box.fill("x = x * 0")
+        box.press("Enter")
+        page.wait_for_function(
+            "() => document.querySelector('.jp-Stdin-input') && !document.querySelector('.jp-Stdin-input').value"
+        )
+        box.fill("c")
+        box.press("Enter")
+        at.notebook.wait(1)
+        assert "total 0.2" in at.printed()
