@@ -1,11 +1,32 @@
-"""Threads of ours: debuggers leave them alone."""
+"""Threads: those of ours, which debuggers leave alone, and names for those that C++ made."""
 
 from __future__ import annotations
 
 import threading
+from _thread import get_ident, get_native_id
+
+_numbers: dict[int, int] = {}
 
 
 def hide_from_debuggers(thread: threading.Thread) -> None:
     """Lets a thread of ours go on while debugpy holds the others at a breakpoint. Call it before `start`."""
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]  # pydevd looks for these two
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+
+
+def current_name() -> str:
+    """The current thread's name: `main`, Python's own, or `TF-3` for the third thread of C++ that was seen.
+
+    `threading.current_thread()` would make a stand-in for a C++ thread, which the program could see.
+    """
+    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]  # no public name for it
+    if thread is threading.main_thread():
+        return "main"
+    if thread is None or isinstance(thread, threading._DummyThread):  # documented: not started by threading
+        return f"TF-{_numbers.setdefault(get_native_id(), len(_numbers) + 1)}"
+    return str(thread.name)
+
+
+def number_anew() -> None:
+    """Threads of C++ are numbered from 1 again: a recording begins."""
+    _numbers.clear()

@@ -23,6 +23,7 @@ from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.recording import Writer
 from pyfunc_debug.records import Line, Printed
+from pyfunc_debug.threads import number_anew
 from pyfunc_debug.values import Policies, hold
 from pyfunc_debug.values.policy import matches
 
@@ -62,6 +63,7 @@ class Recorder:
         self._older: Callable[[str, int], NodeFacts] | None = None
         self._queued_bytes = 0
         self._accepting = True
+        number_anew()
         self._rows = Rows()
         self._thread_names = self._rows.thread_names
         writer = Writer(path, overwrite)

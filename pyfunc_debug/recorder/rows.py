@@ -20,6 +20,7 @@ from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.recording.contents import encode
 from pyfunc_debug.records import Line, Printed
+from pyfunc_debug.threads import current_name
 from pyfunc_debug.values import Held, Policy, Summary, summarize
 
 _POLICIES = tuple(Policy)
@@ -58,7 +59,7 @@ class Rows:
     Attributes:
       place, locate: Set by the recorder: find an older node's graph; map a line of generated code.
       calls: Calls seen by the writer.
-      thread_names: Python's names of the threads by native id; None for a thread that Python did not make.
+      thread_names: Names of the threads by native id.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       unsettled, unsettled_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
       keep_values, keep_calls: Switched off by the worker when the budget is used up.
@@ -73,7 +74,7 @@ class Rows:
         self.keep_values = True
         self.keep_calls = True
         self.troubles: Counter[str] = Counter()
-        self.thread_names: dict[int, str | None] = {}
+        self.thread_names: dict[int, str] = {}
         self.dropped_values = 0
         self.dropped_runs = 0
         self._dropped_calls: dict[str, list[int]] = {}  # token -> calls, errors, ns
@@ -97,7 +98,6 @@ class Rows:
         self.unsettled_since = 0.0
         self._failures = 0
         self._notices = 0
-        self._cpp_threads = 0
         self._pairs = Pairs()
 
     # -- what the hot path counts -------------------------------------------------------------------------------------
@@ -116,14 +116,8 @@ class Rows:
             self.dropped_runs += 1
 
     def meet_thread(self, native_id: int) -> None:
-        """Notes the name of the current thread: it may be gone before the writer comes to it.
-
-        `threading.current_thread()` would make a stand-in for a C++ thread, which the program could see.
-        """
-        thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]  # no public name for it
-        stand_in = thread is None or isinstance(thread, threading._DummyThread)
-        main = thread is threading.main_thread()
-        self.thread_names[native_id] = None if stand_in else "main" if main else thread.name
+        """Notes the name of the current thread: it may be gone before the writer comes to it."""
+        self.thread_names[native_id] = current_name()
 
     # -- nodes and functions ------------------------------------------------------------------------------------------
 
@@ -214,15 +208,8 @@ class Rows:
         number = self._threads.get(native_id)
         if number is None:
             number = self._threads[native_id] = len(self._threads) + 1
-            batch.add("thread", number, self._thread_name(native_id), native_id)
+            batch.add("thread", number, self.thread_names.get(native_id, f"thread {native_id}"), native_id)
         return number
-
-    def _thread_name(self, native_id: int) -> str:
-        name = self.thread_names.get(native_id)
-        if name is not None:
-            return name
-        self._cpp_threads += 1
-        return f"TF-{self._cpp_threads}"
 
     # -- graph traces and runs ----------------------------------------------------------------------------------------
 

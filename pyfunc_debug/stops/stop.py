@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.frames import is_user
+from pyfunc_debug.threads import current_name
 
 if TYPE_CHECKING:
     from pyfunc_debug.stops.broker import Front
@@ -59,7 +60,7 @@ class Stop:
         self.inputs = inputs
         self.names = names
         self.outputs: Any = None
-        self.thread = threading.current_thread().name
+        self.thread = current_name()
         self.ident = threading.get_ident()
         self.since_ns = time.monotonic_ns()
         self.held_ns = 0

@@ -31,7 +31,7 @@ def function(tf):
 
 def _plain(text):
     """The dialogue without thread names, paths and line numbers."""
-    text = re.sub(r" on (Dummy-\d+|MainThread)", " on THREAD", text)
+    text = re.sub(r" on (TF-\d+|main)", " on THREAD", text)
     text = re.sub(r"/\S*/test_dialogue\.py\(\d+\)", "test_dialogue.py", text)
     return re.sub(r"#\d+", "#N", text)
 
@@ -375,3 +375,21 @@ def test_prepared_answers_that_nobody_asked_for_are_left(tf, function):
         assert float(function(tf.constant(3.0))) == 8.0
     assert dialogue.left == ["p x", "c"]
     assert str(dialogue) == ""
+
+
+def test_a_stop_names_its_thread_as_the_recording_does(tf, tmp_path):
+    def body(x):
+        return x
+
+    @tf.function
+    def run(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        breakpoint_ = pfd.break_on("body")
+        with pfd.answers("c") as dialogue:
+            list(tf.data.Dataset.from_tensors(1.0).map(run))
+        breakpoint_.remove()
+    (row,) = recording.sql("SELECT name FROM call JOIN thread ON thread.id = call.thread")
+    assert re.fullmatch(r"TF-\d+", row["name"])
+    assert f" on {row['name']}" in str(dialogue)

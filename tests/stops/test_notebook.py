@@ -49,7 +49,7 @@ def test_the_input_box_prompts_in_the_right_cell(kernel):
     assert "numpy=8.0" in text
     assert "80.0" in text
     assert "in the body" in text
-    assert all(re.match(r"\[Dummy-\d+\] \(body #\d+\) ", prompt) for prompt in prompts), prompts
+    assert all(re.match(r"\[TF-\d+\] \(body #\d+\) ", prompt) for prompt in prompts), prompts
     text, error, _ = kernel.run("%pyfunc_break list\n%pyfunc_break clear\n%pyfunc_break list")
     assert "1 hit (1 stopped)" in text
     assert "no breakpoints" in text
