@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -292,17 +293,43 @@ def _dead(meta: dict[str, object]) -> bool:
     return isinstance(pid, int) and meta.get("host") == socket.gethostname() and not process_lives(pid)
 
 
-def _cost(meta: dict[str, object]) -> str:
-    """What recording cost, as measured by the recorder itself."""
+@dataclass(frozen=True)
+class OwnCost:
+    """What recording cost, as the recorder says itself. All in ns but `share`, a fraction of `wall_ns`.
+
+    Attributes:
+      hook_ns: Of one call without its values, calibrated when the recording ended.
+      values_ns: Of all reading and copying of values in the bodies' threads, measured, wall time.
+      writer_ns: CPU of the writer thread, measured.
+    """
+
+    share: float
+    wall_ns: int
+    hook_ns: int
+    values_ns: int
+    writer_ns: int
+
+
+def own_cost(meta: dict[str, Any]) -> OwnCost | None:
+    """The cost of a recording; None while it is not known."""
     cost, clock, end = meta.get("cost"), meta.get("clock"), meta.get("end_ns")
     if not isinstance(cost, dict) or not isinstance(clock, dict) or not isinstance(end, int):
-        return ""
+        return None
     wall = end - int(clock["monotonic_ns"])
-    hook, writer = cost["hook_ns"] * cost["calls"], cost["writer_cpu_ns"]
-    share = 100 * (hook + writer) / wall if wall > 0 else 0.0
+    if wall <= 0:
+        return None
+    hook, values, writer = int(cost["hook_ns"]), int(cost["values_ns"]), int(cost["writer_cpu_ns"])
+    return OwnCost((hook * int(cost["calls"]) + values + writer) / wall, wall, hook, values, writer)
+
+
+def _cost(meta: dict[str, Any]) -> str:
+    cost = own_cost(meta)
+    if cost is None:
+        return ""
     return (
-        f"recording cost ~{share:.2g} % of {wall / 1e9:.3g} s: hook ~{cost['hook_ns'] / 1e3:.2g} us a call "
-        f"(calibrated), writer thread {writer / 1e6:.3g} ms CPU (measured)"
+        f"recording cost ~{100 * cost.share:.2g} % of {cost.wall_ns / 1e9:.3g} s: hook ~{cost.hook_ns / 1e3:.2g} us a "
+        f"call (calibrated), values {cost.values_ns / 1e6:.3g} ms, writer thread {cost.writer_ns / 1e6:.3g} ms CPU "
+        "(measured)"
     )
 
 

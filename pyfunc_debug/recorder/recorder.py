@@ -107,7 +107,7 @@ class Recorder:
         ticket.recorder = self
         ticket.policy = policy
         ticket.inputs = ticket.outputs = ticket.failure = ticket.pair = None
-        ticket.room = 0
+        ticket.room = ticket.values_ns = 0
         if policy:
             self._take(ticket, args, True)
         # A list: making a tuple may run the garbage collector, and with it other threads, between two items.
@@ -160,6 +160,7 @@ class Recorder:
             self._rows.count_dropped(ticket)
 
     def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
+        began_ns = monotonic_ns()
         try:
             held, size = hold(values, ticket.policy, self._queue_bytes - self._queued_bytes, ready=inputs)
         except Exception as error:
@@ -172,6 +173,7 @@ class Recorder:
         ticket.room += size
         # No lock: two threads may lose one another's update. The worker sets the sum right whenever the queue is empty.
         self._queued_bytes += size
+        ticket.values_ns += monotonic_ns() - began_ns
 
     def _release(self, size: int) -> None:
         self._queued_bytes -= size

@@ -58,7 +58,7 @@ class Rows:
 
     Attributes:
       place, locate: Set by the recorder: find an older node's graph; map a line of generated code.
-      calls: Calls seen by the writer.
+      calls, values_ns: Calls seen by the writer, and how long taking hold of their values took.
       thread_names: Names of the threads by native id.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       unsettled, unsettled_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
@@ -70,6 +70,7 @@ class Rows:
         self.place: Callable[[NodeFacts], NodeFacts] = lambda node: node
         self.locate: Callable[[str, int], tuple[str, int]] = lambda file, line: (file, line)
         self.calls = 0
+        self.values_ns = 0
         self.lasting: set[str] = set()
         self.keep_values = True
         self.keep_calls = True
@@ -284,6 +285,7 @@ class Rows:
         node, kind = self._nodes.get(ticket.token) or (self._unknown(batch, ticket), "forward")
         if not running:
             self.calls += 1
+            self.values_ns += ticket.values_ns
             if not self.keep_calls and not shown:
                 self.count_dropped(ticket)
                 return node

@@ -20,7 +20,7 @@ class Ticket:
 
     __slots__ = (
         "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "failure", "ident", "inputs", "outputs", "pair",
-        "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
+        "policy", "recorder", "room", "runs", "start_ns", "thread", "token", "values_ns",
     )  # fmt: skip
 
     call: int
@@ -34,6 +34,7 @@ class Ticket:
     inputs: list[Held] | None
     outputs: list[Held] | None
     room: int
+    values_ns: int
     start_ns: int
     end_ns: int
     cpu_start_ns: int

@@ -282,7 +282,12 @@ class Worker:
                 "stopped": self.stopped,
                 "dropped": {"calls": calls, "values": self._rows.dropped_values, "runs": self._rows.dropped_runs},
                 "troubles": dict(self._rows.troubles),
-                "cost": {"hook_ns": cost_ns, "calls": seen, "writer_cpu_ns": self._cpu_ns},
+                "cost": {
+                    "hook_ns": cost_ns,
+                    "calls": seen,
+                    "values_ns": self._rows.values_ns,
+                    "writer_cpu_ns": self._cpu_ns,
+                },
             }
         )
         writer.commit()

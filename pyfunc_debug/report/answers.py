@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.ledger import own_cost
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
@@ -272,12 +273,8 @@ def state(meta: Json) -> str:
 
 def cost(meta: Json) -> float | None:
     """The recorder's own cost as a fraction of the recorded time; None while it is not known."""
-    measured, clock, end = meta.get("cost"), meta.get("clock"), meta.get("end_ns")
-    if not isinstance(measured, dict) or not isinstance(clock, dict) or not isinstance(end, int):
-        return None
-    wall = end - int(clock["monotonic_ns"])
-    spent = int(measured["hook_ns"]) * int(measured["calls"]) + int(measured["writer_cpu_ns"])
-    return spent / wall if wall > 0 else None
+    measured = own_cost(meta)
+    return measured.share if measured is not None else None
 
 
 def _options(meta: Json) -> Json:
