@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -149,7 +149,7 @@ class Nodes:
             return (), (), ()  # named after the forward node's inputs and outputs
         try:
             tout, out_paths = structures.output_paths(made.tout, self._names)
-            inputs = list(made.inp)
+            inputs = [] if isinstance(made.inp, Iterator) else list(made.inp)  # a generator can be read only once
         except (TypeError, ValueError):  # the user's mistake, of which TensorFlow will tell them
             return (), (), ()
         paths = [

@@ -147,8 +147,9 @@ static void fill_bins(char kind, const void *data, Py_ssize_t step, Py_ssize_t s
         load(kind, data, start, step * few, here, values);
         for (Py_ssize_t i = 0; i < here; i++) {
             if (!isfinite(values[i])) continue;
-            int bin = (int)((values[i] - all->low) * scale);
-            all->bins[bin < BINS ? bin : BINS - 1]++;
+            /* Another thread may have written to the memory since low and high were found. */
+            double place = (values[i] - all->low) * scale;
+            all->bins[place < 0 ? 0 : place < BINS ? (int)place : BINS - 1]++;
         }
     }
     all->has_bins = 1;

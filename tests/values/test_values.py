@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
 import warnings
 
@@ -279,3 +280,37 @@ def test_values_are_stored_with_their_call_and_dropped_before_calls(tmp_path):
     assert with_values == calls[: len(with_values)]
     assert with_values[0].inputs[0].array().shape == (5000,)
     assert "values were not stored" in str(recording.ledger())
+
+
+OTHERS_WRITE = """
+import threading
+
+import numpy as np
+
+from pyfunc_debug.values.summary import summarize_array
+from pyfunc_debug.values import Policy
+
+array = np.zeros(400_000)
+done = threading.Event()
+
+
+def write():
+    while not done.is_set():
+        array.fill(0.5)
+        array[::3] = 0.7
+        array.fill(-1e300)
+
+
+thread = threading.Thread(target=write)
+thread.start()
+for _ in range(3000):
+    summarize_array(array, Policy.SUMMARY)
+done.set()
+thread.join()
+print("alive")
+"""
+
+
+def test_an_array_that_another_thread_writes_to_meanwhile_does_no_harm():
+    done = subprocess.run([sys.executable, "-c", OTHERS_WRITE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
