@@ -447,13 +447,31 @@ def body_runner(token: str) -> Any:
 
 
 def stock_tapes() -> dict[str, int]:
-    """Tokens of the nodes whose tapes TensorFlow keeps, with the bytes of inputs and outputs that these keep alive."""
+    """Tokens of the nodes whose tapes TensorFlow keeps, with the bytes of inputs and outputs that these keep alive.
+
+    Memory that several of them share is counted for the first.
+    """
     found = {}
+    seen: set[int] = set()
     for token, entry in list(hub().names.script_ops.tape_cache.items()):
-        tensors = [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]
-        sizes = {id(one): one.shape.num_elements() * one.dtype.size for one in tensors if hasattr(one, "_id")}
-        found[token.decode()] = sum(size or 0 for size in sizes.values())
+        size = 0
+        for one in [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]:
+            place = _memory(one) if hasattr(one, "_id") else None
+            if place is not None and place not in seen:
+                seen.add(place)
+                size += (one.shape.num_elements() or 0) * one.dtype.size
+        found[token.decode()] = size
     return found
+
+
+def _memory(tensor: Any) -> int:
+    """What tells a tensor's memory from others': its address where it can be had without a copy."""
+    try:
+        if "CPU" in tensor.device.upper() and (tensor.dtype.is_floating or tensor.dtype.is_integer):
+            return int(np.asarray(memoryview(tensor)).__array_interface__["data"][0])
+    except ValueError:  # a bfloat16, say
+        pass
+    return id(tensor)
 
 
 def live_tapes() -> int:
