@@ -144,8 +144,8 @@ def _add_node(table: Table, row: NodeRow) -> None:
     table.add_row(name, *first[1:width], style=style)
     for cells in others:
         table.add_row(Text(f"    {cells[0]}", style="dim"), *cells[1:width])
-    if row.note:  # the sign saves a second line in 80 columns
-        table.add_row(Text(f"    {row.note.replace('no gradient', 'no ∇')}", style="dim italic"))
+    if row.note:
+        table.add_row(Text(f"    {row.note}", style="dim italic"))
 
 
 def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:

@@ -10,6 +10,7 @@ import inspect
 import linecache
 import threading
 import types
+from _thread import get_ident
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ from pyfunc_debug.interception.tapes import CallTape
 
 if TYPE_CHECKING:
     from pyfunc_debug.interception.gradients import Gradients
+    from pyfunc_debug.interception.names import GradientNames
 
+_NOBODY = None, None
 _VALUES = 8
 """So many elements of a wrong gradient and of the right one are told."""
 
@@ -51,13 +54,25 @@ class Plan:
         self.wanted: tuple[int, ...] = ()
 
 
-class Current(threading.local):
-    """The call that this thread is in, for the body of a gradient; and the node that is being made."""
+class Making(threading.local):
+    """The node that this thread is making."""
 
-    observer: Any = None
-    ticket: Any = None
-    making: Plan | None = None
-    dtypes: tuple[Any, ...] | None = None
+    plan: Plan | None = None
+
+
+class Current:
+    """What a call tells the body of its gradient node and its dtypes, by thread (`get_ident`).
+
+    Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
+
+    Attributes:
+      calls: Observer and ticket of the call that a thread is in.
+      dtypes: Those of the outputs that a gradient in stock mode has.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[int, tuple[Any, Any]] = {}
+        self.dtypes: dict[int, tuple[Any, ...]] = {}
 
 
 def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -97,7 +112,7 @@ def make_function_type(hub: Gradients) -> Any:
     """The class that nodes' functions are given: an `EagerFunc` whose calls keep their own tapes."""
     names = hub.names
     taped_caller, untaped_caller = stock_callers(names.eager_func_type)
-    tapes, current, trainable = hub.tapes, hub.current, names.is_trainable
+    tapes, calls, trainable, watch = hub.tapes, hub.current.calls, names.is_trainable, names.watch
     tape_type, could_record, script_ops = names.tape_type, names.could_record, names.script_ops
 
     class EagerFunc(names.eager_func_type):  # type: ignore[misc, name-defined]  # its name is TensorFlow's: messages show it
@@ -125,8 +140,9 @@ def make_function_type(hub: Gradients) -> Any:
             tape = None
             if plan.eager:
                 names.tape_restart()
-            before = current.observer, current.ticket
-            current.observer, current.ticket = observer, ticket
+            thread = get_ident()
+            before = calls.get(thread)
+            calls[thread] = observer, ticket
             try:
                 if self._support_graph_mode_gradient or could_record():
                     tape = self._tape(token, given, ticket, observer)
@@ -141,7 +157,10 @@ def make_function_type(hub: Gradients) -> Any:
                 drop_our_frame(error)
                 raise
             finally:
-                current.observer, current.ticket = before
+                if before is None:
+                    calls.pop(thread, None)
+                else:
+                    calls[thread] = before
                 if plan.eager:
                     names.tape_stop()
             if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
@@ -160,7 +179,7 @@ def make_function_type(hub: Gradients) -> Any:
                 second = tape_type(persistent=True) if hub.order > 1 else None
                 tape = CallTape(token, tape_type(persistent=True), list(args), second, hub.exact)
             else:
-                own = tapes.find(plan.number or int(args[0].numpy()))
+                own = tapes.find(plan.number or int(args[0]))
                 dys = list(args[plan.first : plan.last])
                 rest = len(args) - plan.first - len(dys)
                 if own is not None and own.second is not None and plan.level == 1:
@@ -187,9 +206,9 @@ def make_function_type(hub: Gradients) -> Any:
                 try:
                     for item in args[plan.first : plan.last] if plan.level else args:
                         if trainable(item):
-                            recorder.watch(item)
+                            watch(recorder._tape, item)
                             if second is not None:
-                                second.watch(item)
+                                watch(second._tape, item)
                     tape.outputs = taped_caller(self, device, args)
                 finally:
                     recorder._pop_tape()
@@ -226,19 +245,19 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
       structure: Of the gradients that come in, if one of them is a composite tensor (IndexedSlices), else None.
       others: dtypes of all the forward node's inputs, if some of them cannot have a gradient; else nothing.
     """
-    names, tapes, current = hub.names, hub.tapes, hub.current
+    names, tapes, calls, dtypes = hub.names, hub.tapes, hub.current.calls, hub.current.dtypes
     stock_code = next(
         code for code in names.stock_gradient.__code__.co_consts
         if isinstance(code, types.CodeType) and code.co_name == "eagerly_executed_grad"
     )  # fmt: skip
 
     def eagerly_executed_grad(*args: Any) -> Any:
-        number = plan.number or int(args[0].numpy())
+        number = plan.number or int(args[0])
         dys = args[plan.first : plan.last]
         if structure is not None:
             dys = names.nest.pack_sequence_as(structure, dys, expand_composites=True)
         own = tapes.find(number)
-        observer, ticket = current.observer, current.ticket
+        observer, ticket = calls.get(get_ident(), _NOBODY)
         try:
             if hub.exact or (own is not None and own.exact):
                 _tell(observer, ticket, own, own, plan)
@@ -271,7 +290,7 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
             all_found = function(*dys)
             found = [all_found[place] for place in plan.wanted]
             if others:  # an int or string input: TensorFlow fails to make a zero for it, and so it shall
-                current.dtypes = others
+                dtypes[get_ident()] = others
                 return all_found
             return found
         except BaseException as error:
@@ -292,12 +311,12 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
 class OutputTypes(list[Any]):
     """dtypes of a gradient node's outputs; in stock mode those that TensorFlow's own node would have had."""
 
-    def __init__(self, dtypes: list[Any], current: Current) -> None:
+    def __init__(self, dtypes: list[Any], others: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(dtypes)
-        self._current = current
+        self._others = others
 
     def __iter__(self) -> Iterator[Any]:
-        wanted, self._current.dtypes = self._current.dtypes, None
+        wanted = self._others.pop(get_ident(), None) if self._others else None
         return iter(wanted) if wanted else super().__iter__()
 
 
@@ -312,9 +331,19 @@ def _own_gradient(hub: Gradients, own: CallTape, plan: Plan, dys: Any) -> list[A
     asked = [place for place in plan.wanted if own.sources[place] is not None]
     if not targets or not asked:
         return [None] * len(plan.wanted)
-    answers = own.tape.gradient(targets, [own.sources[place] for place in asked], output_gradients=gradients)
-    known = dict(zip(asked, answers))
+    known = dict(
+        zip(asked, _gradient(hub.names, own.tape, targets, [own.sources[place] for place in asked], gradients))
+    )
     return [known.get(place) for place in plan.wanted]
+
+
+def _gradient(names: GradientNames, tape: Any, targets: list[Any], sources: list[Any], gradients: list[Any]) -> Any:
+    """`tape.gradient` without what it does for variables and composite tensors, unless there are such."""
+    kind = names.eager_tensor_type
+    for one in gradients:
+        if not isinstance(one, kind):  # IndexedSlices
+            return tape.gradient(targets, sources, output_gradients=gradients)
+    return names.imperative_grad(tape._tape, targets, sources, gradients)
 
 
 def _zeros(source: Any) -> Any:

@@ -26,7 +26,14 @@ import numpy as np
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.calls import call_path
-from pyfunc_debug.interception.differentiation import Current, OutputTypes, Plan, make_function_type, make_gradient
+from pyfunc_debug.interception.differentiation import (
+    Current,
+    Making,
+    OutputTypes,
+    Plan,
+    make_function_type,
+    make_gradient,
+)
 from pyfunc_debug.interception.outside import executing_eagerly, outside
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
 from pyfunc_debug.interception.tapes import CallTape, Owner, Tapes
@@ -64,6 +71,7 @@ class Gradients:
         self.way: Any = None
         self.tokens: set[str] = set()
         self.current = Current()
+        self._here = Making()
         self.tapes = Tapes(self.names.from_capsule)
         self._uses: list[Use] = []
         self._patches = Patches()
@@ -142,6 +150,8 @@ class Gradients:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+        self.current.calls.clear()
+        self.current.dtypes.clear()
 
     # -- ids ----------------------------------------------------------------------------------------------------------
 
@@ -187,7 +197,7 @@ class Gradients:
         function = self.names.registry.get(token)
         if is_async or not isinstance(function, self.names.eager_func_type):
             return None
-        ours, self.current.making = self.current.making, None
+        ours, self._here.plan = self._here.plan, None
         if self.names.executing_eagerly():
             if ours is None and (not self.exact or function._is_grad_func or not self.names.could_record()):
                 return None
@@ -245,7 +255,7 @@ class Gradients:
         others = () if plan.level or len(new.wanted) == len(sources) else tuple(source.dtype for source in sources)
         body = make_gradient(self, op.get_attr("token"), new, structure, others)
         function._func = self.names.script_ops.autograph.do_not_convert(body)
-        function._out_dtypes = OutputTypes([sources[place].dtype for place in new.wanted], self.current)
+        function._out_dtypes = OutputTypes([sources[place].dtype for place in new.wanted], self.current.dtypes)
         forward.making_ours = True
         extra = [sources[place] for place in new.wanted] if more else []
         made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(function._out_dtypes))
@@ -345,13 +355,13 @@ class Gradients:
         if not names.executing_eagerly():
             _keep_with_graph(names.ops.get_default_graph(), owner)
         if self._uses:
-            self.current.making = new
+            self._here.plan = new
         try:
             found = names.script_ops._internal_py_func(
                 func=body, inp=[*flat, *extra], Tout=dtypes, use_eager_py_func=True, is_grad_func=True
             )
         finally:
-            self.current.making = None
+            self._here.plan = None
         answers = dict(zip(new.wanted, found))
         return [answers.get(place) for place in places]
 
@@ -437,13 +447,31 @@ def body_runner(token: str) -> Any:
 
 
 def stock_tapes() -> dict[str, int]:
-    """Tokens of the nodes whose tapes TensorFlow keeps, with the bytes of inputs and outputs that these keep alive."""
+    """Tokens of the nodes whose tapes TensorFlow keeps, with the bytes of inputs and outputs that these keep alive.
+
+    Memory that several of them share is counted for the first.
+    """
     found = {}
+    seen: set[int] = set()
     for token, entry in list(hub().names.script_ops.tape_cache.items()):
-        tensors = [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]
-        sizes = {id(one): one.shape.num_elements() * one.dtype.size for one in tensors if hasattr(one, "_id")}
-        found[token.decode()] = sum(size or 0 for size in sizes.values())
+        size = 0
+        for one in [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]:
+            place = _memory(one) if hasattr(one, "_id") else None
+            if place is not None and place not in seen:
+                seen.add(place)
+                size += (one.shape.num_elements() or 0) * one.dtype.size
+        found[token.decode()] = size
     return found
+
+
+def _memory(tensor: Any) -> int:
+    """What tells a tensor's memory from others': its address where it can be had without a copy."""
+    try:
+        if "CPU" in tensor.device.upper() and (tensor.dtype.is_floating or tensor.dtype.is_integer):
+            return int(np.asarray(memoryview(tensor)).__array_interface__["data"][0])
+    except ValueError:  # a bfloat16, say
+        pass
+    return id(tensor)
 
 
 def live_tapes() -> int:

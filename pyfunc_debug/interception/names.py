@@ -91,6 +91,11 @@ _GRADIENTS = {
     "tensorflow.python.ops.script_ops:EagerFunc._call": ("self", "device", "args"),
     "tensorflow.python.eager.backprop:GradientTape._push_tape": ("self",),
     "tensorflow.python.eager.backprop:GradientTape._pop_tape": ("self",),
+    "tensorflow.python.eager.tape:watch": ("tape", "tensor"),
+    "tensorflow.python.eager.imperative_grad:imperative_grad": (
+        "tape", "target", "sources", "output_gradients", "sources_raw", "unconnected_gradients",
+    ),
+    "tensorflow.python.framework.ops:EagerTensor": None,
     "tensorflow.python.eager.backprop_util:IsTrainable": None,
     "tensorflow.python.eager.record:could_possibly_record": (),
     "tensorflow.python.eager.record:stop_recording": None,
@@ -115,6 +120,9 @@ class GradientNames:
     eager_func_type: Any
     stock_gradient: Any
     tape_type: Any
+    watch: Any
+    imperative_grad: Any
+    eager_tensor_type: Any
     is_trainable: Any
     could_record: Any
     stop_recording: Any
@@ -144,6 +152,9 @@ def load_gradients() -> GradientNames:
         eager_func_type=getattr(script_ops, "EagerFunc", None),
         stock_gradient=found["_EagerPyFuncGrad"],
         tape_type=tf.GradientTape,
+        watch=found["watch"],
+        imperative_grad=found["imperative_grad"],
+        eager_tensor_type=found["EagerTensor"],
         is_trainable=found["IsTrainable"],
         could_record=found["could_possibly_record"],
         stop_recording=found["stop_recording"],

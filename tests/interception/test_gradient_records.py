@@ -199,6 +199,18 @@ def test_leaked_tapes_are_counted(tf):
     assert "40.0 MB" in finding.message
 
 
+def test_memory_that_leaked_tapes_share_is_counted_once(tf):
+    x = tf.ones([1_000_000])
+    with pfd.record(gil=False) as recording:
+        for _ in range(3):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                node(tf)(x)
+    message = rules(recording)["leaked-tapes"].message
+    assert "3 tapes" in message
+    assert "16.0 MB" in message  # one input, three outputs
+
+
 def test_nodes_from_before_the_recording_are_linked_where_that_is_certain(tf):
     f = node(tf)
     derivative(tf, f)
@@ -234,6 +246,7 @@ def test_the_ledger_says_that_numpy_functions_have_no_gradient(tf):
     assert notes["numpy_function"] == "no gradient: this op has none"
     assert notes["py_function"] == ""
     assert {row.node.kind: row.gradients for row in rows} == {"numpy_function": 0, "py_function": 1}
+    assert "no gradient: this op has none" in str(recording.ledger())
 
 
 def two_inputs(tf, body):
