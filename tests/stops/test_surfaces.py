@@ -1,4 +1,4 @@
-"""Stops wherever TensorFlow runs bodies: sessions, Keras, distribution strategies; nobody there; a tracer of coverage."""
+"""Stops wherever TensorFlow runs bodies: sessions, Keras, distribution strategies; nobody there; a foreign tracer."""
 
 from __future__ import annotations
 
