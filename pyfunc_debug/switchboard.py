@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.imports import when_imported
+from pyfunc_debug.pools import pool_of
 from pyfunc_debug.stops import Abort, Broker, Rules, Surroundings, Watcher
 from pyfunc_debug.stops.display import Display
 from pyfunc_debug.stops.hooks import Hooks
@@ -55,6 +56,7 @@ class Switchboard:
     def __init__(self) -> None:
         self.rules = Rules()
         self.broker = Broker()
+        self.broker.pool_of = pool_of
         self.terminal = Terminal()
         self.broker.fronts.append(self.terminal)
         self.watcher = Watcher(self.rules, self.broker, _House(self))

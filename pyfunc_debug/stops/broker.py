@@ -10,9 +10,11 @@ import contextlib
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from pyfunc_debug.pools import Pool
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, UNANSWERED
 from pyfunc_debug.stops.stop import Abort, Stop
 
@@ -53,13 +55,14 @@ class Broker:
       fronts: Asked in this order.
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
+      pool_of: The thread pool of a native thread.
     """
 
     def __init__(self) -> None:
         self.fronts: list[Front] = []
         self.listeners: list[Callable[[], None]] = []
         self.on_unanswered: Callable[[Stop], None] = lambda stop: None
-        self.pool_threads: Callable[[], int | None] = lambda: None
+        self.pool_of: Callable[[int], Pool | None] = lambda native_id: None
         self._turn = threading.Condition()
         self._active: Stop | None = None
         self._waiting: list[Stop] = []
@@ -272,13 +275,16 @@ class Broker:
         return self._interrupted
 
     def starving(self) -> str:
-        """A warning when so many calls are parked that TensorFlow's thread pool may have no thread left, or empty."""
-        parked, pool = len(self._waiting) + (self._active is not None), self.pool_threads()
-        if pool is None or parked < pool:
-            return ""
-        return (
-            f"{parked} calls are parked and TensorFlow's pool has {pool} threads: other graphs may stand still until "
-            "you continue (`continue all` lets every waiting call go on)"
+        """A warning when so many calls are parked that one of TensorFlow's pools may have no thread left, or empty."""
+        active = self._active
+        parked = Counter(
+            self.pool_of(stop.native_id) for stop in (*self._waiting, *([active] if active is not None else []))
+        )
+        return " ".join(
+            f"{count} calls are parked and {pool.name} has {pool.threads} threads: {pool.victims} may stand still "
+            "until you continue (`continue all` lets every waiting call go on)."
+            for pool, count in parked.items()
+            if pool is not None and count >= pool.threads
         )
 
     def tell_listeners(self) -> None:

@@ -62,6 +62,7 @@ class Stop:
         self.outputs: Any = None
         self.thread = current_name()
         self.ident = threading.get_ident()
+        self.native_id = threading.get_native_id()
         self.since_ns = time.monotonic_ns()
         self.held_ns = 0
         self.seq = 0

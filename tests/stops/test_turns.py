@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -234,14 +236,74 @@ def test_a_body_called_by_a_stopped_body_stops_too(tf, script):
     assert "numpy=2.0" in said.text
 
 
-def test_starvation_is_said(tf, clicker, monkeypatch):
+def _parked(tf, clicker, run):
+    """What the stop says when `run` has three calls parked."""
     from pyfunc_debug.switchboard import board
 
-    monkeypatch.setattr(board.broker, "pool_threads", lambda: 1)
+    three = threading.Event()
+    board.broker.listeners.append(lambda: three.set() if len(board.broker.waiting()) >= 2 else None)
     said = []
-    seen = clicker("c")
-    monkeypatch.setattr(seen, "tell", lambda stop, text: said.append(text))
+
+    def gate(stop):
+        assert three.wait(_WATCHDOG_S)
+        said.append(board.broker.starving())
+        gates.gate = None
+
+    gates = clicker("c", gate=gate)
     breakpoint_ = pfd.break_on("body")
-    _parallel(tf, 4)
+    run()
     breakpoint_.remove()
-    assert any("TensorFlow's pool has 1 threads" in text for text in said)
+    board.broker.listeners.clear()
+    return said[0]
+
+
+def test_a_starving_tf_data_pool_is_named(tf, clicker, monkeypatch):
+    from pyfunc_debug import pools
+
+    monkeypatch.setattr(pools, "_cpus", lambda: 3)
+    said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
+    assert said.startswith(
+        "3 calls are parked and a tf.data pipeline's pool (by default) has 3 threads: the pipeline may"
+    )
+    monkeypatch.setattr(pools, "_cpus", lambda: 4)
+    assert _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3)) == ""
+
+
+STARVED = """
+import threading, tensorflow as tf, pyfunc_debug as pfd
+from pyfunc_debug.switchboard import board
+from pyfunc_debug.stops.terminal import Terminal
+tf.config.threading.set_inter_op_parallelism_threads({threads})
+class Says(Terminal):
+    def can_answer(self, stop): return True
+    def ask(self, stop, prompt):
+        three.wait(60)
+        print("SAYS", board.broker.starving(), flush=True)
+        board.broker.fronts.clear()
+        return "c"
+    def tell(self, stop, text): pass
+three = threading.Event()
+board.broker.fronts[:] = [Says()]
+board.broker.listeners.append(lambda: three.set() if len(board.broker.waiting()) >= 2 else None)
+def body(x): return x
+b = pfd.break_on("body")
+nodes = lambda x: tf.add_n([tf.numpy_function(body, [x + k], tf.float32, stateful=False) for k in range(3)])
+print("RESULT", float(tf.function(nodes)(tf.constant(1.0))))
+b.remove()
+"""
+
+
+@pytest.mark.parametrize(("threads", "says"), [(3, "TensorFlow's inter-op pool has 3 threads"), (4, "")])
+def test_a_starving_inter_op_pool_is_named(threads, says):
+    code = STARVED.format(threads=threads)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert "RESULT 6.0" in done.stdout, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("SAYS"))
+    assert says in line
+    assert bool(says) == ("parked" in line)
+
+
+def test_a_thread_that_python_made_is_in_no_pool(tf):
+    from pyfunc_debug.pools import pool_of
+
+    assert pool_of(threading.get_native_id()) is None
