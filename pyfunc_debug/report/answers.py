@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline
@@ -188,7 +190,7 @@ class Answers:
         meta = known.meta
         users = [key for key in known.groups if known.nodes[key].origin == "user"]
         dropped = self.connection.execute("SELECT sum(calls) FROM dropped").fetchone()[0] or 0
-        grades = [g for (g,) in self.connection.execute("SELECT DISTINCT grade FROM gil LIMIT 4")]
+        grades = self.columns.grades
         newest = self.connection.execute("SELECT max(id) FROM run").fetchone()[0]
         answer = {
             "name": self.name,
@@ -206,6 +208,7 @@ class Answers:
             "functions": sum(f.origin == "user" for f in known.functions.values()),
             "findings": None if self._findings is None else len(self._findings),
             "gil": grades[0] if len(grades) == 1 else "mixed" if grades else None,
+            "resolution_ns": max((RESOLUTION_NS[grade_of(grade)] for grade in grades), default=0),
             "split": self.columns.split,
             "cost": cost(meta),
             "options": _options(meta),
@@ -241,8 +244,7 @@ class Answers:
         return {"findings": findings_json(self._findings, self.facts)}, {}
 
     def _gil(self) -> Answer:
-        start, end = self.extent()
-        return contention.page(self.connection, self.facts, self.columns, self.ledger(), start, end), {}
+        return contention.page(self.connection, self.facts, self.columns, self.ledger(), *self.extent()), {}
 
 
 _QUESTIONS: dict[str, Callable[..., Answer]] = {

@@ -83,7 +83,7 @@ def empty(path: Path, *, state: str = "complete", started: int = ORIGIN) -> sqli
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.executescript((resources.files("pyfunc_debug") / "recording" / "schema.sql").read_text())
     meta = {
-        "schema": 1, "pid": 4711, "host": "workshop", "argv": ["train.py"], "state": state, "cost": {"hook_ns": 2100, "calls": 2000, "writer_cpu_ns": 40_000_000},
+        "schema": 1, "cores": 4, "gil": {"grade": "native", "why": "self-test passed"}, "pid": 4711, "host": "workshop", "argv": ["train.py"], "state": state, "cost": {"hook_ns": 2100, "calls": 2000, "writer_cpu_ns": 40_000_000},
         "versions": {"python": "3.11.9", "tensorflow": "2.21.0", "numpy": "2.1.3"},
         "clock": {"monotonic_ns": started, "wall_ns": 1_773_324_120_000_000_000},
         "options": {"values": {"*": "full"}, "nodes": "*", "gradients": "stock", "gil": True, "budget": "256MB"},
