@@ -22,7 +22,7 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
-from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline
+from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline, traces
 from pyfunc_debug.report.columns import Array, Columns
 
 Json = dict[str, Any]
@@ -155,7 +155,7 @@ class Answers:
         """Answers one question.
 
         Args:
-          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings` or `gil`.
+          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings`, `gil` or `traces`.
           params: Its parameters, as the front end sends them.
 
         Raises:
@@ -243,6 +243,9 @@ class Answers:
     def _show_findings(self) -> Answer:
         return {"findings": findings_json(self._findings, self.facts)}, {}
 
+    def _traces(self, *, function: int) -> Answer:
+        return traces.page(self.connection, self.facts, self.columns, int(function)), {}
+
     def _gil(self) -> Answer:
         return contention.page(self.connection, self.facts, self.columns, self.ledger(), *self.extent()), {}
 
@@ -256,6 +259,7 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "source": Answers._source,
     "findings": Answers._show_findings,
     "gil": Answers._gil,
+    "traces": Answers._traces,
 }
 
 

@@ -208,7 +208,7 @@ class Writer:
         begin = self.now + 1.0
         if run == 52:
             reason = json.dumps(["lr, a Python number, went from 0.001 to 0.0005"])
-            sql = f"INSERT INTO trace ({TRACE}) VALUES (4, 1, 1, 2, 'train_step_2', '(x: float32[8, 64, 64, 3], lr=0.0005)', ?, 1, ?, ?, NULL, NULL)"
+            sql = f"INSERT INTO trace ({TRACE}, closest, avoid) VALUES (4, 1, 1, 2, 'train_step_2', '(x: float32[8, 64, 64, 3], lr=0.0005)', ?, 1, ?, ?, NULL, NULL, '(x: float32[8, 64, 64, 3], lr=0.001)', 'pass lr as a tensor')"
             self.connection.execute(sql, (reason, self._ns(begin), 118_000_000))
             self.connection.execute("INSERT INTO trace_node VALUES (4, 4)")
             begin += 119

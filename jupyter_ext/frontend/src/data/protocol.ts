@@ -261,6 +261,29 @@ export interface Finding {
   place: string;
 }
 
+/** Why a function was traced as often as it was. */
+export interface TracesPage {
+  function: number;
+  name: string;
+  kind: string;
+  place: string;
+  hidden: number;
+  rows: {
+    id: number;
+    ordinal: number;
+    name: string | null;
+    signature: string;
+    said: ["reason" | "first" | "failed" | "closest" | "avoid", string][];
+    object: number | null;
+    start_ns: number;
+    duration_ns: number;
+    runs: number | null;
+    error: string | null;
+    nodes: { key: string; name: string; calls: number }[];
+    more_nodes: number;
+  }[];
+}
+
 export interface GilNode {
   key: string;
   name: string;
@@ -335,6 +358,7 @@ export interface Questions {
   source: { params: { file: string }; result: SourcePage | null };
   findings: { params: Record<string, never>; result: { findings: Finding[] | null } };
   gil: { params: Record<string, never>; result: GilPage };
+  traces: { params: { function: number }; result: TracesPage | null };
 }
 export type Method = keyof Questions;
 

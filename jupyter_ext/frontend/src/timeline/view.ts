@@ -405,7 +405,10 @@ export class Timeline {
     const trace = this.scene.traceAt(scale, place.thread, place.x);
     const run = this.scene.runAt(scale, place.thread, place.x, this.state.overview?.end_ns ?? 0);
     const owner = trace?.function ?? (run === null ? null : this.scene.runs?.function[run]);
-    if (owner !== null && owner !== undefined && this.state.row(`f${owner}`)) this.state.select({ key: `f${owner}` });
+    if (owner !== null && owner !== undefined && this.state.row(`f${owner}`)) {
+      this.state.select({ key: `f${owner}` });
+      if (trace) this.state.open("traces");
+    }
     // In a summed picture there is no call to select: a click looks closer.
     else if (!this.scene.single(scale)) this.zoom(0.25, (place.x - LEFT) / Math.max(1, this.width - LEFT - RIGHT));
   }
