@@ -162,16 +162,16 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
                 holder_node = nodes[holder_node].id
             one.blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
             matrix[nodes[node].body, body] += ns
-        if wait + (reacquire or 0) >= RESOLUTION_NS[_grade(grade)]:
+        if wait + (reacquire or 0) >= RESOLUTION_NS[grade_of(grade)]:
             longest.append(WorstCall(call, node, wait, reacquire, blame))
     longest.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
     estimates = told.get("held") or {}
     bodies = Counter(nodes[number].body for number in sums)
     answers = [_answer(nodes[n], one, estimates, bodies[nodes[n].body] > 1) for n, one in sums.items()]
     answers.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
-    grade = _grade(told.get("grade", "none"))
+    grade = grade_of(told.get("grade", "none"))
     why = str(told.get("why") or "recorded with gil=False")
-    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), _process(told))
+    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), process_lines(told))
 
 
 class Waits:
@@ -193,7 +193,7 @@ class Waits:
         found = [self._sums[node, kind] for node in nodes if (node, kind) in self._sums]
         if not found:
             return "-" if self._measured else ""
-        mean, grade = sum(one[0] for one in found) / sum(one[1] for one in found), _grade(found[0][2])
+        mean, grade = sum(one[0] for one in found) / sum(one[1] for one in found), grade_of(found[0][2])
         if mean < RESOLUTION_NS[grade]:
             return f"<{RESOLUTION_NS[grade] / 1e6:.2f}"
         return ("<=" if grade == "bound" else "") + (f"{mean / 1e6:.2f}" if mean < 1e8 else f"{mean / 1e6:,.0f}")
@@ -204,7 +204,7 @@ def gil_line(reader: Reader) -> list[str]:
     told = reader.meta.get("gil") or {}
     if not told:
         return []
-    grade = _grade(told.get("grade", "none"))
+    grade = grade_of(told.get("grade", "none"))
     if grade == "none":
         return [f"GIL: {told.get('why')}"]
     calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
@@ -254,7 +254,8 @@ class _Sums:
                 self.inside[i] = (self.inside[i] or 0) + ns
 
 
-def _grade(text: str) -> Grade:
+def grade_of(text: str) -> Grade:
+    """A grade as recorded; "none" for what this version does not know."""
     grades: dict[str, Grade] = {grade: grade for grade in WORDS}
     return grades.get(text, "none")
 
@@ -267,13 +268,17 @@ def _answer(node: Node, sums: _Sums, estimates: dict[str, Any], shared: bool) ->
     if share is None and node.body in estimates:
         share, samples = estimates[node.body]
     return NodeContention(
-        node, _grade(sums.grade), sums.calls, sums.measured, sums.wait, sums.worst, sums.body, held, released,
-        reacquire, share, samples, _culprits(sums.blame.items()), shared,
+        node, grade_of(sums.grade), sums.calls, sums.measured, sums.wait, sums.worst, sums.body, held, released,
+        reacquire, share, samples, culprits(sums.blame.items()), shared,
     )  # fmt: skip
 
 
-def _culprits(blame: Iterable[tuple[tuple[str, int | None, str | None], int]]) -> tuple[Culprit, ...]:
-    """By label and node, the largest first."""
+def culprits(blame: Iterable[tuple[tuple[str, int | None, str | None], int]]) -> tuple[Culprit, ...]:
+    """Who held the GIL, by label and node, the largest first.
+
+    Args:
+      blame: Nanoseconds by label, node and name of the thread, as far as these are known.
+    """
     by_thread: dict[tuple[str, int | None], Counter[str | None]] = defaultdict(Counter)
     for (label, node, thread), ns in blame:
         by_thread[label, node][thread] += ns
@@ -319,7 +324,8 @@ def _mostly(one: NodeContention) -> str:
     return f", {most}for {who}{thread}"
 
 
-def _process(told: dict[str, Any]) -> tuple[str, ...]:
+def process_lines(told: dict[str, Any]) -> tuple[str, ...]:
+    """What the recording's facts about the GIL (`meta["gil"]`) say of the process as a whole."""
     lines = []
     canary = told.get("canary")
     if canary:

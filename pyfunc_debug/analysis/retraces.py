@@ -145,18 +145,23 @@ def _table(explanation: Explanation) -> Table:
     return table
 
 
+def said(row: TraceRow) -> list[tuple[str, str]]:
+    """What is said under a signature: kind (`reason`, `first`, `failed`, `closest`, `avoid`) and text."""
+    lines = [("reason", reason) for reason in row.reason] or [("first", "first graph trace")]
+    if row.error is not None:
+        lines.append(("failed", f"tracing failed with {row.error}"))
+    if row.closest is not None and row.closest != row.signature:
+        lines.append(("closest", f"closest before: {row.closest}"))
+    if row.avoid is not None:
+        head = "one graph would do with" if "=" in row.avoid else "to avoid it"
+        lines.append(("avoid", f"{head}: {row.avoid}"))
+    return lines
+
+
 def _lines(row: TraceRow) -> list[tuple[str, str]]:
     """What is said under a signature, with rich's style."""
-    lines = [(reason, "not bold") for reason in row.reason] or [("first graph trace", "dim not bold")]
-    if row.error is not None:
-        lines.append((f"tracing failed with {row.error}", "not bold"))
-    if row.closest is not None and row.closest != row.signature:
-        lines.append((f"closest before: {row.closest}", "dim not bold"))
-    if row.avoid is not None:
-        lines.append((f"one graph would do with: {row.avoid}" if "=" in row.avoid else f"to avoid it: {row.avoid}",
-                      "dim not bold"))  # fmt: skip
-    lines += [(_node_line(node), "dim not bold") for node in row.nodes]
-    return lines
+    lines = [(text, "not bold" if kind in ("reason", "failed") else "dim not bold") for kind, text in said(row)]
+    return lines + [(_node_line(node), "dim not bold") for node in row.nodes]
 
 
 def _node_line(node: NodeUse) -> str:

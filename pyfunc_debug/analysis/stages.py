@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pyfunc_debug.analysis.contention import NodeContention, make_contention
+from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.recording import Reader
+from pyfunc_debug.records import Function
 
+Numbers = np.ndarray[Any, Any]
 CALLS = (1, 2, 4, 8)
 
 
@@ -86,38 +91,65 @@ def make_stages(
       calls: Values of num_parallel_calls to ask about.
     """
     cores = cores or int(reader.meta.get("cores") or 1)
-    pool = pool or cores
+    pool, calls = pool or cores, tuple(calls)
     functions = {function.id: function for function in reader.functions()}
+    groups = {group[0].id: group for group in same_line(reader.nodes())}
     answers = []
     for one in make_contention(reader).nodes:
         function = functions.get(one.node.function or 0)
-        if function is not None and function.kind == "tf.data" and one.node.origin == "user" and one.calls:
-            answers.append(_answer(reader, one, function.name, pool, cores, tuple(calls)))
+        if function is not None and is_stage(one, function):
+            ids = ", ".join(str(node.id) for node in groups[one.node.id])
+            rows = reader.rows(
+                "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns FROM call "
+                f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({ids}) AND end_ns IS NOT NULL"
+            )
+            start, end, wait, reacquire, thread, cpu = np.array(rows, np.float64).T
+            threads = len(np.unique(thread))
+            mean_cpu = float(np.nanmean(cpu)) if not np.isnan(cpu).all() else None
+            answers.append(
+                stage_answer(one, function.name, (start, end, wait, reacquire), threads, mean_cpu, pool, cores, calls)
+            )
     return answers
 
 
-def _answer(
-    reader: Reader, one: NodeContention, function: str, pool: int, cores: int, calls: tuple[int, ...]
+def is_stage(one: NodeContention, function: Function) -> bool:
+    """Whether a node of this function is asked once for each element of a dataset."""
+    return function.kind == "tf.data" and one.node.origin == "user" and one.calls > 0
+
+
+def stage_answer(
+    one: NodeContention,
+    function: str,
+    times: tuple[Numbers, Numbers, Numbers, Numbers],
+    threads: int,
+    cpu_ns: float | None,
+    pool: int,
+    cores: int,
+    calls: Iterable[int] = CALLS,
 ) -> StageAnswer:
-    rows = reader.rows(
-        "SELECT start_ns, end_ns, cpu_ns, wait_ns, reacquire_ns, thread, grade FROM call "
-        "LEFT JOIN gil ON gil.call = call.id WHERE node = ? AND end_ns IS NOT NULL ORDER BY start_ns",
-        (one.node.id,),
-    )
+    """The answer for one stage.
+
+    Args:
+      one: What the GIL did to its node.
+      function: Name of the function given to `map`.
+      times: Of its finished calls in ns: begins, ends, waits before and inside the body (NaN is not measured).
+      threads: How many threads ran them.
+      cpu_ns: Mean time on a CPU, if known.
+      pool: Threads of the dataset's pool.
+      cores: CPUs of the process.
+      calls: Values of num_parallel_calls to ask about.
+    """
+    start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
-    spans = [(start - ((wait or 0) if known else 0), end) for start, end, _, wait, *_ in rows]
-    busy = sum(end - begin for begin, end in spans)
-    work = _covered(spans)
-    inside = sum(row[4] or 0 for row in rows)
-    body = sum(row[1] - row[0] for row in rows) - inside
-    waited = sum(row[3] or 0 for row in rows) + inside
-    threads = len({row[5] for row in rows})
-    room = max(busy, min(threads, pool) * (max(end for _, end in spans) - min(begin for begin, _ in spans)))
-    held = None
-    if one.held_share is not None:
-        held = one.held_share * body / len(rows)
-    cpu = [row[2] for row in rows if row[2] is not None]
-    stage = Stage(body / len(rows), held, sum(cpu) / len(cpu) if cpu else None)
+    begin = start - np.nan_to_num(wait) if known else start
+    inside = float(np.nansum(reacquire))
+    busy = float((end - begin).sum())
+    body = float((end - start).sum()) - inside
+    waited = float(np.nansum(wait)) + inside
+    room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
+    work = _covered(begin, end)
+    held = None if one.held_share is None else one.held_share * body / len(start)
+    stage = Stage(body / len(start), held, cpu_ns)
     return StageAnswer(
         contention=one,
         function=function,
@@ -130,18 +162,12 @@ def _answer(
     )
 
 
-def _covered(spans: list[tuple[int, int]]) -> int:
+def _covered(begin: Numbers, end: Numbers) -> float:
     """Time in which at least one span was open."""
-    total = 0
-    until = None
-    for begin, end in sorted(spans):
-        if until is None or begin > until:
-            total += end - begin
-            until = end
-        elif end > until:
-            total += end - until
-            until = end
-    return total
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    until = np.maximum.accumulate(np.concatenate([begin[:1], end[:-1]]))
+    return float(np.maximum(0, end - np.maximum(begin, until)).sum())
 
 
 def verify(predicted: Ceiling, dataset_fn: Callable[[int], Iterable[Any]], repeat: int = 3) -> Verified:

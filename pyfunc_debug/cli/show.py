@@ -7,6 +7,7 @@ import dataclasses
 import json
 from typing import Any
 
+from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.analysis.describe import call_text, node_text
 from pyfunc_debug.analysis.ledger import as_dict
 from pyfunc_debug.analysis.tables import ledger_text
@@ -30,7 +31,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--call", type=int, metavar="N", help="one call: values, stacks, failure")
     parser.add_argument("--function", metavar="NAME", help="why each graph of a tf.function was traced")
     parser.add_argument("--source", metavar="NAME", help="a function's lines, with how often each ran (record --lines)")
-    parser.add_argument("--gil", action="store_true", help="who waited for the GIL, and for whom")
+    parser.add_argument(
+        "--gil", action="store_true", help="who waited for the GIL, for whom, and what num_parallel_calls can bring"
+    )
     parser.add_argument("--all", action="store_true", help="also what TensorFlow and Keras made for themselves")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -49,7 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.source is not None:
         print(recording.source(arguments.source))
     elif arguments.gil:
-        print(recording.contention())
+        contention, stages = recording.contention(), recording.stages()
+        if arguments.json:
+            print(json.dumps(gil_text.as_dict(contention, stages), indent=1))
+        else:
+            print(gil_text.gil_text(recording.reader, contention, stages, width, color))
     elif arguments.node is not None:
         wanted = set(recording.node_ids(arguments.node))
         nodes = [node for node in recording.nodes() if node.id in wanted]

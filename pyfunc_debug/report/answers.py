@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.ledger import own_cost
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
-from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline
+from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline, traces
 from pyfunc_debug.report.columns import Array, Columns
 
 Json = dict[str, Any]
@@ -154,7 +156,7 @@ class Answers:
         """Answers one question.
 
         Args:
-          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings` or `gil`.
+          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings`, `gil` or `traces`.
           params: Its parameters, as the front end sends them.
 
         Raises:
@@ -189,7 +191,7 @@ class Answers:
         meta = known.meta
         users = [key for key in known.groups if known.nodes[key].origin == "user"]
         dropped = self.connection.execute("SELECT sum(calls) FROM dropped").fetchone()[0] or 0
-        grades = [g for (g,) in self.connection.execute("SELECT DISTINCT grade FROM gil LIMIT 4")]
+        grades = self.columns.grades
         newest = self.connection.execute("SELECT max(id) FROM run").fetchone()[0]
         answer = {
             "name": self.name,
@@ -207,6 +209,7 @@ class Answers:
             "functions": sum(f.origin == "user" for f in known.functions.values()),
             "findings": None if self._findings is None else len(self._findings),
             "gil": grades[0] if len(grades) == 1 else "mixed" if grades else None,
+            "resolution_ns": max((RESOLUTION_NS[grade_of(grade)] for grade in grades), default=0),
             "split": self.columns.split,
             "cost": cost(meta),
             "options": _options(meta),
@@ -241,9 +244,11 @@ class Answers:
     def _show_findings(self) -> Answer:
         return {"findings": findings_json(self._findings, self.facts)}, {}
 
+    def _traces(self, *, function: int) -> Answer:
+        return traces.page(self.connection, self.facts, self.columns, int(function)), {}
+
     def _gil(self) -> Answer:
-        start, end = self.extent()
-        return contention.page(self.connection, self.facts, self.columns, self.ledger(), start, end), {}
+        return contention.page(self.connection, self.facts, self.columns, self.ledger(), *self.extent()), {}
 
 
 _QUESTIONS: dict[str, Callable[..., Answer]] = {
@@ -255,6 +260,7 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "source": Answers._source,
     "findings": Answers._show_findings,
     "gil": Answers._gil,
+    "traces": Answers._traces,
 }
 
 

@@ -26,6 +26,9 @@ _DTYPES: dict[str, type] = {
     "end": np.int64,
 }
 _GIL = ("wait", "held", "released", "reacquire")
+GRADES = ("none", "bound", "op-start", "native")
+"""What the numbers of the column `grade` stand for; 0 also of calls without GIL numbers."""
+_GRADE = "(CASE grade WHEN 'bound' THEN 1 WHEN 'op-start' THEN 2 WHEN 'native' THEN 3 ELSE 0 END)"
 _ROW = (
     "id||','||node||','||thread||','||(kind='gradient')||','||"
     "(CASE status WHEN 'ok' THEN 0 WHEN 'error' THEN 1 ELSE 2 END)"
@@ -40,14 +43,15 @@ _MAX_PENDING = 2000
 class Columns:
     """Calls in the order of their ids; times in ns since `origin_ns`, `end` is -1 while a call runs.
 
-    `wait`, `held`, `released` and `reacquire` are float32 ns, NaN where not measured. Not safe for use by two threads.
+    `wait`, `held`, `released` and `reacquire` are float32 ns, NaN where not measured; `grade` is an index into
+    `GRADES`. Not safe for use by two threads.
     """
 
     def __init__(self, origin_ns: int) -> None:
         self.origin_ns = origin_ns
         self.revision = 0
         self._columns: dict[str, Array] = {name: np.empty(0, dtype) for name, dtype in _DTYPES.items()}
-        self._gil: dict[str, Array] = {name: np.empty(0, np.float32) for name in _GIL}
+        self._gil: dict[str, Array] = _no_gil(0)
         self._pending: set[int] = set()
         self._gil_until = 0
         self._measured = False
@@ -64,6 +68,13 @@ class Columns:
         if name in gil:
             return gil[name]
         raise AttributeError(name)
+
+    @property
+    def grades(self) -> list[str]:
+        """Grades of the GIL numbers, the best first; empty without any."""
+        if "grades" not in self._derived:
+            self._derived["grades"] = np.unique(self.grade)[::-1]
+        return [GRADES[i] for i in self._derived["grades"] if i]
 
     @property
     def measured(self) -> bool:
@@ -198,27 +209,24 @@ class Columns:
         count = len(self)
         if final:
             self._gil_until = 0
-            self._gil = {name: np.full(count, np.nan, np.float32) for name in _GIL}
+            self._gil = _no_gil(count)
             self._measured = False
         elif len(self._gil["wait"]) != count:
             # Positions move when late calls come in: look the numbers up again from where the order may have changed.
-            old = len(self._gil["wait"])
-            self._gil = {
-                name: np.concatenate([column[:count], np.full(max(0, count - old), np.nan, np.float32)])
-                for name, column in self._gil.items()
-            }
+            more = _no_gil(max(0, count - len(self._gil["wait"])))
+            self._gil = {name: np.concatenate([column[:count], more[name]]) for name, column in self._gil.items()}
         low = max(0, self._gil_until - 8 * _TAIL)
         newest = connection.execute("SELECT max(call) FROM gil").fetchone()[0]
         if newest is None:
             return False
-        fields = "||','||".join(f"ifnull({name}_ns,-1)" for name in _GIL)
+        fields = "||','||".join([*(f"ifnull({name}_ns,-1)" for name in _GIL), _GRADE])
         seen = self._gil_until
         for start in range(low, newest + 1, _CHUNK):
             sql = f"SELECT group_concat(call||','||{fields}) FROM gil WHERE call > {start} AND call <= {start + _CHUNK}"
             text = connection.execute(sql).fetchone()[0]
             if not text:
                 continue
-            table = np.fromstring(text, np.int64, sep=",").reshape(-1, 1 + len(_GIL))
+            table = np.fromstring(text, np.int64, sep=",").reshape(-1, 2 + len(_GIL))
             places = np.searchsorted(self.id, table[:, 0])
             known = (
                 (places < count) & (self.id[np.minimum(places, count - 1)] == table[:, 0])
@@ -231,6 +239,11 @@ class Columns:
             for i, name in enumerate(_GIL):
                 numbers = table[known, i + 1].astype(np.float32)
                 self._gil[name][places[known]] = np.where(numbers < 0, np.nan, numbers)
+            self._gil["grade"][places[known]] = table[known, -1].astype(np.uint8)
         self._gil_until = newest
         self._derived.clear()
         return bool(newest != seen)
+
+
+def _no_gil(count: int) -> dict[str, Array]:
+    return {**{name: np.full(count, np.nan, np.float32) for name in _GIL}, "grade": np.zeros(count, np.uint8)}

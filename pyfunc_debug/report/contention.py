@@ -1,23 +1,33 @@
-"""What the GIL tab shows: waits over time, who waited behind whom, and sums a node. Only what was measured."""
+"""What the GIL tab shows: waits over time, who waited for whom, one sentence a node, the worst calls, tf.data stages.
+
+The same answers as `recording.contention()` and `recording.stages()`, from columns: a recording that grows is asked
+many times, and its program should not notice. Only what was measured, each with its grade.
+"""
 
 from __future__ import annotations
 
-import re
+import json
 import sqlite3
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.report.columns import Columns
+from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
+from pyfunc_debug.analysis.stages import is_stage, stage_answer
+from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
+from pyfunc_debug.report.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.report.facts import Facts
 from pyfunc_debug.report.timeline import binned, overview
 
 Json = dict[str, Any]
-# Unpacking the blame of more calls than this would be felt in the recorded program.
+Blame = dict[int, Counter[tuple[str, int | None, str | None]]]
 MAX_BLAME = 200_000
+MAX_BLAME_LIVE = 50_000
+"""Of so many calls the blame is added up: unpacking that of more would be felt in a program that still runs."""
 _HOLDERS = 4
-_CALL = re.compile(r"\s*\(?#\d+\)?$")
+_WORST = 10
 
 
 def page(
@@ -29,47 +39,114 @@ def page(
     end: int,
     width: int = 320,
 ) -> Json:
-    """Contention over the recording; `grade` is None when nothing was measured."""
-    grades = [g for (g,) in connection.execute("SELECT DISTINCT grade FROM gil") if g != "none"]
+    """The GIL over the recording; `grade` is None when nothing was measured."""
+    told = facts.meta.get("gil")
+    told = told if isinstance(told, dict) else {}
+    grades = columns.grades
     if not grades:
-        return {"grade": None, "nodes": [], "holders": [], "series": None, "blame_of": 0}
-    nodes: list[Json] = [
-        {"key": item["key"], "name": _name(item, ledger), "calls": item["stored"], **item["parts"], "blame": {}}
+        return {"grade": None, "why": told.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": 0,
+                "matrix": [], "worst": [], "stages": [], "process": list(process_lines(told))}  # fmt: skip
+    matrix, by_node, counted = _blame(connection, facts)
+    nodes = _nodes(facts, columns, by_node, told)
+    rows, holders = _matrix(ledger, matrix)
+    return {
+        "grade": grades[0] if len(grades) == 1 else "mixed",
+        "grades": [{"name": name, "words": WORDS[grade_of(name)]} for name in grades],
+        "why": told.get("why"),
+        "measured": int((columns.grade > 0).sum()),
+        "calls": int((columns.end >= 0).sum()),
+        "nodes": [_node_json(one, facts) for one in nodes],
+        "matrix": rows,
+        "holders": holders,
+        "blame_of": counted,
+        "worst": _worst(connection, facts, columns),
+        "stages": _stages(connection, facts, columns, nodes),
+        "process": list(process_lines(told)),
+        "series": _series(columns, start, end, width),
+    }
+
+
+def _nodes(facts: Facts, columns: Columns, blame: Blame, told: Json) -> list[NodeContention]:
+    """One answer a line of code, the most waiting first; TensorFlow's own nodes too: they wait and are waited for."""
+    ended = columns.end >= 0
+    place = np.searchsorted(np.asarray(sorted(facts.nodes)), columns.node)
+    keys = np.asarray([facts.group_of[node] for node in sorted(facts.nodes)], np.int64)
+    groups = keys[place] if len(keys) else np.empty(0, np.int64)
+    found: dict[int, Array] = {key: np.flatnonzero((groups == key) & ended) for key in facts.groups}
+    bodies = Counter(facts.nodes[key].body for key, places in found.items() if len(places))
+    answers = []
+    for key, places in found.items():
+        if len(places):
+            shared = bodies[facts.nodes[key].body] > 1
+            answers.append(_node(facts, columns, key, places, blame.get(key, Counter()), told, shared))
+    return sorted(answers, key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
+
+
+def _node(
+    facts: Facts,
+    columns: Columns,
+    key: int,
+    places: Array,
+    blame: Counter[tuple[str, int | None, str | None]],
+    told: Json,
+    shared: bool,
+) -> NodeContention:
+    node = facts.nodes[key]
+    measured = places[~np.isnan(columns.wait[places])]
+    grade: Grade = grade_of(GRADES[columns.grade[measured[-1]]]) if len(measured) else "none"
+
+    def total(name: str) -> int | None:
+        numbers = getattr(columns, name)[measured].astype(np.float64)
+        return None if not len(numbers) or np.isnan(numbers).all() else int(np.nansum(numbers))
+
+    wait, held, released = total("wait") or 0, total("held"), total("released")
+    own = (held or 0) + (released or 0)
+    share = held / own if held is not None and own else None
+    samples = None
+    estimates = told.get("held")
+    if share is None and isinstance(estimates, dict) and node.body in estimates:
+        share, samples = estimates[node.body]
+    return NodeContention(
+        node, grade, len(places), len(measured), wait, int(columns.wait[measured].max()) if len(measured) else 0,
+        int(columns.duration[measured].sum()), held, released, total("reacquire"), share, samples,
+        culprits(blame.items()), shared,
+    )  # fmt: skip
+
+
+def _node_json(one: NodeContention, facts: Facts) -> Json:
+    return {
+        "key": f"n{one.node.id}",
+        "name": facts.label(one.node.id),
+        "grade": one.grade,
+        "sentence": one.sentence,
+        "calls": one.calls,
+        "measured": one.measured,
+        "wait_ns": one.wait_ns if one.measured else None,
+        "worst_ns": one.worst_ns if one.measured else None,
+        "resolution_ns": RESOLUTION_NS[one.grade],
+        "held_share": one.held_share,
+        "held_samples": one.held_samples,
+    }
+
+
+def _matrix(ledger: Sequence[Json], blame: dict[str, dict[str, float]]) -> tuple[list[Json], list[str]]:
+    """Who waited, by row of the ledger, and who ran meanwhile: the largest holders, and all others together."""
+    rows = [
+        {"key": item["key"], "name": _name(item, ledger), "blame": dict(blame.get(item["key"], {}))}
         for item in ledger
         if item["type"] == "node" and item["parts"]
     ]
-    blame, counted = _blame(connection, facts)
-    totals: dict[str, float] = {}
-    for node in nodes:
-        node["blame"] = blame.get(node["key"], {})
-        for holder, ns in node["blame"].items():
-            totals[holder] = totals.get(holder, 0) + ns
-    shown = sorted(totals, key=lambda holder: -totals[holder])[:_HOLDERS]
-    for node in nodes:
-        rest = sum(ns for holder, ns in node["blame"].items() if holder not in shown)
-        node["blame"] = {holder: node["blame"][holder] for holder in shown if holder in node["blame"]}
+    totals: Counter[str] = Counter()
+    for row in rows:
+        totals.update(row["blame"])
+    shown = [holder for holder, _ in totals.most_common(_HOLDERS)]
+    for row in rows:
+        rest = sum(ns for holder, ns in row["blame"].items() if holder not in shown)
+        row["blame"] = {holder: row["blame"][holder] for holder in shown if holder in row["blame"]}
         if rest:
-            node["blame"]["others"] = rest
-    waiting = overview(columns, start, end, width)
-    places = np.arange(len(columns))
-    threads = np.unique(columns.thread).tolist()
-    held: list[float] | None = None
-    if threads and columns.split:
-        parts = binned(columns, places, threads, start, end, width)
-        held = [round(float(min(x, 1.0)), 3) for x in parts[:, 0].sum(0) + parts[:, 1].sum(0)]
-    return {
-        "grade": grades[0] if len(grades) == 1 else "mixed",
-        "grades": grades,
-        "nodes": sorted(nodes, key=lambda node: -float(node["wait_ns"])),
-        "holders": shown + (["others"] if any("others" in node["blame"] for node in nodes) else []),
-        "blame_of": counted,
-        "series": {
-            "start_ns": start,
-            "end_ns": end,
-            "waiting": [round(float(x), 3) for x in waiting],
-            "held": held,
-        },
-    }
+            row["blame"]["others"] = rest
+    rows.sort(key=lambda row: -sum(row["blame"].values()))
+    return rows, shown + (["others"] if any("others" in row["blame"] for row in rows) else [])
 
 
 def _name(item: Json, ledger: Sequence[Json]) -> str:
@@ -78,18 +155,109 @@ def _name(item: Json, ledger: Sequence[Json]) -> str:
     return "∇ " + next((str(other["name"]) for other in ledger if other["key"] == item["parent"]), "")
 
 
-def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict[str, float]], int]:
+def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict[str, float]], Blame, int]:
+    """Who ran while calls waited: by row of the ledger and body, and by line of code, node and thread."""
+    most = MAX_BLAME_LIVE if facts.recording else MAX_BLAME
     newest = connection.execute("SELECT max(call) FROM gil").fetchone()[0] or 0
+    # Holders are named with their call, `log_huber (#168)`: that call says which node and thread it was.
     found = connection.execute(
-        "SELECT call.node, call.kind, json_extract(b.value, '$[0]'), sum(json_extract(b.value, '$[1]'))"
-        " FROM gil JOIN call ON call.id = gil.call, json_each(gil.blame) AS b"
-        " WHERE gil.call > ? AND gil.blame <> '[]' GROUP BY 1, 2, 3",
-        (newest - MAX_BLAME,),
+        "WITH one AS (SELECT gil.call AS call, b.value ->> 0 AS label, b.value ->> 1 AS ns,"
+        " CASE WHEN b.value ->> 0 LIKE '% (#%)' THEN instr(b.value ->> 0, ' (#') ELSE 0 END AS cut"
+        " FROM gil, json_each(gil.blame) AS b WHERE gil.call > ? AND gil.blame <> '[]')"
+        " SELECT call.node, call.kind, CASE WHEN cut THEN substr(label, 1, cut - 1) ELSE label END AS body,"
+        " holder.node, holder.thread, sum(ns) FROM one JOIN call ON call.id = one.call"
+        " LEFT JOIN call AS holder ON cut AND holder.id = CAST(substr(label, cut + 3) AS INTEGER)"
+        " GROUP BY 1, 2, 3, 4, 5",
+        (newest - most,),
     )
-    result: dict[str, dict[str, float]] = {}
-    for node, kind, holder, ns in found:
-        row = result.setdefault(f"n{facts.group_of.get(node, node)}" + ("g" if kind == "gradient" else ""), {})
-        # Holders are named with their call, `log_huber (#168)`: the sum is over bodies.
-        body = _CALL.sub("", str(holder))
+    matrix: dict[str, dict[str, float]] = {}
+    by_node: Blame = defaultdict(Counter)
+    for node, kind, body, holder, thread, ns in found:
+        key = facts.group_of.get(node, node)
+        row = matrix.setdefault(f"n{key}" + ("g" if kind == "gradient" else ""), {})
         row[body] = row.get(body, 0.0) + float(ns)
-    return result, min(newest, MAX_BLAME)
+        name = None if thread is None else facts.threads.get(thread)
+        by_node[key][body, None if holder is None else facts.group_of.get(holder, holder), name] += int(ns)
+    return matrix, by_node, min(newest, most)
+
+
+def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> list[Json]:
+    """The calls that waited longest, before and inside the body together."""
+    waited = np.nan_to_num(columns.wait) + np.nan_to_num(columns.reacquire)
+    least = np.asarray([RESOLUTION_NS[grade_of(name)] for name in GRADES], np.float32)[columns.grade]
+    waited = np.where((columns.grade > 0) & (columns.end >= 0) & (waited >= least), waited, 0)
+    count = min(_WORST, int((waited > 0).sum()))
+    top = np.argpartition(-waited, count - 1)[:count] if count else np.empty(0, np.int64)
+    result = []
+    for place in top[np.argsort(-waited[top], kind="stable")].tolist():
+        call, inside = int(columns.id[place]), float(columns.reacquire[place])
+        text = connection.execute("SELECT blame FROM gil WHERE call = ?", (call,)).fetchone()
+        blame = sorted(json.loads(text[0] or "[]") if text else [], key=lambda item: -item[1])
+        result.append(
+            {
+                "call": call,
+                "name": facts.label(int(columns.node[place])),
+                "gradient": bool(columns.kind[place] == GRADIENT),
+                "node": int(columns.node[place]),
+                "thread": facts.threads.get(int(columns.thread[place]), ""),
+                "grade": GRADES[columns.grade[place]],
+                "resolution_ns": RESOLUTION_NS[grade_of(GRADES[columns.grade[place]])],
+                "wait_ns": float(columns.wait[place]),
+                "reacquire_ns": None if np.isnan(inside) else inside,
+                "blame": blame[:3],
+            }
+        )
+    return result
+
+
+def _stages(
+    connection: sqlite3.Connection, facts: Facts, columns: Columns, nodes: Sequence[NodeContention]
+) -> list[Json]:
+    """tf.data stages that call Python, with what num_parallel_calls can still bring."""
+    said = facts.meta.get("cores")
+    cores = said if isinstance(said, int) and said > 0 else 1
+    result = []
+    for one in nodes:
+        function = facts.functions.get(one.node.function or 0)
+        if function is None or not is_stage(one, function):
+            continue
+        group = facts.groups[one.node.id]
+        places = np.flatnonzero(np.isin(columns.node, group) & (columns.end >= 0))
+        start, end, wait, reacquire = (
+            getattr(columns, name)[places].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
+        )
+        ids = ",".join(map(str, group))
+        (cpu,) = connection.execute(
+            f"SELECT avg(cpu_ns) FROM call WHERE node IN ({ids}) AND end_ns NOT NULL"
+        ).fetchone()
+        threads = len(np.unique(columns.thread[places]))
+        answer = stage_answer(one, function.name, (start, end, wait, reacquire), threads, cpu, cores, cores)
+        result.append(
+            {
+                "key": f"n{one.node.id}",
+                "name": facts.label(one.node.id),
+                "function": function.name,
+                "at_once": answer.at_once,
+                "python_share": answer.python_share,
+                "wait_share": answer.wait_share,
+                "pool_share": answer.pool_share,
+                "pool": cores,
+                "ceilings": [
+                    {"calls": ceiling.calls, "speedup": ceiling.speedup, "why": ceiling.why}
+                    for ceiling in answer.ceilings
+                ],
+            }
+        )
+    return result
+
+
+def _series(columns: Columns, start: int, end: int, width: int) -> Json:
+    """Contention over time. A bound is no measurement: without another grade `waiting` is None."""
+    waiting = held = None
+    if set(columns.grades) - {"bound"}:
+        waiting = [round(float(x), 3) for x in overview(columns, start, end, width)]
+    threads = np.unique(columns.thread).tolist()
+    if threads and columns.split:
+        parts = binned(columns, np.arange(len(columns)), threads, start, end, width)
+        held = [round(float(min(x, 1.0)), 3) for x in parts[:, 0].sum(0) + parts[:, 1].sum(0)]
+    return {"start_ns": start, "end_ns": end, "waiting": waiting, "held": held}

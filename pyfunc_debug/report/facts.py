@@ -24,6 +24,7 @@ class Facts:
 
     Attributes:
       meta: The meta table, its values decoded.
+      objects: Of a graph trace, which tf.function object of the function it belongs to.
       groups: Ids of the nodes that one line of the user's code made: a retrace makes a node anew, and nobody wants
         to see it twice. Keyed by the first of them.
       group_of: From a node's id to the key of its group.
@@ -33,6 +34,7 @@ class Facts:
     nodes: dict[int, Node] = field(default_factory=dict)
     functions: dict[int, Function] = field(default_factory=dict)
     traces: dict[int, GraphTrace] = field(default_factory=dict)
+    objects: dict[int, int | None] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     groups: dict[int, list[int]] = field(default_factory=dict)
     group_of: dict[int, int] = field(default_factory=dict)
@@ -108,13 +110,16 @@ def read(connection: sqlite3.Connection, labels: Callable[[str], str | None] | N
     for trace, node in connection.execute("SELECT trace, node FROM trace_node ORDER BY trace, node"):
         held.setdefault(trace, []).append(node)
     for row in connection.execute(
-        "SELECT id, function, ordinal, name, signature, reason, thread, start_ns, duration_ns, error, parent, avoid"
-        " FROM trace"
+        "SELECT id, function, ordinal, name, signature, reason, thread, start_ns, duration_ns, error, parent, closest,"
+        " avoid, object FROM trace"
     ):
-        i, function, ordinal, name, signature, reason, thread, start, duration, error, parent, avoid = row
+        i, function, ordinal, name, signature, reason, thread, start, duration, error, parent, closest, avoid, made = (
+            row
+        )
+        facts.objects[i] = made
         facts.traces[i] = GraphTrace(
             i, function, ordinal, name, signature, tuple(_texts(reason)), thread, start, duration,
-            tuple(held.get(i, ())), error, parent, None, avoid,
+            tuple(held.get(i, ())), error, parent, closest, avoid,
         )  # fmt: skip
     keys: dict[tuple[Any, ...], int] = {}
     for row in connection.execute(

@@ -37,6 +37,8 @@ DETAIL_BYTES = 5 << 20
 """Room for the details of calls, before compression."""
 SOURCE_BYTES = 4 << 20
 """Room for the text of source files, before compression."""
+EXPLAINED_BYTES = 2 << 20
+"""Room for the graph traces of functions, before compression."""
 MAX_BYTES = 10_000_000
 _FIRST_LAST = 20
 _SLOWEST = 20
@@ -196,11 +198,25 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
         "details": details,
         "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
         "sources": sources,
+        "explained": _explained(answers, ledger, EXPLAINED_BYTES // share),
         "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},
         "findings": findings["findings"],
         "gil": gil,
         "trimmed": ". ".join(trimmed),
     }, arrays  # fmt: skip
+
+
+def _explained(answers: Answers, ledger: Json, room: int) -> dict[str, Json]:
+    """Graph traces by function; of a function that has too many, the page says that there was no room."""
+    result: dict[str, Json] = {}
+    for row in ledger["rows"]:
+        if row["type"] == "function":
+            page, _ = answers.ask("traces", {"function": row["function"]})
+            size = len(json.dumps(page))
+            if size <= room:
+                room -= size
+                result[str(row["function"])] = page
+    return result
 
 
 def _sources(answers: Answers, ledger: Json, room: int) -> tuple[dict[str, Json], int]:

@@ -80,7 +80,8 @@ class Processes:
                     for trace in timeline.traces(known, columns.origin_ns, start, end)[:_MAX_TRACES]
                 ],
                 **{
-                    name: overview[name] for name in ("calls", "dropped", "errors", "runs", "functions", "nodes", "gil")
+                    name: overview[name]
+                    for name in ("calls", "dropped", "errors", "runs", "functions", "nodes", "gil", "resolution_ns")
                 },
             }
         )

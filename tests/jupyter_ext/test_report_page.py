@@ -41,19 +41,51 @@ def test_all_views_are_there_and_the_numbers_are_the_recordings(page):
     top = page.locator(".top").inner_text()
     assert "1,980" in top
     assert "native" in top
-    assert page.locator("h2").all_inner_texts() == ["Findings", "Ledger", "Timeline", "Calls", "Call", "GIL", "Source"]
+    assert page.locator("h2").all_inner_texts() == [
+        "Findings",
+        "Ledger",
+        "Graph traces",
+        "Timeline",
+        "Calls",
+        "Call",
+        "GIL",
+        "Source",
+    ]
     decode = page.locator('.ledger tr[data-key="n1"]')
     assert decode.locator(".c-calls").inner_text() == "880"
     assert "3 of 880 calls failed" in decode.get_attribute("title")
     assert "Calls of decode" in page.locator(".cs h3").inner_text()
     assert page.locator(".calls tr[data-call]").count() < 60, "only rows in sight exist"
+    assert "for the GIL" in page.locator(".verdicts").inner_text()
+    assert page.locator(".whatif").count() == 2, "two stages of tf.data"
     page.screenshot(path=str(_artifact("report-light.png")), full_page=True)
+
+
+def test_a_long_wait_leads_to_its_call(page):
+    link = page.locator(".worst tbody button").nth(2)
+    number = link.inner_text().split("#")[1]
+    link.click()
+    page.wait_for_function("(n) => document.querySelector('.d-call .ttl')?.textContent.endsWith('#' + n)", arg=number)
 
 
 def test_user_text_is_text(page):
     assert page.locator(".failure b").count() == 1, "the <b> of the message is no element"
     assert "<b>broken</b>" in page.locator(".failure p").first.inner_text()
     assert page.locator(".finds p b").count() == 0
+
+
+def test_a_marked_row_says_why_and_a_graph_trace_what_would_have_avoided_it(page):
+    assert page.locator(".why").inner_text().startswith("3 of 880 calls failed, the last with ValueError")
+    page.locator('.ledger tr[data-key="n2"]').click()
+    assert not page.locator(".why").is_visible(), "nothing is marked, nothing is said"
+    page.locator('.ledger tr[data-key="f1"]').click()
+    assert "traced twice. graph trace 2: lr, a Python number" in page.locator(".why").inner_text()
+    rows = page.locator(".traces tbody tr")
+    page.wait_for_function("() => document.querySelectorAll('.traces tbody tr').length === 2")
+    assert "to avoid it: pass lr as a tensor" in rows.nth(1).inner_text()
+    assert "closest before: (x: float32[8, 64, 64, 3], lr=0.001)" in rows.nth(1).inner_text()
+    rows.nth(1).locator("button").click()
+    assert page.locator('.ledger tr[aria-selected="true"]').get_attribute("data-key") == "n3"
 
 
 def test_a_click_on_a_call_shows_it_everywhere(page):

@@ -83,7 +83,7 @@ def empty(path: Path, *, state: str = "complete", started: int = ORIGIN) -> sqli
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.executescript((resources.files("pyfunc_debug") / "recording" / "schema.sql").read_text())
     meta = {
-        "schema": 1, "pid": 4711, "host": "workshop", "argv": ["train.py"], "state": state, "cost": {"hook_ns": 2100, "calls": 2000, "values_ns": 10_000_000, "writer_cpu_ns": 40_000_000},
+        "schema": 1, "cores": 4, "gil": {"grade": "native", "why": "self-test passed"}, "pid": 4711, "host": "workshop", "argv": ["train.py"], "state": state, "cost": {"hook_ns": 2100, "calls": 2000, "values_ns": 10_000_000, "writer_cpu_ns": 40_000_000},
         "versions": {"python": "3.11.9", "tensorflow": "2.21.0", "numpy": "2.1.3"},
         "clock": {"monotonic_ns": started, "wall_ns": 1_773_324_120_000_000_000},
         "options": {"values": {"*": "full"}, "nodes": "*", "gradients": "stock", "gil": True, "budget": "256MB"},
@@ -208,7 +208,7 @@ class Writer:
         begin = self.now + 1.0
         if run == 52:
             reason = json.dumps(["lr, a Python number, went from 0.001 to 0.0005"])
-            sql = f"INSERT INTO trace ({TRACE}) VALUES (4, 1, 1, 2, 'train_step_2', '(x: float32[8, 64, 64, 3], lr=0.0005)', ?, 1, ?, ?, NULL, NULL)"
+            sql = f"INSERT INTO trace ({TRACE}, closest, avoid) VALUES (4, 1, 1, 2, 'train_step_2', '(x: float32[8, 64, 64, 3], lr=0.0005)', ?, 1, ?, ?, NULL, NULL, '(x: float32[8, 64, 64, 3], lr=0.001)', 'pass lr as a tensor')"
             self.connection.execute(sql, (reason, self._ns(begin), 118_000_000))
             self.connection.execute("INSERT INTO trace_node VALUES (4, 4)")
             begin += 119

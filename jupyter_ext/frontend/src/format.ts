@@ -47,6 +47,10 @@ export function inUnit(ns: number | null | undefined, unit: Unit): string {
   return Math.abs(x) < 100 ? x.toFixed(2) : Math.abs(x) < 1000 ? x.toFixed(1) : int(x);
 }
 
+/** A wait for the GIL: in words where it is below what its grade can tell, with "≤" where it is a bound. */
+export const waited = (ns: number, resolution: number, grade: string | null, show: (ns: number) => string = time): string =>
+  ns < resolution ? `< ${show(resolution)}` : `${grade === "bound" ? "≤ " : ""}${show(ns)}`;
+
 /** A time on its own: 3.08 ms, 18.4 s. */
 export function time(ns: number): string {
   const size = Math.abs(ns);

@@ -48,6 +48,7 @@ async function show(page: HTMLElement): Promise<void> {
     await together(page, all.textContent ?? "", recordings);
   } else {
     const panel = await report(page, recordings[0]?.() ?? "");
+    Object.assign(page, { panel });
     // A report shows a call at once: its first failure, else the slowest that was kept.
     const place = JSON.parse(page.dataset["place"] ?? "{}") as { call?: number };
     if (place.call !== undefined) void panel.show(place);

@@ -11,10 +11,12 @@ import { Header } from "./views/header";
 import { LedgerView } from "./views/ledger";
 import { SourcePane } from "./views/source";
 import { StopPane } from "./views/stop";
+import { TracesPane } from "./views/traces";
 
 const TABS: [Tab, string][] = [
   ["call", "Call"],
   ["source", "Source"],
+  ["traces", "Traces"],
   ["gil", "GIL"],
   ["stop", "Stop"],
   ["findings", "Findings"],
@@ -82,6 +84,7 @@ export class Panel {
     this.panes = {
       call: this.call,
       source: this.sourcePane,
+      traces: new TracesPane(state, source, goto, visible("traces"), signal),
       gil: new GilPane(state, source, root, visible("gil"), signal),
       stop: this.stop,
       findings: new FindingsPane(state, source, goto, visible("findings"), report, signal),
@@ -212,6 +215,7 @@ export class Panel {
         meta,
         section("Findings", this.panes.findings.element),
         section("Ledger", this.ledger.element),
+        section("Graph traces", this.panes.traces.element),
         section("Timeline", this.timeline.element),
         section("Calls", this.calls.element),
         section("Call", this.call.element),

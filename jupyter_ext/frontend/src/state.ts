@@ -1,7 +1,7 @@
 // What the panel's parts share: the selection, the open tab, the stretch of time in view.
 import type { Ledger, LedgerRow, Overview } from "./data/protocol";
 
-export type Tab = "call" | "source" | "gil" | "stop" | "findings";
+export type Tab = "call" | "source" | "traces" | "gil" | "stop" | "findings";
 
 export interface Selection {
   /** Row of the ledger. */

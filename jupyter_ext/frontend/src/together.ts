@@ -3,7 +3,7 @@ import { decodeContainer, EmbeddedSource, type Embedded } from "./data/embedded"
 import type { CallKind, Ledger, Parts, Severity } from "./data/protocol";
 import type { ArrayPlace, Arrays } from "./data/protocol";
 import { clear, h, prose, text } from "./dom";
-import { int, inUnit, percent, plural, time, unitOf } from "./format";
+import { int, inUnit, percent, plural, time, unitOf, waited } from "./format";
 import { Panel } from "./panel";
 import { State } from "./state";
 import { readTheme, watchTheme } from "./theme";
@@ -30,6 +30,7 @@ interface Process {
   errors: number;
   runs: number;
   gil: string | null;
+  resolution_ns: number;
   first_call: number | null;
 }
 
@@ -293,7 +294,7 @@ export class Together {
               h("td", {}, one.mean_ns === null ? "–" : inUnit(one.mean_ns, unit)),
               h("td.l.mean", {}, h("span.bar", { "aria-hidden": "true" }, bar)),
               h("td", {}, one.p95_ns === null ? "–" : inUnit(one.p95_ns, unit)),
-              function_ ? null : h("td", {}, wait === null ? "not measured" : this.wait(wait, this.data.processes[one.process]!.gil)),
+              function_ ? null : h("td", {}, wait === null ? "not measured" : waited(wait, this.data.processes[one.process]!.resolution_ns, this.data.processes[one.process]!.gil)),
               h("td.l.whys", { title: one.why.join("\n") }, one.why[0] ?? ""),
             );
           }),
@@ -301,10 +302,6 @@ export class Together {
       ),
     );
     if (row.share !== null) this.by.append(h("p.empty", {}, `${percent(row.share)} % of the time of all calls of all processes.`));
-  }
-
-  private wait(ns: number, grade: string | null): string {
-    return ns < 5e4 ? "< 50 µs" : `${grade === "bound" ? "≤ " : ""}${time(ns)}`;
   }
 
   private draw(): void {

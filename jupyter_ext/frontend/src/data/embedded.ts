@@ -17,6 +17,7 @@ import {
   type Questions,
   type SourcePage,
   type Trace,
+  type TracesPage,
   type Viewport,
 } from "./protocol";
 import type { DataSource, Link, Place } from "./source";
@@ -29,6 +30,7 @@ export interface Embedded {
   details: Record<string, CallDetail>;
   failures: Record<string, string>;
   sources: Record<string, SourcePage>;
+  explained: Record<string, TracesPage>;
   /** What is known of a node beside its calls. */
   nodes: Record<string, Pick<CallDetail, "node_kind" | "trace_stack" | "body" | "function">>;
   findings: Finding[] | null;
@@ -90,6 +92,8 @@ export class EmbeddedSource implements DataSource {
         return { result: data.gil, arrays: {} };
       case "source":
         return { result: this.sourceOf((params as { file: string }).file), arrays: {} };
+      case "traces":
+        return { result: this.tracesOf((params as { function: number }).function), arrays: {} };
       case "call":
         return { result: this.detail((params as { id: number }).id), arrays: {} };
       case "calls":
@@ -97,6 +101,14 @@ export class EmbeddedSource implements DataSource {
       default:
         return this.viewport(params as Questions["timeline"]["params"]);
     }
+  }
+
+  private tracesOf(number: number): TracesPage | null {
+    const page = this.data.explained[String(number)];
+    if (!page && this.data.ledger.rows.some((row) => row.key === `f${number}` && row.traced)) {
+      throw new Error("This report had no room for the graph traces of this function.");
+    }
+    return page ?? null;
   }
 
   private sourceOf(file: string): SourcePage | null {

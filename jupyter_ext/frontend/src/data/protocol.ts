@@ -20,6 +20,8 @@ export interface Overview {
   functions: number;
   findings: number | null;
   gil: string | null;
+  /** GIL waits below it are told as "< 50 µs": the grade cannot tell them from noise. */
+  resolution_ns: number;
   /** Whether held and released are known for any call. */
   split: boolean;
   cost: number | null;
@@ -259,23 +261,92 @@ export interface Finding {
   place: string;
 }
 
+/** Why a function was traced as often as it was. */
+export interface TracesPage {
+  function: number;
+  name: string;
+  kind: string;
+  place: string;
+  hidden: number;
+  rows: {
+    id: number;
+    ordinal: number;
+    name: string | null;
+    signature: string;
+    said: ["reason" | "first" | "failed" | "closest" | "avoid", string][];
+    object: number | null;
+    start_ns: number;
+    duration_ns: number;
+    runs: number | null;
+    error: string | null;
+    nodes: { key: string; name: string; calls: number }[];
+    more_nodes: number;
+  }[];
+}
+
 export interface GilNode {
   key: string;
   name: string;
+  grade: string;
+  /** The answer in words, with code between backticks. */
+  sentence: string;
   calls: number;
-  wait_ns: number;
-  held_ns: number | null;
-  released_ns: number | null;
-  body_ns: number;
+  measured: number;
+  wait_ns: number | null;
+  worst_ns: number | null;
+  /** Numbers below it are told as "< 50 µs". */
+  resolution_ns: number;
+  held_share: number | null;
+  /** If that share is estimated: from how many samples. */
+  held_samples: number | null;
+}
+
+/** Whom the calls of a ledger row waited for, in ns by body. */
+export interface GilRow {
+  key: string;
+  name: string;
   blame: Record<string, number>;
+}
+
+export interface GilWorst {
+  call: number;
+  node: number;
+  name: string;
+  gradient: boolean;
+  thread: string;
+  grade: string;
+  resolution_ns: number;
+  wait_ns: number;
+  reacquire_ns: number | null;
+  blame: [string, number][];
+}
+
+export interface GilStage {
+  key: string;
+  name: string;
+  function: string;
+  at_once: number;
+  python_share: number;
+  wait_share: number | null;
+  pool_share: number | null;
+  pool: number;
+  ceilings: { calls: number; speedup: number; why: string }[];
 }
 
 export interface GilPage {
   grade: string | null;
+  grades?: { name: string; words: string }[];
+  why: string | null;
+  measured?: number;
+  calls?: number;
   nodes: GilNode[];
+  matrix: GilRow[];
   holders: string[];
   blame_of: number;
-  series: { start_ns: number; end_ns: number; waiting: number[]; held: number[] | null } | null;
+  worst: GilWorst[];
+  stages: GilStage[];
+  process: string[];
+  series: { start_ns: number; end_ns: number; waiting: number[] | null; held: number[] | null } | null;
 }
 
 export interface Questions {
@@ -287,6 +358,7 @@ export interface Questions {
   source: { params: { file: string }; result: SourcePage | null };
   findings: { params: Record<string, never>; result: { findings: Finding[] | null } };
   gil: { params: Record<string, never>; result: GilPage };
+  traces: { params: { function: number }; result: TracesPage | null };
 }
 export type Method = keyof Questions;
 

@@ -2,7 +2,7 @@
 import { beginOf, ERROR, GRADIENT } from "../data/columns";
 import type { DataSource } from "../data/source";
 import { clear, h, text } from "../dom";
-import { int, plural, time } from "../format";
+import { int, plural, time, waited } from "../format";
 import type { State } from "../state";
 import { readTheme, watchTheme } from "../theme";
 import { drawAxis, drawLanes, drawMinimap } from "./draw";
@@ -405,7 +405,10 @@ export class Timeline {
     const trace = this.scene.traceAt(scale, place.thread, place.x);
     const run = this.scene.runAt(scale, place.thread, place.x, this.state.overview?.end_ns ?? 0);
     const owner = trace?.function ?? (run === null ? null : this.scene.runs?.function[run]);
-    if (owner !== null && owner !== undefined && this.state.row(`f${owner}`)) this.state.select({ key: `f${owner}` });
+    if (owner !== null && owner !== undefined && this.state.row(`f${owner}`)) {
+      this.state.select({ key: `f${owner}` });
+      if (trace) this.state.open("traces");
+    }
     // In a summed picture there is no call to select: a click looks closer.
     else if (!this.scene.single(scale)) this.zoom(0.25, (place.x - LEFT) / Math.max(1, this.width - LEFT - RIGHT));
   }
@@ -457,6 +460,7 @@ export class Timeline {
     const { calls } = this.scene;
     const gradient = calls.flags[i]! & GRADIENT ? "∇ " : "";
     const rows: [Parameters<typeof swatch>[0], string, number][] = [];
+    const { resolution_ns: resolution = 0, gil = null } = this.state.overview ?? {};
     const end = calls.end[i]!;
     if (!Number.isNaN(calls.wait[i]!)) rows.push(["wait", "wait", calls.wait[i]!]);
     if (!Number.isNaN(calls.held[i]!)) rows.push([gradient ? "gradient" : "held", "held", calls.held[i]!]);
@@ -464,7 +468,7 @@ export class Timeline {
     if (!Number.isNaN(calls.released[i]!)) rows.push(["released", "released", calls.released[i]!]);
     return [
       h("div", {}, h("b", {}, `${gradient}${this.state.nodeName(calls.node[i]!)} #${calls.id[i]!}`), ` ${this.state.threadName(calls.thread[i]!)}`),
-      h("table", {}, ...rows.map(([kind, name, ns]) => h("tr", {}, h("td", {}, swatch(kind)), h("td", {}, name), h("td", {}, time(ns))))),
+      h("table", {}, ...rows.map(([kind, name, ns]) => h("tr", {}, h("td", {}, swatch(kind)), h("td", {}, name), h("td", {}, kind === "wait" ? waited(ns, resolution, gil) : time(ns))))),
       calls.flags[i]! & ERROR ? h("div", {}, "an exception left the body") : null,
       Number.isNaN(end) ? h("div", {}, "still running") : null,
     ];

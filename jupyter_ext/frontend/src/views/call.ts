@@ -2,7 +2,7 @@
 import type { CallDetail, Delta, FrameLine, Value } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose } from "../dom";
-import { int, plural, sig3, time, typeText } from "../format";
+import { int, plural, sig3, time, typeText, waited } from "../format";
 import type { State } from "../state";
 import { figure, histogram } from "./figures";
 
@@ -120,7 +120,7 @@ export class CallPane {
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
         h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
       ),
-      times_(call),
+      times_(call, this.state.overview?.resolution_ns ?? 0),
     );
   }
 
@@ -190,14 +190,13 @@ export function note(text: string): HTMLElement {
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
 const shortSite = (site: string): string => site.replace(/^.*[\\/]/, "");
 
-function times_(call: CallDetail): HTMLElement {
+function times_(call: CallDetail, resolution: number): HTMLElement {
   const gil = call.gil;
   const kv = (name: string, ns: number | null, rest = ""): HTMLElement | null => (ns === null ? null : h("span.kv", {}, `${name} `, h("b", {}, time(ns)), rest && h("span.dim", {}, ` ${rest}`)));
   const body = call.duration_ns;
   if (!gil) {
     return h("div", {}, body === null ? h("span", {}, "still running") : kv("body", body), call.cpu_ns === null ? null : kv("CPU", call.cpu_ns), h("span.dim", {}, "GIL not measured"));
   }
-  const bound = gil.grade === "bound";
   const total = (gil.wait_ns ?? 0) + (body ?? 0) || 1;
   const released = gil.released_ns ?? 0;
   const bar = h("span.bar.tot", { "aria-hidden": "true" });
@@ -215,10 +214,10 @@ function times_(call: CallDetail): HTMLElement {
     "div",
     {},
     bar,
-    gil.wait_ns === null ? h("span.dim", {}, "wait not measured") : h("span.kv", {}, "wait ", h("b", {}, `${bound ? "≤ " : ""}${time(gil.wait_ns)}`), h("span.dim", {}, ` ${grade}`)),
+    gil.wait_ns === null ? h("span.dim", {}, "wait not measured") : h("span.kv", {}, "wait ", h("b", {}, waited(gil.wait_ns, resolution, gil.grade)), h("span.dim", {}, ` ${grade}`)),
     kv("held", gil.held_ns) ?? (body === null ? null : kv("body", body)),
     kv("released", gil.released_ns) ?? h("span.dim", {}, "held not measured"),
-    gil.reacquire_ns ? kv("waited inside", gil.reacquire_ns) : null,
+    gil.reacquire_ns && gil.reacquire_ns >= resolution ? kv("waited inside", gil.reacquire_ns) : null,
     gil.blame.length ? h("span.dim.behind", {}, `behind ${gil.blame.slice(0, 2).map(([who, ns]) => `${who} ${time(ns)}`).join(", ")}`) : null,
   );
 }

@@ -2,7 +2,7 @@
 import type { CallRow, CallsQuery } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose, text } from "../dom";
-import { int, inUnit, unitOf, type Unit } from "../format";
+import { int, inUnit, unitOf, waited, type Unit } from "../format";
 import type { State } from "../state";
 import { scrollTo, windowOf } from "./rows";
 
@@ -201,14 +201,15 @@ export class CallsView {
     const selected = item.id === this.state.selection.call;
     const status = item.status === "error" ? h("b.err", {}, `✕ ${item.failure ?? "error"}`) : item.status;
     const gap = (ns: number | null): string => (ns === null ? "–" : inUnit(ns, unit));
-    const decimals = (this.state.overview?.end_ns ?? 0) > 1e12 ? 1 : 3;
+    const overview = this.state.overview;
+    const decimals = (overview?.end_ns ?? 0) > 1e12 ? 1 : 3;
     return h(
       "tr",
       { class: selected ? "sel" : "", "data-call": item.id, "data-focus": `call-${item.id}`, tabindex: tabStop ? 0 : -1, "aria-selected": String(selected), "aria-rowindex": index + 1, role: "row" },
       h("td.c-id", {}, item.kind === "gradient" ? `∇ #${item.id}` : `#${item.id}`),
       h("td.c-start", {}, (item.start_ns / 1e9).toFixed(decimals)),
       h("td.c-thread.l", {}, this.state.threadName(item.thread)),
-      h("td.c-wait", {}, gap(item.wait_ns)),
+      h("td.c-wait", {}, item.wait_ns === null ? "–" : waited(item.wait_ns, overview?.resolution_ns ?? 0, overview?.gil ?? null, (ns) => inUnit(ns, unit))),
       h("td.c-held", {}, gap(item.held_ns)),
       h("td.c-released", {}, gap(item.released_ns)),
       h("td.c-duration", {}, gap(item.duration_ns)),

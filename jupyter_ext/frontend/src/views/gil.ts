@@ -1,20 +1,13 @@
 // The GIL tab: waiting over time and who waited behind whom. What was not measured is said in words.
-import type { GilPage } from "../data/protocol";
+import type { GilPage, GilStage, GilWorst } from "../data/protocol";
 import type { DataSource } from "../data/source";
-import { clear, h, keepFocus } from "../dom";
-import { int, inUnit, percent, sig3, time, unitOf } from "../format";
+import { clear, h, keepFocus, prose } from "../dom";
+import { int, inUnit, percent, sig3, time, unitOf, waited } from "../format";
 import type { State } from "../state";
 import { readTheme } from "../theme";
 import { swatch } from "../timeline/paint";
 import { makeScale, ticks } from "../timeline/scale";
 import { note } from "./call";
-
-const GRADES: Record<string, string> = {
-  native: "measured by the native probe",
-  "op-start": "from TensorFlow's profiler: wait = entry − op start",
-  bound: "at most: an upper bound",
-  mixed: "of several grades",
-};
 
 export class GilPane {
   readonly element = h("div.detail.d-gil");
@@ -54,40 +47,98 @@ export class GilPane {
     if (!page) return;
     if (page.grade === null) {
       const off = this.state.overview?.options["gil"] === false;
-      const why = off ? "It was switched off for this recording (`gil=False`, `--no-gil`)." : "No probe gave numbers for these calls.";
+      const why = off ? "It was switched off for this recording (`gil=False`, `--no-gil`)." : (page.why ?? "No probe gave numbers for these calls.");
       clear(
         this.element,
-        h("div.none", {}, h("p", {}, h("b", {}, "The GIL was not measured. "), ...note(why).firstElementChild!.childNodes),
-          h("p.dim", {}, "With a probe on, this place shows how long each body waited for the GIL, who held it meanwhile, and what fewer or more parallel calls would change.")),
+        h("div.none", {}, h("p", {}, h("b", {}, "The GIL was not measured. "), ...prose(why)),
+          h("p.dim", {}, "With a probe on, this place shows how long each body waited for the GIL, who held it meanwhile, and what fewer or more parallel calls would change."),
+          ...page.process.map((line) => h("p", {}, ...prose(line)))),
       );
       return;
     }
-    const nodes = page.nodes.filter((node) => node.calls > 0);
+    const measured = page.measured ?? 0;
+    const calls = page.calls ?? 0;
+    const some = measured < calls ? `, ${int(measured)} of ${int(calls)} calls` : "";
+    const grades = (page.grades ?? []).map((grade) => `${grade.words} (${grade.name})`).join("; ");
+    const series = page.series;
     clear(
       this.element,
-      h("div.gtop", {}, h("h3", {}, "Contention ", h("small", {}, `over the recording, ${GRADES[page.grade] ?? page.grade}`)),
-        h("span.legend", {}, h("span", {}, swatch("wait"), "threads waiting"), page.series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null)),
-      this.chart,
-      h("div.gcols", {}, this.blame(page), h("dl.verdicts", {}, ...nodes.map((node) => this.verdict(node)))),
+      h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
+        h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null)),
+      series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is no measurement."),
+      h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...page.nodes.map((node) => h("li", {}, ...prose(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...prose(line))))),
+      page.stages.length ? this.stages(page.stages) : null,
+      this.worst(page.worst),
     );
     this.draw();
   }
 
-  private verdict(node: GilPage["nodes"][number]): HTMLElement {
-    const all = node.wait_ns + node.body_ns || 1;
-    const [holder, ns] = Object.entries(node.blame).sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
-    const behind = holder ? `, ${percent(ns / (node.wait_ns || 1))} % of that behind ${holder === node.name ? "itself" : holder}` : "";
-    const text = node.wait_ns / node.calls < 5e4 ? `waits ${time(node.wait_ns / node.calls)} a call: no GIL waits above 50 µs on average` : `waits ${percent(node.wait_ns / all)} % of its time${behind}`;
-    const held = node.held_ns === null ? "" : ` It holds the GIL ${time(node.held_ns / node.calls)} a call.`;
-    return h("div", {}, h("dt", {}, node.name), h("dd", {}, `${text}.${held}`));
+  private worst(calls: readonly GilWorst[]): HTMLElement {
+    if (!calls.length) return h("p.empty.gsec", {}, "No call waited longer for the GIL than can be told from noise.");
+    const unit = unitOf(calls.map((call) => call.wait_ns));
+    const inside = calls.some((call) => call.reacquire_ns !== null);
+    return h(
+      "table.grid.worst.gsec",
+      {},
+      h("caption", {}, h("b", {}, "Longest waits")),
+      h("thead", {}, h("tr", {}, h("th.l", { scope: "col" }, "call"), h("th.l", { scope: "col" }, "thread"), h("th", { scope: "col" }, `before ${unit.name}`), inside ? h("th", { scope: "col" }, `inside ${unit.name}`) : null, h("th.l", { scope: "col" }, "who ran meanwhile"))),
+      h(
+        "tbody",
+        {},
+        ...calls.map((call) => {
+          const link = h("button.lk", { type: "button", "data-focus": `worst-${call.call}` }, `${call.gradient ? "∇ " : ""}${call.name} #${call.call}`);
+          link.addEventListener("click", () => this.choose(call));
+          const short = (ns: number): string => waited(ns, call.resolution_ns, call.grade, (x) => inUnit(x, unit));
+          const who = call.blame.map(([holder, ns]) => `${holder} ${time(ns)}`).join(", ");
+          return h("tr", {}, h("td.l", {}, link), h("td.l", {}, call.thread), h("td", {}, short(call.wait_ns)), inside ? h("td", {}, call.reacquire_ns === null ? "–" : short(call.reacquire_ns)) : null, h("td.l.whom", { title: who }, who || "not recorded"));
+        }),
+      ),
+    );
+  }
+
+  private choose(call: GilWorst): void {
+    const row = this.state.rowOfNode(call.node, call.gradient);
+    this.state.select({ call: call.call, key: row?.key ?? this.state.selection.key });
+    this.state.open("call");
+  }
+
+  private stages(stages: readonly GilStage[]): HTMLElement {
+    const most = Math.max(...stages.flatMap((stage) => stage.ceilings.map((ceiling) => ceiling.speedup)), 1);
+    const share = (value: number | null): string => (value === null ? "not measured" : `${percent(value)} %`);
+    return h(
+      "div.gsec",
+      {},
+      h("h3.gcap", {}, "What if ", h("code", {}, "num_parallel_calls"), h("small", {}, " were another: at most this much faster than 1")),
+      h("div.stages", {}, ...stages.map((stage) =>
+        h(
+          "div.stage",
+          {},
+          h("p", {}, h("b", {}, stage.name), h("span.dim", {}, ` in ${stage.function}: `), `${sig3(stage.at_once)} at once; of its threads' time Python ${share(stage.python_share)}, GIL wait ${share(stage.wait_share)}, pool ${stage.pool_share === null ? "not known" : share(stage.pool_share)}`),
+          h(
+            "table.grid.whatif",
+            { "aria-label": `What num_parallel_calls can bring to ${stage.name}` },
+            h(
+              "tbody",
+              {},
+              ...stage.ceilings.map((ceiling) => {
+                const bar = h("i");
+                bar.style.width = `${(ceiling.speedup / most) * 100}%`;
+                return h("tr", {}, h("th", { scope: "row" }, ceiling.calls), h("td.mean", {}, h("span.bar", { "aria-hidden": "true" }, bar)), h("td", {}, `at most ×${ceiling.speedup.toFixed(1)}`), h("td.l.whom", {}, ceiling.why));
+              }),
+            ),
+          ),
+        ),
+      )),
+      h("p.dim.gcap", {}, `For a pool of ${stages[0]!.pool} ${stages[0]!.pool === 1 ? "thread" : "threads"}, as many as cores. What a body does in C (a BLAS that uses all cores, memory) cannot be seen.`),
+    );
   }
 
   private blame(page: GilPage): HTMLElement {
     if (!page.holders.length) return h("p.none.dim", {}, "Who held the GIL meanwhile was not recorded.");
-    const unit = unitOf(page.nodes.flatMap((node) => Object.values(node.blame)));
-    const largest = Math.max(1, ...page.nodes.flatMap((node) => Object.values(node.blame)));
+    const unit = unitOf(page.matrix.flatMap((node) => Object.values(node.blame)));
+    const largest = Math.max(1, ...page.matrix.flatMap((node) => Object.values(node.blame)));
     const of = page.blame_of < (this.state.overview?.calls ?? 0) ? `, the last ${int(page.blame_of)} calls` : "";
-    const body = page.nodes.map((node) =>
+    const body = page.matrix.map((node) =>
       h(
         "tr",
         {},
@@ -116,7 +167,7 @@ export class GilPane {
     if (!series || !this.visible() || width < 50 || !this.chart.isConnected) return;
     const { colours, font } = readTheme(this.root);
     const ratio = devicePixelRatio || 1;
-    const height = series.held ? 100 : 60;
+    const height = series.held && series.waiting ? 100 : 60;
     this.chart.width = width * ratio;
     this.chart.height = height * ratio;
     this.chart.style.width = `${width}px`;
@@ -126,7 +177,9 @@ export class GilPane {
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, width, height);
     const scale = makeScale({ start: series.start_ns, end: series.end_ns }, 44, width - 48);
-    const most = Math.max(1, Math.ceil(Math.max(...series.waiting)));
+    const waiting = series.waiting ?? [];
+    const most = Math.max(1, Math.ceil(Math.max(0, ...waiting)));
+    const second = series.waiting ? 44 : 4;
     const area = (values: readonly number[], top: number, tall: number, high: number, colour: string): void => {
       c.fillStyle = colour;
       const wide = scale.width / values.length;
@@ -137,22 +190,25 @@ export class GilPane {
       c.strokeStyle = colours.line2;
       c.strokeRect(scale.left - 0.5, top - 0.5, scale.width + 1, tall + 1);
     };
-    area(series.waiting, 4, 32, most, colours.wait);
-    if (series.held) area(series.held, 44, 28, 1, colours.held);
+    if (series.waiting) area(waiting, 4, 32, most, colours.wait);
+    if (series.held) area(series.held, second, 28, 1, colours.held);
     c.font = `10.5px ${font}`;
     c.fillStyle = colours.dim;
     c.textBaseline = "middle";
     c.textAlign = "right";
-    c.fillText(String(most), 38, 7);
-    c.fillText("0", 38, 34);
+    if (series.waiting) {
+      c.fillText(String(most), 38, 7);
+      c.fillText("0", 38, 34);
+    }
     if (series.held) {
-      c.fillText("100 %", 38, 47);
-      c.fillText("0", 38, 70);
+      c.fillText("100 %", 38, second + 3);
+      c.fillText("0", 38, second + 26);
     }
     c.textAlign = "left";
     c.textBaseline = "top";
     for (const tick of ticks(scale.view, scale.width, 90).major) c.fillText(tick.label, scale.x(tick.ns), height - 20);
-    const mean = series.waiting.reduce((a, b) => a + b, 0) / Math.max(1, series.waiting.length);
-    this.chart.setAttribute("aria-label", `On average ${sig3(mean)} threads wait for the GIL, at most ${sig3(Math.max(...series.waiting))}.`);
+    const mean = waiting.reduce((a, b) => a + b, 0) / Math.max(1, waiting.length);
+    const said = waiting.length ? `On average ${sig3(mean)} threads wait for the GIL, at most ${sig3(Math.max(...waiting))}.` : "How much of the time a body holds the GIL.";
+    this.chart.setAttribute("aria-label", said);
   }
 }

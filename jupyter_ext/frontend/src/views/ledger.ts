@@ -1,6 +1,6 @@
 // The ledger: traced functions with their nodes as a tree table, what was traced beside what ran.
 import type { LedgerRow } from "../data/protocol";
-import { clear, h, keepFocus, text } from "../dom";
+import { clear, h, keepFocus, prose, text } from "../dom";
 import { int, inUnit, middle, percent, time, unitOf } from "../format";
 import type { State } from "../state";
 
@@ -77,6 +77,7 @@ export class LedgerView {
   private readonly body = h("tbody");
   private readonly headRow = h("tr");
   private readonly status = h("p.empty");
+  private readonly why = h("div.why", { role: "status", hidden: true });
   private sort: { column: Column; descending: boolean } | null = null;
   private readonly closed = new Set<string>();
   private known = new Set<string>();
@@ -92,6 +93,7 @@ export class LedgerView {
       { "aria-label": "Ledger" },
       h("div.sh", {}, h("h3", {}, "Ledger"), h("label.filter", {}, h("kbd", { "aria-hidden": "true" }, "/"), this.filter)),
       h("div.lgbox", {}, table, this.status),
+      this.why,
     );
     this.filter.addEventListener("input", () => this.paint(), { signal });
     this.filter.addEventListener("keydown", (event) => this.filterKey(event), { signal });
@@ -126,9 +128,19 @@ export class LedgerView {
       );
       clear(this.body, ...this.shown.map((row) => this.row(row, unit, largest, children.has(row.key), row.key === tabStop)));
     });
+    this.paintWhy();
     this.status.hidden = this.shown.length > 0;
     const rows = this.state.ledger.rows.length;
     text(this.status, rows ? "Nothing matches the filter." : "No tf.function and no py_function was seen yet.");
+  }
+
+  /** Why the selected row is marked, in words: a mark alone says nothing. */
+  private paintWhy(): void {
+    const row = this.state.row();
+    const why = row?.severity ? row.why : [];
+    this.why.hidden = !why.length;
+    if (this.why.textContent === why.join("")) return;
+    clear(this.why, ...why.slice(0, 4).map((line) => h("p", { title: line }, ...prose(line))), why.length > 4 ? h("p.dim", {}, `and ${why.length - 4} more`) : null);
   }
 
   private row(row: LedgerRow, unit: ReturnType<typeof unitOf>, largest: number, parent: boolean, tabStop: boolean): HTMLElement {
