@@ -58,7 +58,7 @@ class Library:
         """
         if self._older is None:
             self._older = {}
-            for graph in _live_graphs(self._names):
+            for graph in live_graphs(self._names):
                 self._index(graph, self._older)
                 time.sleep(_REST_S)
         graph_reference, name = self._older.get(token, (None, ""))
@@ -74,7 +74,8 @@ class Library:
             pass
 
 
-def _live_graphs(names: TensorFlowNames) -> Iterator[Any]:
+def live_graphs(names: TensorFlowNames) -> Iterator[Any]:
+    """All graphs of the process, found through the garbage collector."""
     graph_type = names.ops.Graph
     kinds: dict[type, bool] = {}
     found = []
