@@ -148,13 +148,14 @@ class Run:
 class Line:
     """How often a line ran in Python: `traced` while graphs were built, `ran` in bodies; None where it did not.
 
-    `kind` is "line", or "lambda" for calls of a lambda on the line. `capped` means "at least". `graph` says what the
+    `kind` is "line", or "lambda" for calls of a lambda on the line; "graph" and "graph lambda" where `ran` is how often
+    the graph ran what the line put into it. `capped` means "at least". `graph` says what the
     line became in the graph ("if", "loop"), `inside` the branches and loops of the graph that it was built in.
     """
 
     file: str
     line: int
-    kind: Literal["line", "lambda"]
+    kind: Literal["line", "lambda", "graph", "graph lambda"]
     traced: int | None
     ran: int | None
     capped: bool

@@ -50,7 +50,7 @@ class LiveRecording(Recording):
 
     def __init__(
         self, path: str | os.PathLike[str] | None, policies: Policies, gradients: str, gil: bool, budget: Budget,
-        overwrite: bool, lines: bool = False,
+        overwrite: bool, lines: bool | str = False,
     ) -> None:  # fmt: skip
         self._lines = lines
         self._policies = policies
@@ -342,7 +342,7 @@ class LiveRecording(Recording):
 def record(
     path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
     gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
-    lines: bool = False,
+    lines: bool | str = False,
 ) -> LiveRecording:  # fmt: skip
     """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
 
@@ -357,7 +357,8 @@ def record(
       budget: Largest size of the file, as "256MB" or a number of bytes. Beyond it values are dropped first, then calls
         are counted but not stored; the ledger says so.
       overwrite: Whether an older recording at `path` may be replaced.
-      lines: Whether to count how often each line ran at trace and in bodies, and to keep what they print.
+      lines: Whether to count how often each line ran at trace and in bodies, and to keep what they print. "graph": also
+        how often the graph ran each line, by TensorFlow's profiler, which keeps every op in memory meanwhile.
 
     Returns:
       The recording; it can be read at any time.
@@ -368,6 +369,8 @@ def record(
     """
     if gradients not in _GRADIENTS:
         raise BadOptionError(f"gradients={gradients!r} is none of {', '.join(_GRADIENTS)}")
+    if lines not in (True, False, "graph"):
+        raise BadOptionError(f"lines={lines!r} is none of True, False, 'graph'")
     return LiveRecording(path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines)
 
 

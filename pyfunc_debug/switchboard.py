@@ -127,11 +127,11 @@ class Switchboard:
             self._hooks.uninstall()
             return foreign
 
-    def plug_recorder(self, recorder: Recorder, lines: bool = False) -> Any:
-        """Records every call from now on; with `lines`, also counts the lines that run."""
+    def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
+        """Records every call from now on; with `lines`, also counts the lines that run, in graphs too with "graph"."""
         interception = self.want(recorder)
         if lines:
-            self._lines = interception.start_lines()
+            self._lines = interception.start_lines(lines == "graph")
         recorder.connect(interception.live_runs, interception.older_node, interception.place, interception.user_line)
         self._recorder = recorder
         self._choose_path()

@@ -22,7 +22,15 @@ _NO_LINES = "lines were not counted: record with lines=True (or --lines) to see 
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of the source. `counts` is None where Python ran nothing; `label` says where it is in the graph."""
+    """A line of the source.
+
+    Attributes:
+      counts: None where Python ran nothing.
+      lambdas: The same of the lambda on it.
+      label: Where it is in the graph.
+      graph: How often the graph ran it, where that was counted (lines="graph").
+      graph_lambdas: The same of the lambda on it.
+    """
 
     number: int
     text: str
@@ -30,6 +38,8 @@ class SourceLine:
     lambdas: Line | None
     label: str
     prints: tuple[Printed, ...]
+    graph: Line | None = None
+    graph_lambdas: Line | None = None
 
     @property
     def traced(self) -> str:
@@ -38,10 +48,16 @@ class SourceLine:
 
     @property
     def ran(self) -> str:
-        """Like `traced`; "-" for a line that only the graph runs, where nobody counted."""
+        """Like `traced`, in bodies or else in the graph; "-" where nobody counted what the graph did."""
+        in_graph = _times(self.graph.ran, self.graph.capped) if self.graph is not None else ""
         if self.counts is None:
-            return ""
-        return _times(self.counts.ran, self.counts.capped) or "-"
+            return in_graph
+        return _times(self.counts.ran, self.counts.capped) or in_graph or "-"
+
+    @property
+    def by_profiler(self) -> bool:
+        """Whether `ran` is the graph's."""
+        return self.graph is not None and (self.counts is None or self.counts.ran is None)
 
 
 @dataclass(frozen=True)
@@ -86,15 +102,16 @@ def make_source(reader: Reader, name: str) -> Source:
     if text is None:
         raise NotKeptError(f"the source of {found} ({place(file, line)}) is not in this recording")
     first, last = extent(text, line)
-    counts = reader.lines(file)
-    lines = {one.line: one for one in counts if one.kind == "line"}
-    lambdas = {one.line: one for one in counts if one.kind == "lambda"}
+    counts: dict[str, dict[int, Line]] = defaultdict(dict)
+    for one in reader.lines(file):
+        counts[one.kind][one.line] = one
+    lines, lambdas = counts["line"], counts["lambda"]
     prints: dict[int, list[Printed]] = defaultdict(list)
-    for one in reader.prints(file):
-        prints[one.line].append(one)
+    for printed in reader.prints(file):
+        prints[printed.line].append(printed)
     rows = tuple(
         SourceLine(number, source, lines.get(number), lambdas.get(number), _label(lines.get(number)),
-                   tuple(prints.get(number, ())))
+                   tuple(prints.get(number, ())), counts["graph"].get(number), counts["graph lambda"].get(number))
         for number, source in enumerate(text.splitlines(), 1)
         if first <= number <= last
     )  # fmt: skip
@@ -148,9 +165,16 @@ def _label(line: Line | None) -> str:
     return "; ".join(parts)
 
 
-def _lambdas(line: Line) -> str:
-    counts = ((line.traced, "at trace"), (line.ran, "at run"))
-    return "the lambda: " + ", ".join(f"{_times(count, line.capped)} {what}" for count, what in counts if count)
+def _lambdas(source: SourceLine) -> str:
+    """What is known of the lambda on a line; empty without one."""
+    counts = []
+    if source.lambdas is not None:
+        line = source.lambdas
+        counts += [(line.traced, line.capped, "at trace"), (line.ran, line.capped, "at run")]
+    if source.graph_lambdas is not None:
+        counts.append((source.graph_lambdas.ran, source.graph_lambdas.capped, "in the graph"))
+    said = ", ".join(f"{_times(count, capped)} {what}" for count, capped, what in counts if count)
+    return f"the lambda: {said}" if said else ""
 
 
 # -- text and HTML ----------------------------------------------------------------------------------------------------
@@ -176,8 +200,8 @@ def source_text(source: Source, color: bool = False) -> str:
     for line in source.lines:
         out.append(f"{line.number:>5} {line.traced:>{traced}} {line.ran:>{ran}} ", style="dim")
         out.append(f"| {line.text}")
-        if line.lambdas is not None:
-            out.append(f"   # {_lambdas(line.lambdas)}", style="dim italic")
+        if _lambdas(line):
+            out.append(f"   # {_lambdas(line)}", style="dim italic")
         if line.label:
             out.append(f"   # {line.label}", style="dim italic")
         out.append("\n")
@@ -191,8 +215,14 @@ def source_text(source: Source, color: bool = False) -> str:
 
 def _notes(source: Source) -> list[str]:
     notes = list(source.notes)
+    counted = any(line.by_profiler for line in source.lines)
+    if counted:
+        notes.append("runs of lines in the graph: by TensorFlow's profiler")
     if any(line.ran == "-" for line in source.lines):
-        notes.append("runs -: Python did not run the line in a body; what the graph made of it is not counted")
+        in_graph = "what the graph made of it is not counted"
+        if counted:
+            in_graph = "it put nothing into the graph, or the graph did not run it or optimised it away"
+        notes.append(f"runs -: Python did not run the line in a body; {in_graph}")
     return notes
 
 
@@ -204,8 +234,8 @@ def source_html(source: Source) -> str:
     rows = []
     for line in source.lines:
         extra = "".join(f"<div><small>{escape(text)}</small></div>" for text in _printed(line))
-        if line.lambdas is not None:
-            extra += f"<div><small>{escape(_lambdas(line.lambdas))}</small></div>"
+        if _lambdas(line):
+            extra += f"<div><small>{escape(_lambdas(line))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
             f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'

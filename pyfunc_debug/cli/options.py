@@ -25,6 +25,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         help="stock (default): exactly TensorFlow's, right or wrong; exact: each call's own",
     )  # fmt: skip
     parser.add_argument("--lines", action="store_true", help="count how often each line ran, at trace and at run")
+    parser.add_argument(
+        "--graph-lines", action="store_true",
+        help="also how often the graph ran each line, by TensorFlow's profiler (for short programs)",
+    )  # fmt: skip
     parser.add_argument("--no-gil", action="store_true", help="do not measure waiting for the GIL")
     parser.add_argument("--budget", metavar="BYTES", default="256MB", help="largest size of the recording (256MB)")
     parser.add_argument("--overwrite", action="store_true", help="replace an older recording of that name")
@@ -37,7 +41,7 @@ def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "nodes": arguments.nodes,
         "gradients": arguments.gradients,
         "gil": not arguments.no_gil,
-        "lines": arguments.lines,
+        "lines": "graph" if arguments.graph_lines else arguments.lines,
         "budget": arguments.budget,
         "overwrite": arguments.overwrite,
     }

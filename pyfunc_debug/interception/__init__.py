@@ -119,10 +119,10 @@ class Interception:
         self._gradients.connect(None, None)
         return self._gradients.release(use)
 
-    def start_lines(self) -> Lines:
-        """Counts lines from now on, from nought."""
+    def start_lines(self, graph: bool = False) -> Lines:
+        """Counts lines from now on, from nought; with `graph` also how often the graph runs each."""
         self.stop_lines()
-        self.lines = Lines(self._names, self._maps, lambda: self._functions.innermost)
+        self.lines = Lines(self._names, self._maps, lambda: self._functions.innermost, graph and not self.limits)
         if not self.limits:
             self._line_patches.apply(self.lines.patches())
         self.lines.start()

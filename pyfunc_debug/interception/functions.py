@@ -29,7 +29,7 @@ from pyfunc_debug.records import Frame, RunKind
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
 
 
-_TF_DATA = ("Dataset_", "tf_data_experimental_")
+TF_DATA = ("Dataset_", "tf_data_experimental_")
 """How names of tf.data's graphs begin (data/ops/structured_function.py)."""
 
 
@@ -222,7 +222,7 @@ class Functions:
 def _older(graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts:
     """The function whose graph was traced before we were there: named by its graph, or by tf.data's transformation."""
     name = getattr(graph, "name", "?")
-    if stack and name.startswith(_TF_DATA):
+    if stack and name.startswith(TF_DATA):
         return FunctionFacts(stack[-1].function, "tf.data", stack[-1].file, None, internal=False)
     return FunctionFacts(name, "tf.function", None, None, internal=False)  # the same as of its runs
 

@@ -57,7 +57,7 @@ class Library:
         """
         if self._older is None:
             self._older = {}
-            for graph in _live_graphs(self._names):
+            for graph in live_graphs(self._names):
                 self._index(graph, self._older)
                 time.sleep(_REST_S)
         graph_reference, name = self._older.get(token, (None, ""))
@@ -73,7 +73,8 @@ class Library:
             pass
 
 
-def _live_graphs(names: TensorFlowNames) -> list[Any]:
+def live_graphs(names: TensorFlowNames) -> list[Any]:
+    """All graphs of the process, found through the garbage collector."""
     kinds = {names.ops.Graph}
     todo = [names.ops.Graph]
     while todo:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple
 
 from pyfunc_debug.frames import caller
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.graphlines import GraphLines
 from pyfunc_debug.interception.linemaps import LineTables, Place, statements
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.interception.patches import Patch
@@ -33,6 +34,8 @@ class Phase(NamedTuple):
 
     kind: int
     call: int | None
+    hits: Counter[Place] | None = None
+    """In a graph trace, when the graph's lines are counted too: how often each line ran in this trace."""
 
 
 class Counted(NamedTuple):
@@ -46,13 +49,15 @@ Path = tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]]
 
 
 class Lines:
-    """Counts while on.
+    """Counts while on; with `graph` also how often the graph ran each line.
 
     Attributes:
-      limits: Why lines are not counted, or not everywhere; empty when they are.
+      graph: What counts the latter.
     """
 
-    def __init__(self, names: TensorFlowNames, maps: SourceMaps, trace_id: Callable[[], int | None]) -> None:
+    def __init__(
+        self, names: TensorFlowNames, maps: SourceMaps, trace_id: Callable[[], int | None], graph: bool = False
+    ) -> None:
         self._names = names
         self._maps = maps
         self._trace_id = trace_id
@@ -64,16 +69,26 @@ class Lines:
         self._inside: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._engine: _Monitoring | _Tracing = (_Monitoring if sys.version_info >= (3, 12) else _Tracing)(self)
         self.prints = Prints(self._locate, self._printing)
-        self.limits = ""
+        self.python_limits = ""
+        self.graph = GraphLines(names) if graph else None
+
+    @property
+    def limits(self) -> str:
+        """Why lines are not counted, or not everywhere; empty when they are."""
+        return "; ".join(filter(None, [self.python_limits, self.graph.limits if self.graph is not None else ""]))
 
     def start(self) -> None:
         """Switches on."""
         statements.cache_clear()  # files may have been edited since an earlier recording
         self._engine.start()
+        if self.graph is not None:
+            self.graph.start()
 
     def stop(self) -> None:
         """Switches off."""
         self._engine.stop()
+        if self.graph is not None:
+            self.graph.stop()
 
     def around(self, path: Path, number: Callable[[Any], int | None]) -> Path:
         """An observer's `enter`, `leave` and `fail` that also open and close the phase of each call.
@@ -109,6 +124,10 @@ class Lines:
             rows.append(
                 Line(place.file, place.line, kind, traced or None, ran or None, capped, tuple(graph), tuple(inside))
             )
+        if self.graph is not None:
+            for place, count in self.graph.counts().items():
+                of: Literal["graph", "graph lambda"] = "graph lambda" if place.kind == "lambda" else "graph"
+                rows.append(Line(place.file, place.line, of, None, count.times, count.at_least, (), ()))
         return rows, self.prints.texts()
 
     def _printing(self) -> tuple[Any, int | None, int | None] | None:
@@ -127,7 +146,7 @@ class Lines:
         """Opens a phase on this thread; what it returns goes to `leave`."""
         here = self._here
         before = getattr(here, "phase", None), getattr(here, "where", ())
-        here.phase = Phase(kind, call)
+        here.phase = Phase(kind, call, Counter() if kind == TRACE and self.graph is not None else None)
         if kind == RUN:
             here.where = ()
         return before, self.prints.enter(), self._engine.arm()
@@ -150,6 +169,8 @@ class Lines:
         # No function is called within this statement, so no other thread can take the GIL in the middle of it.
         counts[phase.kind] += 1
         if phase.kind == TRACE:
+            if phase.hits is not None:
+                phase.hits[place] += 1
             where = getattr(self._here, "where", ())
             if where:
                 self._inside[place.file, place.line].add(where[-1])
@@ -175,17 +196,26 @@ class Lines:
             (found.logical, "_tf_lazy_or", self._marks("or")),
         ]
         patches += [Patch(owner, name, make) for owner, name, make in labels if name in vars(owner or object)]
-        return patches
+        return patches + (self.graph.patches() if self.graph is not None else [])
 
     def _create(self, original: Any) -> Any:
         def _create_concrete_function(
             function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any
         ) -> Any:
             opened = self.enter(TRACE)
+            graph, concrete = self.graph, None
+            if graph is not None:
+                graph.begin()
             try:
-                return original(function_type, type_context, func_graph, tracing_options)
+                concrete = original(function_type, type_context, func_graph, tracing_options)
+                return concrete
             finally:
+                hits = self._here.phase.hits
                 self.leave(opened)
+                if graph is not None:
+                    for place in self._capped:
+                        hits.pop(place, None)
+                    graph.end(func_graph, concrete, hits)
 
         _create_concrete_function.__module__ = original.__module__  # others who replace it look it up by this
         return _create_concrete_function
@@ -289,7 +319,7 @@ class _Tracing:
         before = sys.gettrace()
         foreign = _foreign(before)
         if foreign:
-            self._lines.limits = f"lines are not counted where {foreign} is tracing (on Python before 3.12)"
+            self._lines.python_limits = f"lines are not counted where {foreign} is tracing (on Python before 3.12)"
             return None
         if hasattr(before, "pfd_lines"):
             return None  # a phase inside a phase: armed already
@@ -364,7 +394,7 @@ class _Monitoring:
         api = self._api
         self._tool = next((number for number in _TOOLS if api.get_tool(number) is None), None)
         if self._tool is None:
-            self._lines.limits = "lines are not counted: other tools have all numbers of sys.monitoring"
+            self._lines.python_limits = "lines are not counted: other tools have all numbers of sys.monitoring"
             return
         api.use_tool_id(self._tool, "pyfunc_debug")
         api.register_callback(self._tool, api.events.PY_START, self._begins)

@@ -49,6 +49,7 @@ class TensorFlowNames:
     nest: Any
     ops: Any
     op_error_type: Any
+    func_graph_type: Any
 
     @property
     def construction(self) -> bool:
@@ -252,6 +253,7 @@ def load() -> TensorFlowNames:
         op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)
         if _find(_OP_ERROR, ("self", "node_def", "op", "message", "error_code", "args")) is not None
         else None,
+        func_graph_type=_find("tensorflow.python.framework.func_graph:FuncGraph", None),
     )
 
 

@@ -87,9 +87,10 @@ CREATE TABLE dropped (
     total_ns INTEGER NOT NULL, PRIMARY KEY (node, kind)
 ) WITHOUT ROWID;
 
--- How often the user's lines ran (record with lines=True); kind: line | lambda. traced and ran are NULL where Python did
--- not run the line at trace or in a body; capped: "at least". graph and inside are JSON lists: what the line became in
--- the graph, and the branches and loops of the graph that it was built in.
+-- How often the user's lines ran (record with lines=True); kind: line | lambda, or (lines="graph") graph | graph lambda,
+-- where ran is how often the graph ran it. traced and ran are NULL where Python did not run the line at trace or in a
+-- body; capped: "at least". graph and inside are JSON lists: what the line became in the graph, and the branches and
+-- loops of the graph that it was built in.
 CREATE TABLE line (
     file TEXT NOT NULL, line INTEGER NOT NULL, kind TEXT NOT NULL, traced INTEGER, ran INTEGER, capped INTEGER NOT NULL,
     graph TEXT NOT NULL, inside TEXT NOT NULL, PRIMARY KEY (file, line, kind)

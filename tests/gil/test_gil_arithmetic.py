@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyfunc_debug import xspace
 from pyfunc_debug.gil import blame, xplane
 from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, told
 from pyfunc_debug.gil.join import as_rows
@@ -157,18 +158,27 @@ def field(number: int, value: int | bytes) -> bytes:
 
 
 def test_spans_are_read_out_of_a_profile():
-    def event(kind: int, offset_ps: int, duration_ps: int) -> bytes:
-        return field(4, field(1, kind) + field(2, offset_ps) + field(3, duration_ps))
+    def event(kind: int, offset_ps: int, duration_ps: int, *stats: bytes) -> bytes:
+        more = b"".join(field(4, stat) for stat in stats)
+        return field(4, field(1, kind) + field(2, offset_ps) + field(3, duration_ps) + more)
 
     def metadata(kind: int, name: bytes) -> bytes:
         return field(4, field(1, kind) + field(2, field(1, kind) + field(2, name)))
 
     line = field(1, 2**63 + 5) + field(2, b"tf_Compute") + field(3, 1000)
-    line += event(1, 2_000, 500_000) + event(2, 0, 1) + event(300, 9_000_000, 1_000)
+    line += event(1, 2_000, 500_000) + event(2, 0, 1)
+    line += event(300, 9_000_000, 1_000, field(1, 7) + field(4, 42), field(1, 8) + field(7, 9))
     plane = field(2, b"/host:CPU") + field(3, line)
     plane += metadata(1, b"while/PyFunc:PyFunc") + metadata(2, b"Add:AddV2") + metadata(300, b"mark:1")
-    found = xplane.events(field(1, plane) + field(1, field(2, b"empty")), b"mark:")
-    assert found == [(5, b"while/PyFunc:PyFunc", 1002, 1502), (5, b"mark:1", 10_000, 10_001)]
+    for number, name in ((7, b"id"), (8, b"op"), (9, b"a text")):
+        plane += field(5, field(1, number) + field(2, field(1, number) + field(2, name)))
+    file = field(1, plane) + field(1, field(2, b"empty"))
+    wanted = lambda name: xplane.is_op(name) or name.startswith(b"mark:")  # noqa: E731
+    assert xspace.events(file, wanted) == [
+        (5, b"while/PyFunc:PyFunc", 1002, 1502, {}), (5, b"mark:1", 10_000, 10_001, {}),
+    ]  # fmt: skip
+    stats = [event.stats for event in xspace.events(file, wanted, wanted)]
+    assert stats == [{}, {b"id": 42, b"op": b"a text"}]
     assert xplane.is_op(b"EagerPyFunc")
     assert not xplane.is_op(b"PyFunc:Identity")
 
