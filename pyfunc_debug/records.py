@@ -198,7 +198,7 @@ class Value:
       sampled: When statistics other than nan and inf come from every n-th element only: how many were looked at.
       histogram: Counts in equal bins from min to max; empty if there is none.
       text: One line for a person.
-      note: Why something is missing (`dropped: budget`, `not read`), or empty.
+      note: Why something is missing (`dropped: no room in the budget`, `not read`), or empty.
     """
 
     path: str

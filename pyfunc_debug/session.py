@@ -104,6 +104,7 @@ class LiveRecording(Recording):
             self._state = "stopped" if self._recorder else "new"
             _Current.session = None
             if self._recorder is not None:
+                self._switch_off(self._recorder)
                 self._recorder.close({})
             raise
         atexit.register(self._at_exit)
@@ -120,14 +121,15 @@ class LiveRecording(Recording):
                 self._cancel_import()
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
             self._tell_leaks(self._recorder)
-            foreign = board.unplug_recorder(self._recorder)
-            self._exact.off()
-            self._tell_lines()
-            if self._probe is not None:
-                self._probe.stop()
+            foreign = self._switch_off(self._recorder)
+            news = [self._tell_lines()]
+            if self._interception is not None:  # its self-test may have waited for the program's first graph
+                news.append(self._add_limits(self._interception.limits))
             if self._open_reader is not None:
                 self._open_reader.release()
             result = self._recorder.close(self._last_meta())
+            for limits in filter(None, news):  # only now: a filter may make exceptions of warnings
+                self._say(limits)
             if foreign:
                 self._say(f"{', '.join(foreign)} had been replaced by something else meanwhile and was left as it is")
             if result["stopped"]:
@@ -149,17 +151,32 @@ class LiveRecording(Recording):
             chain(error)  # it will be displayed when the hooks that do this are gone
         self.stop()
 
-    def _tell_lines(self) -> None:
-        """Hands the counts of lines so far to the recorder."""
-        if self._lines and self._interception is not None and self._recorder is not None:
-            counted = self._interception.lines
-            if counted is None:
-                return
+    def _switch_off(self, recorder: Recorder) -> tuple[str, ...]:
+        """Puts TensorFlow back as it was; returns what `board.unplug_recorder` does."""
+        try:
+            return board.unplug_recorder(recorder)
+        finally:
+            self._exact.off()
+            if self._probe is not None:
+                self._probe.stop()
+
+    def _tell_lines(self) -> str:
+        """Hands the counts of lines so far to the recorder; returns what limited them, if that is news."""
+        counted = self._interception.lines if self._lines and self._interception is not None else None
+        if counted is None or self._recorder is None:
+            return ""
+        try:
             self._recorder.lines(*counted.facts())
-            limits = counted.limits
-            if limits and limits not in self._limits:
-                self._limits = f"{self._limits}; {limits}".lstrip("; ")
-                self._say(limits)
+        except Exception as error:
+            self._recorder.trouble("telling of lines", error)
+        return self._add_limits(str(counted.limits))
+
+    def _add_limits(self, limits: str) -> str:
+        """Notes what cannot be recorded; returns it if that is news."""
+        if not limits or limits in self._limits:
+            return ""
+        self._limits = f"{self._limits}; {limits}".lstrip("; ")
+        return limits
 
     def _at_exit(self) -> None:
         self.stop()
@@ -169,26 +186,22 @@ class LiveRecording(Recording):
         assert self._recorder is not None
         in_import = self._cancel_import is not None
         try:
-            interception = self._plug_in(self._recorder)
-        except PyfuncDebugError as error:
-            if not in_import:
-                raise
-            self._limits = str(error)
-            self._say(f"not recording: {error}")
-            return
+            self._interception = self._plug_in(self._recorder)
+            self._tapes_before = frozenset(self._interception.stock_tapes())
+            if self._gil:
+                self._measure_gil(self._recorder)
+            self._limits = self._interception.limits
         except Exception as error:
             if not in_import:
                 raise
-            self._limits = f"not recording: {type(error).__name__}: {error}"
-            self._say(self._limits)
-            return
-        self._interception = interception
-        self._tapes_before = frozenset(interception.stock_tapes())
-        if self._gil:
-            self._measure_gil(self._recorder)
-        self._limits = interception.limits
+            why = str(error) if isinstance(error, PyfuncDebugError) else f"{type(error).__name__}: {error}"
+            self._limits = f"not recording: {why}"
         if self._limits:
-            self._say(self._limits)
+            try:
+                self._say(self._limits)
+            except PyfuncDebugWarning:  # a filter made an exception of it: the recording's `meta` says it too
+                if not in_import:
+                    raise
 
     def _plug_in(self, recorder: Recorder) -> Any:
         if self._gradients == "exact":
@@ -264,7 +277,9 @@ class LiveRecording(Recording):
                 "nothing is recorded yet: call start(), or use `with pyfunc_debug.record(...) as recording:`"
             )
         if self._state == "recording" and self._recorder is not None:
-            self._tell_lines()
+            limits = self._tell_lines()
+            if limits:
+                self._say(limits)
             self._recorder.flush()
         if self._open_reader is None:
             self._open_reader = Reader(self.path)

@@ -130,8 +130,13 @@ class Switchboard:
     def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
         """Records every call from now on; with `lines`, also counts the lines that run, in graphs too with "graph"."""
         interception = self.want(recorder)
-        if lines:
-            self._lines = interception.start_lines(lines == "graph")
+        try:
+            if lines:
+                self._lines = interception.start_lines(lines == "graph")
+        except BaseException:
+            interception.stop_lines()
+            self.unwant(recorder)
+            raise
         recorder.connect(interception.live_runs, interception.older_node, interception.place, interception.user_line)
         self._recorder = recorder
         self._choose_path()

@@ -62,7 +62,9 @@ class Rows:
       thread_names: Names of the threads by native id.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       unsettled, unsettled_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
+      stored: Set by the worker: whether contents with a digest are in the file already.
       keep_values, keep_calls: Switched off by the worker when the budget is used up.
+      values_room: Bytes of contents that still fit, set by the worker with each write.
       troubles: Failures of ours, counted.
     """
 
@@ -72,7 +74,9 @@ class Rows:
         self.calls = 0
         self.values_ns = 0
         self.lasting: set[str] = set()
+        self.stored: Callable[[bytes], bool] = lambda digest: False
         self.keep_values = True
+        self.values_room = 1 << 62
         self.keep_calls = True
         self.troubles: Counter[str] = Counter()
         self.thread_names: dict[int, str] = {}
@@ -343,10 +347,22 @@ class Rows:
                 self.dropped_values += 1
             digest = None
             if summary.data is not None:
-                contents = encode(summary.data)
-                digest = contents[0]
-                batch.blobs.append(contents)
+                digest = self._contents(batch, summary)
             self._value(batch, ticket.call, role, position, path, summary, digest)
+
+    def _contents(self, batch: Batch, summary: Summary) -> bytes | None:
+        """The digest of a value's elements, which go into the file; None where there is no room for them."""
+        contents = encode(summary.data)
+        digest, size = contents[0], len(contents[-1])
+        if self.stored(digest):
+            return digest
+        if size > self.values_room:
+            summary.kept, summary.note = "", "dropped: no room in the budget"
+            self.dropped_values += 1
+            return None
+        self.values_room -= size
+        batch.blobs.append(contents)
+        return digest
 
     def _value(
         self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, digest: bytes | None

@@ -74,6 +74,8 @@ class Worker:
         self._shown_running: set[int] = set()
         self.stopped = ""
         self.gil: GilRows | None = None
+        rows.stored = writer.stored
+        rows.values_room = budget.values_bytes
         writer.start({**meta, "state": "recording"})
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
 
@@ -237,6 +239,7 @@ class Worker:
             self._stop(f"{error}")
             return
         self._rows.keep_values = size < self._budget.values_bytes
+        self._rows.values_room = self._budget.values_bytes - size
         self._rows.keep_calls = size < self._budget.calls_bytes
         if size >= self._budget.file_bytes:
             self._stop(f"the budget of {self._budget.file_bytes:,} bytes is used up")

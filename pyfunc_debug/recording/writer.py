@@ -97,6 +97,10 @@ class Writer:
             self._db.execute(insert + ", ".join([places] * _TOGETHER), [value for row in several for value in row])
         self._db.executemany(insert + places, rows[whole:])
 
+    def stored(self, digest: bytes) -> bool:
+        """Whether contents are known to be in the file."""
+        return digest in self._digests
+
     def add_blob(self, digest: bytes, encoding: str, dtype: str, shape: str, data: bytes) -> int:
         """Stores contents once.
 

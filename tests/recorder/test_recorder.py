@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -210,6 +211,23 @@ def test_a_flush_ends_although_calls_keep_coming(make):
     recorder.close({})
 
 
+def test_the_budget_holds_for_values_that_are_large_beside_it(make):
+    recorder = make(values="full", budget=1_000_000)
+    recorder.node_made(node("graph"))
+    generator = np.random.default_rng(0)
+    same = generator.random(30_000)
+    for array in (same, generator.random(80_000), same, generator.random(1000)):
+        call(recorder, "graph", array)
+        recorder.flush()
+    recording = finish(recorder)
+    assert os.path.getsize(recorder.path) <= 1_000_000
+    assert (recording.meta["stopped"], recording.meta["dropped"]["values"]) == ("", 1)
+    values = [one.inputs[0] for one in recording.calls()]
+    assert [one.kept for one in values] == ["full", "", "full", "full"]
+    assert values[1].note == "dropped: no room in the budget"
+    assert values[1].max is not None, "its statistics take no room"
+
+
 def test_the_budget_holds(make):
     recorder = make(values="full", budget=2_000_000)
     recorder.node_made(node("graph"))
@@ -218,8 +236,6 @@ def test_the_budget_holds(make):
         call(recorder, "graph", generator.random(2000), error=None, result=generator.random(2000))
         recorder.flush()
     recording = finish(recorder)
-    import os
-
     size = os.path.getsize(recorder.path)
     assert size <= 2_000_000
     kept = sum(value.kept == "full" for one in recording.calls() for value in one.inputs)

@@ -1,0 +1,77 @@
+"""Switching a recording on and off: whatever happens meanwhile, the file is complete and TensorFlow as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.interception import Interception
+from pyfunc_debug.interception.selftest import SelfTest
+
+
+def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_path):
+    recording = pfd.record(tmp_path / "a.pfrec", lines=True, gil=False).start()
+    tf.py_function(lambda x: x, [1.0], tf.float32)
+    recording._interception.lines.limits = "another tool is tracing"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="another tool is tracing"):
+            recording.stop()
+    assert (recording.reader.state(), recording.meta["limits"]) == ("complete", "another tool is tracing")
+    assert not [one for one in threading.enumerate() if one.name == "pyfunc_debug writer"]
+    recording.close()
+
+
+@pytest.mark.parametrize("gradients", ["stock", "exact"])
+def test_a_start_that_fails_leaves_nothing_on(tf, tmp_path, monkeypatch, gradients):
+    def fail(self):
+        raise RuntimeError("no lines today")
+
+    monkeypatch.setattr(Interception, "start_lines", fail)
+    with pytest.raises(RuntimeError, match="no lines today"):
+        pfd.record(tmp_path / "a.pfrec", lines=True, gradients=gradients).start()
+    monkeypatch.undo()
+    with pfd.record(tmp_path / "b.pfrec", gil=False) as recording:  # and tests/conftest.py looks at TensorFlow
+        tf.py_function(lambda x: x, [1.0], tf.float32)
+    assert len(list(recording.calls())) == 1
+    recording.close()
+
+
+def test_a_warning_made_an_exception_does_not_break_the_import_of_tensorflow(tmp_path):
+    program = """
+        import sys, warnings
+        warnings.simplefilter("error", UserWarning)
+        import pyfunc_debug as pfd
+
+        def fail(self):
+            raise pfd.UnsupportedTensorFlowError("moved")
+
+        recording = pfd.record(sys.argv[1], gil=False).start()
+        sys.meta_path[0].callback.__self__._plug_in = fail
+        import tensorflow as tf
+        print(float(tf.constant(1.0)))
+        recording.stop()
+        print(recording.meta["limits"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "a.pfrec")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["1.0", "not recording: moved"], done.stderr
+
+
+def test_what_a_late_self_test_finds_is_told(tf, tmp_path, monkeypatch):
+    monkeypatch.setattr(Interception, "_context_ready", lambda self: False)
+    monkeypatch.setattr("pyfunc_debug.interception.run_self_test", lambda names: SelfTest(False, "runs are not seen"))
+    recording = pfd.record(tmp_path / "a.pfrec", gil=False).start()
+    tf.function(lambda x: x + 1)(1.0)
+    with pytest.warns(UserWarning, match="runs are not seen"):
+        recording.stop()
+    assert "runs are not seen" in recording.meta["limits"]
+    recording.close()
