@@ -18,10 +18,10 @@ def check(reader: Reader) -> Iterator[Finding]:
         return
     facts = json.loads(rows[0][0])
     count, size = facts["tapes"], facts["nbytes"]
-    tapes = "1 tape" if count == 1 else f"{count:,} tapes"
+    tapes = "1 tape was" if count == 1 else f"{count:,} tapes were"
     yield Finding(
         "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", None, (),
-        f"{tapes} of forward passes that nobody differentiated were still kept by TensorFlow at the end, with "
+        f"{tapes} still kept by TensorFlow at the end for forward passes that nobody differentiated, with "
         f"{size / 1e6:,.1f} MB of inputs and outputs",
         "run inference outside of tf.GradientTape, or switch on pyfunc_debug.exact_gradients(), which drops such tapes",
         None, None,

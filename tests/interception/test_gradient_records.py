@@ -207,7 +207,7 @@ def test_memory_that_leaked_tapes_share_is_counted_once(tf):
                 tape.watch(x)
                 node(tf)(x)
     message = rules(recording)["leaked-tapes"].message
-    assert "3 tapes" in message
+    assert "3 tapes were" in message
     assert "16.0 MB" in message  # one input, three outputs
 
 

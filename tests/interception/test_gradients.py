@@ -216,6 +216,49 @@ def test_memory_stays_flat_where_forward_passes_are_never_differentiated(tf):
     assert live_tapes() == 0
 
 
+def test_ten_thousand_steps_of_a_graph_keep_no_tape(tf):
+    alive = []
+
+    def body(x):
+        alive.append(live_tapes())
+        return x * x
+
+    @tf.function
+    def train(x):
+        total = tf.zeros([])
+        for _ in tf.range(10_000):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.ensure_shape(tf.py_function(body, [x], tf.float32), [])
+            total += tf.ensure_shape(tape.gradient(y, x), [])
+        return total
+
+    with pfd.exact_gradients():
+        assert float(train(tf.constant(3.0))) == 60_000.0
+    assert len(alive) == 10_000
+    assert max(alive) <= 64  # iterations in parallel
+    assert live_tapes() == 0
+
+
+def test_eager_calls_that_nobody_differentiates_keep_no_tensors(tf):
+    from pyfunc_debug.interception.gradients import stock_tapes
+
+    x, before = tf.ones([1000]), set(stock_tapes())
+
+    def kept():
+        for _ in range(20):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                tf.py_function(square, [x], tf.float32)
+        del tape
+        return len(set(stock_tapes()) - before)
+
+    with pfd.exact_gradients():
+        assert kept() == 0
+        assert live_tapes() == 0
+    assert kept() == 20  # TensorFlow's own
+
+
 def test_a_persistent_tape_keeps_its_tape_and_lets_it_go(tf):
     f, x = node(tf), tf.constant(3.0)
     with pfd.exact_gradients():
