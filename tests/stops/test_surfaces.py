@@ -126,7 +126,8 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
     cells = [
         setup,
         first + 'b = pfd.break_on("body")\nprint([float(f(tf.constant(float(i)))) for i in range(3)], b)',
-        "print([float(v) for v in tf.data.Dataset.range(3).map(lambda i: f(tf.cast(i, tf.float32)), 3)], b)\nb.remove()",
+        "data = tf.data.Dataset.range(3).map(lambda i: f(tf.cast(i, tf.float32)), 3)\n"
+        "print([float(v) for v in data], b)\nb.remove()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, timeout=120).execute()
