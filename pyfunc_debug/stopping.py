@@ -97,7 +97,10 @@ def _failure(call: Call | int | None) -> BaseException:
     if call is None:
         if not failed:
             raise NotKeptError("no call has failed while recording or breakpoints were on")
-        found: BaseException = failed[0].error
+        # Dataset.from_generator ends its data with a StopIteration of its own: nothing of the user's is in it.
+        found: BaseException = next(
+            (one.error for one in failed if user_traceback(one.error.__traceback__)), failed[0].error
+        )
         return found
     number = call if isinstance(call, int) else call.id
     for one in failed:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.frames import failure_frames
 from pyfunc_debug.imports import when_imported
 from pyfunc_debug.pools import pool_of
 from pyfunc_debug.stops import Abort, Broker, Rules, Surroundings, Watcher
@@ -96,6 +97,7 @@ class Switchboard:
             if self._interception is None:
                 interception = Interception(self)
                 interception.start()
+                interception.failures.on_stop_iteration = self._stop_iteration
                 self._interception = interception
                 self._display.install()
                 self._hooks.install()
@@ -323,6 +325,16 @@ class Switchboard:
         bottom, token, ticket, args = around
         self.watcher.stop_here(frame, bottom, token, args, self.number(ticket))
         return True
+
+    def _stop_iteration(self, token: str, error: BaseException) -> None:
+        """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""
+        file, line, function = failure_frames(error.__traceback__)[-1]
+        self.watcher.say(
+            f"StopIteration left the body of a py_function ({file}:{line}, in {function}): TensorFlow takes it for the "
+            "end of the data and may end a loop or an epoch without an error. Catch it in the body, or give next() a "
+            "default.",
+            once=True,
+        )
 
     def failures(self) -> list[Any]:
         """Failed calls that are remembered, newest first."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
+
+from pyfunc_debug.frames import failure_frames
 
 _KEEP = 32
 """So many failures are remembered; each keeps its frames, and with them their tensors, alive."""
@@ -44,6 +47,8 @@ class Failures:
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._kept: dict[int, FailedCall] = {}
+        self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
+        """Told of each StopIteration of the user's that leaves a body; Dataset.from_generator's own are no failures."""
 
     def add(self, error: BaseException, token: str, ticket: Any, becomes_text: bool = True) -> None:
         """Remembers an exception that is leaving a body. Never raises.
@@ -61,6 +66,8 @@ class Failures:
             )
             while len(self._kept) > _KEEP:
                 self._kept.pop(next(iter(self._kept)), None)
+            if isinstance(error, StopIteration) and failure_frames(error.__traceback__):
+                self.on_stop_iteration(token, error)
         except Exception:  # an exception class of the user's with a hostile __str__: TensorFlow's error goes without
             return
 

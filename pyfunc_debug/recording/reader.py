@@ -124,6 +124,11 @@ class Reader:
             self.release()
             self._closed = True
 
+    def __del__(self) -> None:
+        connection = getattr(self, "_connection", None)
+        if connection is not None:  # Python 3.13 complains about a connection that nobody closed
+            connection.close()
+
     def abandon(self) -> None:
         """In a forked child: forgets the parent's connection without closing it, as SQLite demands."""
         self._lock = threading.RLock()

@@ -72,7 +72,7 @@ class Server:
             **os.environ, "JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTER_DATA_DIR": f"{home}/data",
             "JUPYTER_RUNTIME_DIR": f"{home}/runtime", "JUPYTERLAB_SETTINGS_DIR": f"{home}/settings",
             "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces", "IPYTHONDIR": f"{home}/ipython",
-            "TF_CPP_MIN_LOG_LEVEL": "3", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": str(ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "3", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         }  # fmt: skip
         name = "LabApp" if self.app == "lab" else "JupyterNotebookApp"
         command = [

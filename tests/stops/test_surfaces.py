@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import numpy as np
@@ -126,8 +127,8 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
     cells = [
         setup,
         first + 'b = pfd.break_on("body")\nprint([float(f(tf.constant(float(i)))) for i in range(3)], b)',
-        "numbers = tf.data.Dataset.range(3).map(lambda i: f(tf.cast(i, tf.float32)), 3)\n"
-        "print([float(v) for v in numbers], b)\nb.remove()",
+        "data = tf.data.Dataset.range(3).map(lambda i: f(tf.cast(i, tf.float32)), 3)\n"
+        "print([float(v) for v in data], b)\nb.remove()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, timeout=120).execute()
@@ -141,3 +142,43 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
     ]
     assert len(noted) == 3
     assert "x = " in noted[0]
+
+
+def test_stopiteration_is_said_at_once_and_is_a_finding(tf, tmp_path, capsys):
+    items = iter([1.0, 2.0])
+
+    def take(i):
+        return np.float32(next(items))
+
+    def numbers():
+        yield 1.0
+
+    data = tf.data.Dataset.range(5).map(lambda i: tf.numpy_function(take, [i], tf.float32))
+    with pfd.record(tmp_path / "r.pfrec", gil=False) as recording:
+        for _ in range(2):
+            list(tf.data.Dataset.from_generator(numbers, output_types=tf.float32))
+        assert "StopIteration" not in capsys.readouterr().err, "that is how from_generator ends"
+        with pytest.raises(tf.errors.OpError):
+            list(data)
+    said = capsys.readouterr().err
+    assert said.count("StopIteration left the body") == 1
+    assert "test_surfaces.py" in said
+    assert "in take" in said
+    finding = next(one for one in recording.findings() if one.rule == "stop-iteration")
+    assert finding.severity == "error"
+    assert finding.file == __file__
+    assert finding.line == take.__code__.co_firstlineno + 1
+
+
+def test_post_mortem_passes_over_the_end_of_a_generator(tf, monkeypatch, capsys):
+    def bad(x):
+        inside = 42
+        raise ValueError(f"no {inside}")
+
+    with pfd.record(gil=False):
+        with pytest.raises(tf.errors.OpError):
+            tf.function(lambda x: tf.py_function(bad, [x], tf.float32))(tf.constant(1.0))
+        list(tf.data.Dataset.from_generator(lambda: iter([1.0]), output_types=tf.float32))
+        monkeypatch.setattr(sys, "stdin", io.StringIO("p inside\nq\n"))
+        pfd.post_mortem()
+    assert "ValueError: no 42" in capsys.readouterr().out
