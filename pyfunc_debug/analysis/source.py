@@ -6,6 +6,7 @@ import ast
 import difflib
 import html
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -16,7 +17,7 @@ from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values.policy import matches
 
-_PRINTS_SHOWN = 3
+PRINTS_SHOWN = 3
 _NO_LINES = "lines were not counted: record with lines=True (or --lines) to see how often each ran"
 
 
@@ -86,20 +87,33 @@ def make_source(reader: Reader, name: str) -> Source:
     if text is None:
         raise NotKeptError(f"the source of {found} ({place(file, line)}) is not in this recording")
     first, last = extent(text, line)
-    counts = reader.lines(file)
-    lines = {one.line: one for one in counts if one.kind == "line"}
-    lambdas = {one.line: one for one in counts if one.kind == "lambda"}
+    rows = source_lines(text, reader.lines(file), reader.prints(file), first, last)
+    recorded = bool(reader.meta.get("options", {}).get("lines"))
+    return Source(found, file, rows, () if recorded else (_NO_LINES,))
+
+
+def source_lines(
+    text: str, counts: Iterable[Line], printed: Iterable[Printed], first: int, last: int
+) -> tuple[SourceLine, ...]:
+    """Lines of a file with what ran and what they printed.
+
+    Args:
+      text: The file.
+      counts: Counts of its lines.
+      printed: What its lines printed.
+      first: First line wanted, from 1.
+      last: Last line wanted.
+    """
+    lines = {(one.kind, one.line): one for one in counts}
     prints: dict[int, list[Printed]] = defaultdict(list)
-    for one in reader.prints(file):
+    for one in printed:
         prints[one.line].append(one)
-    rows = tuple(
-        SourceLine(number, source, lines.get(number), lambdas.get(number), _label(lines.get(number)),
-                   tuple(prints.get(number, ())))
+    return tuple(
+        SourceLine(number, source, lines.get(("line", number)), lines.get(("lambda", number)),
+                   _label(lines.get(("line", number))), tuple(prints.get(number, ())))
         for number, source in enumerate(text.splitlines(), 1)
         if first <= number <= last
     )  # fmt: skip
-    recorded = bool(reader.meta.get("options", {}).get("lines"))
-    return Source(found, file, rows, () if recorded else (_NO_LINES,))
 
 
 _NAMES = (
@@ -148,7 +162,8 @@ def _label(line: Line | None) -> str:
     return "; ".join(parts)
 
 
-def _lambdas(line: Line) -> str:
+def lambdas_text(line: Line) -> str:
+    """How often the lambdas of a line were called."""
     counts = ((line.traced, "at trace"), (line.ran, "at run"))
     return "the lambda: " + ", ".join(f"{_times(count, line.capped)} {what}" for count, what in counts if count)
 
@@ -159,10 +174,10 @@ def _lambdas(line: Line) -> str:
 def _printed(line: SourceLine) -> list[str]:
     """What a line printed, by trace and by call."""
     said = []
-    for one in line.prints[:_PRINTS_SHOWN]:
+    for one in line.prints[:PRINTS_SHOWN]:
         who = f"call #{one.call}" if one.call is not None else "at trace"
         said.append(f"{who} printed: {one.text.rstrip()}")
-    more = len(line.prints) - _PRINTS_SHOWN
+    more = len(line.prints) - PRINTS_SHOWN
     return said + ([f"and {more:,} more prints"] if more > 0 else [])
 
 
@@ -177,7 +192,7 @@ def source_text(source: Source, color: bool = False) -> str:
         out.append(f"{line.number:>5} {line.traced:>{traced}} {line.ran:>{ran}} ", style="dim")
         out.append(f"| {line.text}")
         if line.lambdas is not None:
-            out.append(f"   # {_lambdas(line.lambdas)}", style="dim italic")
+            out.append(f"   # {lambdas_text(line.lambdas)}", style="dim italic")
         if line.label:
             out.append(f"   # {line.label}", style="dim italic")
         out.append("\n")
@@ -205,7 +220,7 @@ def source_html(source: Source) -> str:
     for line in source.lines:
         extra = "".join(f"<div><small>{escape(text)}</small></div>" for text in _printed(line))
         if line.lambdas is not None:
-            extra += f"<div><small>{escape(_lambdas(line.lambdas))}</small></div>"
+            extra += f"<div><small>{escape(lambdas_text(line.lambdas))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
             f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'

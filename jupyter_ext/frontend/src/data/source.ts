@@ -25,4 +25,6 @@ export interface DataSource {
 export interface Place {
   call?: number;
   node?: number;
+  file?: string;
+  line?: number;
 }
