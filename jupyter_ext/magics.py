@@ -60,14 +60,15 @@ class PyfuncMagics:
     def trace_cell(self, line: str, cell: str) -> Any:
         """Record every call of every py_function while this cell runs, and show the panel.
 
-            %%pyfunc_trace [-o FILE] [--values POLICY] [--nodes GLOB] [--gradients MODE] [--no-gil]
-                           [--budget 256MB] [--no-panel]
+            %%pyfunc_trace [-o FILE] [--values POLICY] [--nodes GLOB] [--gradients MODE] [--lines]
+                           [--no-gil] [--budget 256MB] [--no-panel]
 
         -o FILE            keep the recording in FILE (.pfrec); a recording of that name is replaced
         --values POLICY    what to keep of inputs and outputs: none, shape, summary (default), sample, full;
                            for some nodes only: --values "augment*=full" (may be given several times)
         --nodes GLOB       record only nodes whose body, op or token matches
         --gradients MODE   stock (default): exactly TensorFlow's gradients
+        --lines            count how often each of your lines ran, at trace and in bodies
         --no-gil           do not measure waiting for the GIL
         --budget BYTES     largest size of the recording (default 256MB)
         --no-panel         no live panel, only the ledger when the cell ends
@@ -119,10 +120,17 @@ class PyfuncMagics:
         %pyfunc_show             the panel
         %pyfunc_show augment*    with that node selected
         %pyfunc_show 17          with call 17 selected
+        %pyfunc_show --source f  f's lines, with how often each ran and what it printed (recorded with --lines)
         """
         recording = self._last_recording()
+        option, _, name = line.strip().partition(" ")
+        if option == "--source":
+            self._show_source(recording, name.strip())
+            return
+        if option.startswith("-"):
+            raise UsageError(f"%pyfunc_show does not know {option}: it takes NODE, CALL, or --source NAME")
         wanted = line.strip().lstrip("#")
-        place: dict[str, int] = {}
+        place: dict[str, Any] = {}
         if wanted.isdigit():
             place = {"call": recording.call(int(wanted)).id}
         elif wanted:
@@ -134,6 +142,16 @@ class PyfuncMagics:
             print(_call_text(recording, place["call"]))
         else:
             print(recording.ledger())
+
+    def _show_source(self, recording: Any, name: str) -> None:
+        if not name:
+            raise UsageError("name a function or a body: %pyfunc_show --source NAME")
+        source = recording.source(name)
+        if has_widgets(self.shell):
+            view = self._show(recording, {"file": source.file, "line": source.lines[0].number})
+            self._show_static(source, view)
+        else:
+            print(source)
 
     def report(self, line: str) -> None:
         """Write the last recording as one HTML file that opens anywhere, without a kernel and without a network.
@@ -239,7 +257,7 @@ class PyfuncMagics:
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
-    def _show(self, recording: Any, place: dict[str, int]) -> Any:
+    def _show(self, recording: Any, place: dict[str, Any]) -> Any:
         from IPython.display import display
 
         from jupyter_ext.panel import Panel
@@ -251,11 +269,11 @@ class PyfuncMagics:
         display(widget)
         return view
 
-    def _show_static(self, recording: Any, view: Any) -> None:
-        """The form that stays: in the saved notebook, in exports, in a terminal."""
+    def _show_static(self, shown: Any, view: Any) -> None:
+        """The form that stays: in the saved notebook, in exports, in a terminal; of a recording or a source."""
         from IPython.display import display
 
-        forms = static_forms(recording, view.panel_id if view is not None else None)
+        forms = static_forms(shown, view.panel_id if view is not None else None)
         if has_widgets(self.shell):
             display(forms, raw=True)
         else:
@@ -330,7 +348,11 @@ class _Extension:
         """Node names where a node is wanted, options and words elsewhere."""
         words = event.line.split()
         before = words[-1] if event.line.endswith(" ") else words[-2] if len(words) > 1 else ""
-        if "pyfunc_show" in words[0] or before == "--nodes":
+        if before == "--source":
+            return [*self._nodes(), *self._functions()]
+        if "pyfunc_show" in words[0]:
+            return [*self._nodes(), "--source"]
+        if before == "--nodes":
             return self._nodes()
         if before == "--values":
             return ["none", "shape", "summary", "sample", "full"]
@@ -342,6 +364,13 @@ class _Extension:
         recording = self.shell.user_ns.get(_LAST, self.magics.last)
         try:
             return sorted({node.body for node in recording.nodes() if node.origin == "user"}) if recording else []
+        except PyfuncDebugError:
+            return []
+
+    def _functions(self) -> list[str]:
+        recording = self.shell.user_ns.get(_LAST, self.magics.last)
+        try:
+            return sorted({one.name for one in recording.functions() if one.origin == "user"}) if recording else []
         except PyfuncDebugError:
             return []
 

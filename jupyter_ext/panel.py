@@ -16,7 +16,7 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not chec
 
     Attributes:
       panel_id: Names this panel in messages on the control channel, and its static form in the page.
-      place: What to select first: `{"call": 17}` or `{"node": 3}`.
+      place: What to select first: `{"call": 17}`, `{"node": 3}` or `{"file": ..., "line": 12}`.
     """
 
     _esm = _STATIC.joinpath("panel.js").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not chec
     panel_id = traitlets.Unicode().tag(sync=True)
     place = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, panel_id: str, place: dict[str, int] | None = None) -> None:
+    def __init__(self, panel_id: str, place: dict[str, Any] | None = None) -> None:
         super().__init__(panel_id=panel_id, place=place or {})
         self.layout.width = "100%"
         comm: Any = self.comm

@@ -6,6 +6,7 @@ import ast
 import difflib
 import html
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -16,7 +17,7 @@ from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values.policy import matches
 
-_PRINTS_SHOWN = 3
+PRINTS_SHOWN = 3
 _NO_LINES = "lines were not counted: record with lines=True (or --lines) to see how often each ran"
 
 
@@ -102,21 +103,33 @@ def make_source(reader: Reader, name: str) -> Source:
     if text is None:
         raise NotKeptError(f"the source of {found} ({place(file, line)}) is not in this recording")
     first, last = extent(text, line)
-    counts: dict[str, dict[int, Line]] = defaultdict(dict)
-    for one in reader.lines(file):
-        counts[one.kind][one.line] = one
-    lines, lambdas = counts["line"], counts["lambda"]
+    rows = source_lines(text, reader.lines(file), reader.prints(file), first, last)
+    recorded = bool(reader.meta.get("options", {}).get("lines"))
+    return Source(found, file, rows, () if recorded else (_NO_LINES,))
+
+
+def source_lines(
+    text: str, counts: Iterable[Line], printed: Iterable[Printed], first: int, last: int
+) -> tuple[SourceLine, ...]:
+    """Lines of a file with what ran and what they printed.
+
+    Args:
+      text: The file.
+      counts: Counts of its lines.
+      printed: What its lines printed.
+      first: First line wanted, from 1.
+      last: Last line wanted.
+    """
+    lines = {(one.kind, one.line): one for one in counts}
     prints: dict[int, list[Printed]] = defaultdict(list)
-    for printed in reader.prints(file):
-        prints[printed.line].append(printed)
-    rows = tuple(
-        SourceLine(number, source, lines.get(number), lambdas.get(number), _label(lines.get(number)),
-                   tuple(prints.get(number, ())), counts["graph"].get(number), counts["graph lambda"].get(number))
+    for one in printed:
+        prints[one.line].append(one)
+    return tuple(
+        SourceLine(number, source, lines.get(("line", number)), lines.get(("lambda", number)),
+                   _label(lines.get(("line", number))), tuple(prints.get(number, ())))
         for number, source in enumerate(text.splitlines(), 1)
         if first <= number <= last
     )  # fmt: skip
-    recorded = bool(reader.meta.get("options", {}).get("lines"))
-    return Source(found, file, rows, () if recorded else (_NO_LINES,))
 
 
 _NAMES = (
@@ -165,7 +178,7 @@ def _label(line: Line | None) -> str:
     return "; ".join(parts)
 
 
-def _lambdas(source: SourceLine) -> str:
+def lambdas_text(source: SourceLine) -> str:
     """What is known of the lambda on a line; empty without one."""
     counts = []
     if source.lambdas is not None:
@@ -183,10 +196,10 @@ def _lambdas(source: SourceLine) -> str:
 def _printed(line: SourceLine) -> list[str]:
     """What a line printed, by trace and by call."""
     said = []
-    for one in line.prints[:_PRINTS_SHOWN]:
+    for one in line.prints[:PRINTS_SHOWN]:
         who = f"call #{one.call}" if one.call is not None else "at trace"
         said.append(f"{who} printed: {one.text.rstrip()}")
-    more = len(line.prints) - _PRINTS_SHOWN
+    more = len(line.prints) - PRINTS_SHOWN
     return said + ([f"and {more:,} more prints"] if more > 0 else [])
 
 
@@ -200,8 +213,8 @@ def source_text(source: Source, color: bool = False) -> str:
     for line in source.lines:
         out.append(f"{line.number:>5} {line.traced:>{traced}} {line.ran:>{ran}} ", style="dim")
         out.append(f"| {line.text}")
-        if _lambdas(line):
-            out.append(f"   # {_lambdas(line)}", style="dim italic")
+        if lambdas_text(line):
+            out.append(f"   # {lambdas_text(line)}", style="dim italic")
         if line.label:
             out.append(f"   # {line.label}", style="dim italic")
         out.append("\n")
@@ -234,8 +247,8 @@ def source_html(source: Source) -> str:
     rows = []
     for line in source.lines:
         extra = "".join(f"<div><small>{escape(text)}</small></div>" for text in _printed(line))
-        if _lambdas(line):
-            extra += f"<div><small>{escape(_lambdas(line))}</small></div>"
+        if lambdas_text(line):
+            extra += f"<div><small>{escape(lambdas_text(line))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
             f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'

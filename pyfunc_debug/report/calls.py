@@ -66,6 +66,13 @@ def ordered(
     columns: Columns, nodes: Sequence[int] | None, kind: str | None, status: str | None, sort: str, descending: bool
 ) -> Array:
     """Positions of the calls that pass the filters, in the order asked for."""
+    key = ("order", None if nodes is None else tuple(nodes), kind, status, sort, descending)
+    return columns.cached(key, lambda: _ordered(columns, nodes, kind, status, sort, descending))
+
+
+def _ordered(
+    columns: Columns, nodes: Sequence[int] | None, kind: str | None, status: str | None, sort: str, descending: bool
+) -> Array:
     mask = np.ones(len(columns), bool)
     if nodes is not None:
         mask &= np.isin(columns.node, list(nodes))
@@ -140,7 +147,7 @@ def detail(
         return None
     node_id, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape = row
     node = facts.nodes.get(node_id)
-    previous, following = _neighbours(connection, facts, call, node_id, kind)
+    previous, following = _neighbours(columns, facts, call, node_id, kind)
     gradients = [i for (i,) in connection.execute("SELECT id FROM call WHERE forward = ? ORDER BY id", (call,))]
     origin = columns.origin_ns
     return {
@@ -185,16 +192,11 @@ def node_facts(facts: Facts, node: Node | None) -> Json:
     }
 
 
-def _neighbours(
-    connection: sqlite3.Connection, facts: Facts, call: int, node: int, kind: str
-) -> tuple[int | None, int | None]:
-    """The calls before and after it of the same line of code, found by the index: a recording may hold millions."""
-    before, after = [], []
-    for i in facts.group(node):
-        sql = "SELECT id FROM call WHERE node = ? AND kind = ? AND id {} ? ORDER BY id {} LIMIT 1"
-        before += connection.execute(sql.format("<", "DESC"), (i, kind, call)).fetchall()
-        after += connection.execute(sql.format(">", "ASC"), (i, kind, call)).fetchall()
-    return max((i for (i,) in before), default=None), min((i for (i,) in after), default=None)
+def _neighbours(columns: Columns, facts: Facts, call: int, node: int, kind: str) -> tuple[int | None, int | None]:
+    """The calls before and after it of the same line of code."""
+    ids = columns.id[ordered(columns, facts.group(node), kind, None, "id", False)]
+    before, after = np.searchsorted(ids, call, "left"), np.searchsorted(ids, call, "right")
+    return int(ids[before - 1]) if before else None, int(ids[after]) if after < len(ids) else None
 
 
 def _run(connection: sqlite3.Connection, facts: Facts, run: int | None) -> Json | None:

@@ -7,6 +7,7 @@ less than asking SQLite for rows. Rows come out of SQLite as one text a chunk, s
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _DTYPES: dict[str, type] = {
     "status": np.uint8,
     "start": np.int64,
     "end": np.int64,
+    "cpu": np.int64,
 }
 _GIL = ("wait", "held", "released", "reacquire")
 GRADES = ("none", "bound", "op-start", "native")
@@ -33,18 +35,20 @@ _ROW = (
     "id||','||node||','||thread||','||(kind='gradient')||','||"
     "(CASE status WHEN 'ok' THEN 0 WHEN 'error' THEN 1 ELSE 2 END)"
     "||','||(start_ns-{origin})||','||ifnull(end_ns-{origin},-1)"
+    "||','||ifnull(cpu_ns,-1)"
 )
 _CHUNK = 20_000
 # Calls get their numbers when they begin and their rows when they end: the newest numbers are read again each time.
 _TAIL = 1024
 _MAX_PENDING = 2000
+_MAX_KEPT = 16
 
 
 class Columns:
-    """Calls in the order of their ids; times in ns since `origin_ns`, `end` is -1 while a call runs.
+    """Calls in the order of their ids; times in ns since `origin_ns`. Not safe for use by two threads.
 
-    `wait`, `held`, `released` and `reacquire` are float32 ns, NaN where not measured; `grade` is an index into
-    `GRADES`. Not safe for use by two threads.
+    `end` is -1 while a call runs, `cpu` is -1 where it is not known. `wait`, `held`, `released` and `reacquire` are
+    float32 ns, NaN where not measured; `grade` is an index into `GRADES`.
     """
 
     def __init__(self, origin_ns: int) -> None:
@@ -56,6 +60,7 @@ class Columns:
         self._gil_until = 0
         self._measured = False
         self._derived: dict[str, Array] = {}
+        self._kept: dict[tuple[Any, ...], Array] = {}
 
     def __len__(self) -> int:
         return len(self._columns["id"])
@@ -101,6 +106,20 @@ class Columns:
         if "begin" not in self._derived:
             self._derived["begin"] = self.start - np.nan_to_num(self.wait).astype(np.int64)
         return self._derived["begin"]
+
+    def cached(self, key: tuple[Any, ...], make: Callable[[], Array]) -> Array:
+        """What `make` returns, kept until something changes: tables are read page by page.
+
+        Args:
+          key: Names the array; the last few are kept.
+          make: Computes it.
+        """
+        kept = self._kept.pop(key, None)
+        kept = make() if kept is None else kept
+        self._kept[key] = kept
+        while len(self._kept) > _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return kept
 
     @property
     def last_ns(self) -> int:
@@ -159,12 +178,16 @@ class Columns:
         if changed or final:
             self._merge(keep, rows, late)
             self.revision += 1
-            self._derived.clear()
+            self._forget()
         if self._read_gil(connection, final=final) and not changed:
             self.revision += 1
-            self._derived.clear()
+            self._forget()
             changed = True
         return changed
+
+    def _forget(self) -> None:
+        self._derived.clear()
+        self._kept.clear()
 
     def _merge(self, keep: int, rows: Array, late: Array) -> None:
         before = self._columns
@@ -241,7 +264,7 @@ class Columns:
                 self._gil[name][places[known]] = np.where(numbers < 0, np.nan, numbers)
             self._gil["grade"][places[known]] = table[known, -1].astype(np.uint8)
         self._gil_until = newest
-        self._derived.clear()
+        self._forget()
         return bool(newest != seen)
 
 

@@ -23,8 +23,8 @@ from pyfunc_debug.report.timeline import binned, overview
 
 Json = dict[str, Any]
 Blame = dict[int, Counter[tuple[str, int | None, str | None]]]
-MAX_BLAME = 200_000
-MAX_BLAME_LIVE = 50_000
+MAX_BLAME = 100_000
+MAX_BLAME_LIVE = 20_000
 """Of so many calls the blame is added up: unpacking that of more would be felt in a program that still runs."""
 _HOLDERS = 4
 _WORST = 10
@@ -60,7 +60,7 @@ def page(
         "holders": holders,
         "blame_of": counted,
         "worst": _worst(connection, facts, columns),
-        "stages": _stages(connection, facts, columns, nodes),
+        "stages": _stages(facts, columns, nodes),
         "process": list(process_lines(told)),
         "series": _series(columns, start, end, width),
     }
@@ -210,9 +210,7 @@ def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> li
     return result
 
 
-def _stages(
-    connection: sqlite3.Connection, facts: Facts, columns: Columns, nodes: Sequence[NodeContention]
-) -> list[Json]:
+def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> list[Json]:
     """tf.data stages that call Python, with what num_parallel_calls can still bring."""
     said = facts.meta.get("cores")
     cores = said if isinstance(said, int) and said > 0 else 1
@@ -226,12 +224,10 @@ def _stages(
         start, end, wait, reacquire = (
             getattr(columns, name)[places].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
         )
-        ids = ",".join(map(str, group))
-        (cpu,) = connection.execute(
-            f"SELECT avg(cpu_ns) FROM call WHERE node IN ({ids}) AND end_ns NOT NULL"
-        ).fetchone()
+        cpu = columns.cpu[places]
+        mean_cpu = float(cpu[cpu >= 0].mean()) if (cpu >= 0).any() else None
         threads = len(np.unique(columns.thread[places]))
-        answer = stage_answer(one, function.name, (start, end, wait, reacquire), threads, cpu, cores, cores)
+        answer = stage_answer(one, function.name, (start, end, wait, reacquire), threads, mean_cpu, cores, cores)
         result.append(
             {
                 "key": f"n{one.node.id}",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from pyfunc_debug.report.facts import Facts, short_name
 
 Json = dict[str, Any]
 _RANK = {"error": 0, "warning": 1, "note": 2}
-_BATCH = 500
+_CHUNK = 50_000
 
 
 def rows(
@@ -31,7 +31,7 @@ def rows(
       columns: Its calls.
       findings: What the doctor says, to mark rows by; None if it did not look.
     """
-    runs = _runs(connection, facts)
+    runs = _runs(connection)
     dropped = {
         (node, kind): (calls, errors)
         for node, kind, calls, errors in connection.execute("SELECT node, kind, calls, errors FROM dropped")
@@ -55,12 +55,11 @@ def rows(
 
 def durations(connection: sqlite3.Connection, facts: Facts, columns: Columns, rows: Sequence[Json]) -> dict[str, Array]:
     """What the means of these rows are made of: durations of finished calls, or of runs, in ns by the row's key."""
-    runs = _runs(connection, facts)
+    runs = _runs(connection)
     result = {}
     for row in rows:
         if row["type"] == "function":
-            known = [duration for duration, _ in runs.get(row["function"], ()) if duration is not None]
-            result[row["key"]] = np.asarray(known, np.int64)
+            result[row["key"]] = runs.get(row["function"], _NO_RUNS).durations
         else:
             mask = np.isin(columns.node, row["nodes"]) & (
                 (columns.kind == GRADIENT) == (row["call_kind"] == "gradient")
@@ -80,21 +79,43 @@ def _useful(facts: Facts, key: int | None) -> bool:
     return any(facts.nodes[node].origin == "user" for node in held if node in facts.nodes)
 
 
-def _runs(connection: sqlite3.Connection, facts: Facts) -> dict[int, list[tuple[int | None, str | None]]]:
-    result: dict[int, list[tuple[int | None, str | None]]] = {}
-    sql = "SELECT function, trace, duration_ns, error FROM run WHERE kind = 'forward'"
-    for function, trace, duration, error in connection.execute(sql):
-        if function is None and trace in facts.traces:
-            function = facts.traces[trace].function
-        if function is not None:
-            result.setdefault(function, []).append((duration, error))
+class _Runs(NamedTuple):
+    """Runs of a function that Python started: durations of the finished ones in ns, how many, how many failed."""
+
+    durations: Array
+    number: int
+    errors: int
+
+
+_NO_RUNS = _Runs(np.empty(0, np.int64), 0, 0)
+
+
+def _runs(connection: sqlite3.Connection) -> dict[int, _Runs]:
+    # One text a chunk, as in columns.py: rows as Python objects would take the GIL from the recorded program.
+    newest = connection.execute("SELECT max(id) FROM run").fetchone()[0] or 0
+    tables = [np.empty((0, 3), np.int64)]
+    for low in range(0, newest + 1, _CHUNK):
+        (text,) = connection.execute(
+            "SELECT group_concat(coalesce(run.function,trace.function,-1)||','||ifnull(run.duration_ns,-1)||','||"
+            "(run.error IS NOT NULL)) FROM run LEFT JOIN trace ON trace.id = run.trace"
+            " WHERE run.kind = 'forward' AND run.id >= ? AND run.id < ?",
+            (low, low + _CHUNK),
+        ).fetchone()
+        if text:
+            tables.append(np.fromstring(text, np.int64, sep=",").reshape(-1, 3))
+    table = np.concatenate(tables)
+    result = {}
+    for function in np.unique(table[:, 0]).tolist():
+        own = table[table[:, 0] == function]
+        result[function] = _Runs(own[own[:, 1] >= 0, 1], len(own), int(own[:, 2].sum()))
+    result.pop(-1, None)
     return result
 
 
 def _function_row(
     key: int | None,
     facts: Facts,
-    runs: dict[int, list[tuple[int | None, str | None]]],
+    runs: dict[int, _Runs],
     nodes: Iterable[int],
     findings: Sequence[Finding] | None,
 ) -> Json:
@@ -102,10 +123,9 @@ def _function_row(
     if function is None:
         function = Function(-1, "(graph not found)", "graph", None, None, "user")
     traces = [trace for trace in facts.traces.values() if trace.function == function.id]
-    mine = runs.get(function.id, [])
-    durations = [duration for duration, _ in mine if duration is not None]
+    mine = runs.get(function.id, _NO_RUNS)
     # Runs that C++ starts are not seen: a function without any run of Python's may still have run a thousand times.
-    seen = function.kind == "tf.function" and bool(mine)
+    seen = function.kind == "tf.function" and mine.number > 0
     marks = _marks(findings, set(), function)
     reasons = [_reason(trace) for trace in traces if trace.reason]
     failed = [trace for trace in traces if trace.error]
@@ -125,11 +145,11 @@ def _function_row(
         "nodes": [node for group in nodes for node in facts.groups[group]],
         "call_kind": None,
         "traced": len(traces) if function.kind in ("tf.function", "tf.data") else None,
-        "runs": len(mine) if seen else None,
+        "runs": mine.number if seen else None,
         "calls": None,
-        "errors": sum(1 for _, error in mine if error) if mine else None,
-        "mean_ns": float(np.mean(durations)) if durations else None,
-        "p95_ns": p95(np.asarray(durations)),
+        "errors": mine.errors if mine.number else None,
+        "mean_ns": float(mine.durations.mean()) if len(mine.durations) else None,
+        "p95_ns": p95(mine.durations),
         "share": None,
         "parts": None,
         "file": function.file,
@@ -167,7 +187,8 @@ def _node_rows(
         numbers = _numbers(mask, columns, everything)
         marks = _marks(findings, set(group), None) if kind == "forward" else []
         if numbers["errors"]:
-            marks.insert(0, ("error", _failures(connection, group, kind, numbers["errors"], count)))
+            newest = columns.id[np.flatnonzero(mask & (columns.status == ERROR))[-1]]
+            marks.insert(0, ("error", _failures(connection, int(newest), numbers["errors"], count)))
         if lost_calls:
             marks.append(("note", f"{lost_calls:,} more calls ran: the budget left no room to store them"))
         if kind == "forward" and not count and not lost_calls:
@@ -233,12 +254,10 @@ def _parts(wait: Array, held: Array, released: Array, body: float) -> Json:
     }
 
 
-def _failures(connection: sqlite3.Connection, group: Sequence[int], kind: str, errors: int, count: int) -> str:
-    ids = ",".join(map(str, group[:_BATCH]))
+def _failures(connection: sqlite3.Connection, newest: int, errors: int, count: int) -> str:
     row = connection.execute(
-        "SELECT failure.type, failure.message FROM call JOIN failure ON failure.id = call.failure"
-        f" WHERE call.node IN ({ids}) AND call.kind = ? AND call.status = 'error' ORDER BY call.id DESC LIMIT 1",
-        (kind,),
+        "SELECT failure.type, failure.message FROM call JOIN failure ON failure.id = call.failure WHERE call.id = ?",
+        (newest,),
     ).fetchone()
     text = f"{errors:,} of {count:,} calls failed"
     if row is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from pyfunc_debug.records import Finding
+from pyfunc_debug.analysis.source import PRINTS_SHOWN, SourceLine, lambdas_text, source_lines
+from pyfunc_debug.records import Finding, Line, Printed
 from pyfunc_debug.report.facts import Facts
 
 Json = dict[str, Any]
@@ -29,7 +31,8 @@ def page(
     """One file with its marks, or None if the recording does not hold its text.
 
     Each mark has `kind` (`body` runs at run, `function` at graph trace, `site` is where a node was made, `finding`),
-    `line`, `end`, and words or numbers to show beside them.
+    `line`, `end`, and words or numbers to show beside them. `counts` holds lines that Python or the graph ran, or that
+    printed, if lines were counted.
     """
     row = connection.execute("SELECT text FROM source WHERE file = ?", (file,)).fetchone()
     if row is None:
@@ -80,7 +83,42 @@ def page(
         "total": len(lines),
         "lines": [line[:2000] for line in lines[first : first + MAX_LINES]],
         "marks": marks,
+        "counted": bool((facts.meta.get("options") or {}).get("lines")),
+        "counts": _counts(connection, file, row[0], first + 1, first + MAX_LINES),
     }
+
+
+def _counts(connection: sqlite3.Connection, file: str, text: str, first: int, last: int) -> list[Json]:
+    lines = [
+        Line(file, line, kind, traced, ran, bool(capped), tuple(json.loads(graph)), tuple(json.loads(inside)))
+        for line, kind, traced, ran, capped, graph, inside in connection.execute(
+            "SELECT line, kind, traced, ran, capped, graph, inside FROM line WHERE file = ?", (file,)
+        )
+    ]
+    prints = [
+        Printed(*found)
+        for found in connection.execute(
+            "SELECT trace, call, file, line, function, text FROM print WHERE file = ? ORDER BY id", (file,)
+        )
+    ]
+    if not lines and not prints:
+        return []
+    return [
+        {
+            "line": line.number,
+            "traced": line.traced,
+            "ran": line.ran,
+            "words": [text for text in (line.label, _by_profiler(line), lambdas_text(line)) if text],
+            "prints": [[one.call, one.text.rstrip()[:300]] for one in line.prints[:PRINTS_SHOWN]],
+            "more_prints": max(0, len(line.prints) - PRINTS_SHOWN),
+        }
+        for line in source_lines(text, lines, prints, first, last)
+        if line.counts or line.lambdas or line.prints or line.graph or line.graph_lambdas
+    ]
+
+
+def _by_profiler(line: SourceLine) -> str:
+    return f"{line.ran} in the graph, by TensorFlow's profiler" if line.by_profiler else ""
 
 
 def _finding_mark(finding: Finding, line: int) -> Json:

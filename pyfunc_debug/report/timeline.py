@@ -188,13 +188,13 @@ def traces(facts: Facts, origin: int, start: int, end: int) -> list[Json]:
 
 
 def _runs(connection: sqlite3.Connection, origin: int, start: int, end: int, width: int) -> dict[str, Array]:
-    found = connection.execute(
-        "SELECT id, thread, ifnull(function, -1), kind = 'backward', error IS NOT NULL, start_ns - ?1,"
-        " ifnull(start_ns + duration_ns - ?1, -1) FROM run"
+    (text,) = connection.execute(
+        "SELECT group_concat(id||','||thread||','||ifnull(function,-1)||','||(kind = 'backward')||','||"
+        "(error IS NOT NULL)||','||(start_ns - ?1)||','||ifnull(start_ns + duration_ns - ?1,-1)) FROM run"
         " WHERE start_ns - ?1 <= ?3 AND ifnull(start_ns + duration_ns - ?1, ?3) >= ?2",
         (origin, start, end),
-    ).fetchall()
-    table = np.array(found, np.float64).reshape(-1, 7)
+    ).fetchone()
+    table = np.fromstring(text or "", np.float64, sep=",").reshape(-1, 7)
     merged = len(table) > MAX_RUNS
     if merged:
         table = _merge(table, (end - start) / width, end)

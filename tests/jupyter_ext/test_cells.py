@@ -61,6 +61,7 @@ def test_a_statement_is_a_cell_of_its_own():
         ("-x + 1", [], "-x + 1"),
         ("-o 'my file.pfrec' f('it''s')", ["-o", "my file.pfrec"], "f('it''s')"),
         ("--values=full --no-gil on", ["--values=full", "--no-gil"], "on"),
+        ("--lines f(x)", ["--lines"], "f(x)"),
         ("--nodes augment* --no-panel f()", ["--nodes", "augment*", "--no-panel"], "f()"),
     ],
 )
@@ -74,7 +75,7 @@ def test_options_become_the_arguments_of_record():
     )
     assert arguments == {
         "path": "a.pfrec", "values": {"augment": "full", "*": "none"}, "nodes": "*", "gradients": "stock", "gil": False,
-        "budget": "1MB",
+        "lines": False, "budget": "1MB",
     }  # fmt: skip
     assert not panel
     assert options.parse([])[0]["values"] == "summary"

@@ -111,6 +111,9 @@ def test_options_reach_the_recorder(shell, tmp_path):
         ("%%pyfunc_trace -o no/such/folder/a.pfrec\n1", "folder"),
         ("%pyfunc_show nothing_like_it", "nothing_like_it"),
         ("%pyfunc_show 99999", "99999"),
+        ("%pyfunc_show --source", "NAME"),
+        ("%pyfunc_show --source nothing_like_it", "nothing_like_it"),
+        ("%pyfunc_show --sauce step", "--source NAME"),
         ("%pyfunc_report", "FILE.html"),
         ("%pyfunc_trace --no-gil off", "options"),
     ],
@@ -139,6 +142,16 @@ def test_show_and_report_in_a_terminal(shell, tmp_path):
     assert "x: float32[2]" in run(shell, "%pyfunc_show 1")[1]
     assert "written" in run(shell, "%pyfunc_report here.html")[1]
     assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
+
+
+def test_lines_are_counted_and_shown(shell):
+    run(shell, "%pyfunc_trace --lines step(one)")
+    text = run(shell, "%pyfunc_show --source augment")[1]
+    assert " 1x | " in text
+    assert "not counted: record with lines" not in text
+    run(shell, "%pyfunc_trace step(one)")
+    assert "lines were not counted" in run(shell, "%pyfunc_show --source augment")[1]
+    assert "step" in shell.complete("s", "%pyfunc_show --source s", 23)[1]
 
 
 def test_node_names_options_and_words_are_completed(shell):

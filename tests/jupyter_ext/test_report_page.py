@@ -22,6 +22,7 @@ FINDINGS = [
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     path = recordings.small(folder / "train.pfrec")
+    recordings.count_lines(path)
     return html.write(path, folder / "report.html", lambda: FINDINGS)
 
 
@@ -102,6 +103,18 @@ def test_a_click_on_a_call_shows_it_everywhere(page):
     assert page.locator(".d-call svg.hist").count() >= 3
     page.keyboard.press("]")
     page.wait_for_function("(n) => !document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
+
+
+def test_lines_show_how_often_they_ran_and_what_they_printed(page):
+    traced, body = recordings.line('print("train_step"'), recordings.line("x = x.astype")
+    line = page.locator(f'.src li[data-line="{traced}"]')
+    assert line.locator(".g").all_inner_texts() == ["2×", "–"]
+    assert line.locator(".printed").inner_text() == "at trace printed train_step (8, 64, 64, 3) 0.001 +1"
+    assert page.locator(f'.src li[data-line="{body}"] .g').all_inner_texts() == ["", "880×"]
+    printed = page.locator(f'.src li[data-line="{body + 2}"] .printed')
+    assert printed.inner_text() == "call #2 printed <b>clipped</b> 2 +4"
+    printed.locator("button").click()
+    page.wait_for_function("() => document.querySelector('.d-call .ttl')?.textContent.endsWith('#2')")
 
 
 def test_tables_work_by_keyboard(page):

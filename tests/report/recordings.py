@@ -367,6 +367,27 @@ def small(path: Path, *, steps: int = 110, gil: bool = True, values: str = "full
     return path
 
 
+def count_lines(path: Path) -> None:
+    """Adds what `lines=True` would have counted in augment and train_step, and what they printed."""
+    change(path, options={"values": {"*": "full"}, "lines": True})
+    body, traced = line("x = x.astype"), line('print("train_step"')
+    rows = [(body, "line", None, 880, 0, [], []), (body + 2, "line", None, 1000, 1, [], []),
+            (traced, "line", 2, None, 0, [], []), (traced + 3, "line", 2, None, 0, ["if"], ["loop@3"]),
+            (line("ds = ds.map(lambda x"), "lambda", 1, None, 0, [], [])]  # fmt: skip
+    connection = sqlite3.connect(path, isolation_level=None)
+    for number, kind, at_trace, ran, capped, graph, inside in rows:
+        values = (FILE, number, kind, at_trace, ran, capped, json.dumps(graph), json.dumps(inside))
+        connection.execute("INSERT INTO line VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+    prints = [(3, None, traced, "train_step (8, 64, 64, 3) 0.001\n"), (4, None, traced, "train_step again\n")]
+    prints += [(None, call, body + 2, f"<b>clipped</b> {call}\n") for call in (2, 4, 6, 8, 10)]
+    for trace, call, number, text in prints:
+        values = (trace, call, FILE, number, "augment" if call else "train_step", text)
+        connection.execute(
+            "INSERT INTO print (trace, call, file, line, function, text) VALUES (?, ?, ?, ?, ?, ?)", values
+        )
+    connection.close()
+
+
 def workers(folder: Path, count: int) -> list[Path]:
     """Recordings of processes that began 0.4 s one after the other, of 60, 80, 100, ... steps."""
     paths = []

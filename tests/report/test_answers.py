@@ -253,3 +253,26 @@ def test_a_gradient_of_another_calls_tape_is_told(tmp_path):
         assert answers.ask("call", {"id": wrong})[0]["forward"] == forward
         assert answers.ask("call", {"id": forward})[0]["gradients"] == [wrong]
         assert answers.ask("call", {"id": 18})[0]["tape"] is None
+
+
+def test_lines_have_their_counts_and_their_prints(tmp_path):
+    path = recordings.small(tmp_path / "train.pfrec", steps=5, values="none")
+    answers = Answers(path)
+    with answers.reading():
+        page = answers.ask("source", {"file": recordings.FILE})[0]
+        assert (page["counted"], page["counts"]) == (False, [])
+    recordings.count_lines(path)
+    with answers.reading():
+        page = answers.ask("source", {"file": recordings.FILE})[0]
+    assert page["counted"]
+    counts = {one["line"]: one for one in page["counts"]}
+    body, traced = recordings.line("x = x.astype"), recordings.line('print("train_step"')
+    assert (counts[body]["traced"], counts[body]["ran"]) == ("", "880x")
+    assert counts[body + 2]["ran"] == "1,000+x", "at least"
+    assert (counts[traced]["traced"], counts[traced]["ran"]) == ("2x", "-"), "not counted is never 0"
+    assert counts[traced + 3]["words"] == ["graph if; in loop@3"]
+    assert counts[recordings.line("ds = ds.map(lambda x")]["words"] == ["the lambda: 1x at trace"]
+    assert counts[traced]["prints"] == [[None, "train_step (8, 64, 64, 3) 0.001"], [None, "train_step again"]]
+    assert [call for call, _ in counts[body + 2]["prints"]] == [2, 4, 6]
+    assert counts[body + 2]["more_prints"] == 2
+    assert body - 1 not in counts

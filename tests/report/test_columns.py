@@ -7,6 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from pyfunc_debug.report import calls
 from pyfunc_debug.report.columns import Columns
 from tests.report import recordings
 
@@ -108,3 +109,23 @@ def test_between_sees_a_long_call_from_far_before_and_a_wait_from_after(connecti
     columns.refresh(connection)
     seen = columns.id[columns.between(2400, 2405)].tolist()
     assert seen == [1, 24, 40]
+
+
+def test_an_order_is_kept_until_something_changes(tmp_path):
+    path = recordings.small(tmp_path / "train.pfrec", steps=5, values="none")
+    connection = sqlite3.connect(path)
+    columns = Columns(recordings.ORIGIN)
+    columns.refresh(connection)
+    first = calls.ordered(columns, [1], "forward", None, "wait", True)
+    assert calls.ordered(columns, [1], "forward", None, "wait", True) is first
+    assert calls.ordered(columns, [1], "forward", None, "wait", False) is not first
+    others = recordings.CALL.removeprefix("id,")
+    connection.execute(f"INSERT INTO call ({recordings.CALL}) SELECT 9999, {others} FROM call WHERE id = 1")
+    columns.refresh(connection)
+    again = calls.ordered(columns, [1], "forward", None, "wait", True)
+    assert len(again) == len(first) + 1
+    for i in range(100):
+        calls.ordered(columns, [1], "forward", None, "id", bool(i % 2))
+        columns.cached(("one of many", i), lambda: first)
+    assert len(columns._kept) <= 16, "bounded"
+    connection.close()

@@ -2,6 +2,7 @@
 import { decodeContainer, EmbeddedSource, type Embedded } from "./data/embedded";
 import { KernelSource } from "./data/kernel";
 import type { AnyModel } from "./data/widget";
+import type { Place } from "./data/source";
 import { h } from "./dom";
 import { Panel } from "./panel";
 import { together } from "./together";
@@ -23,7 +24,7 @@ export async function render({ model, el }: { model: AnyModel; el: HTMLElement }
     hidden.textContent = empty ? "" : rule;
   }, life.signal);
   const ready = panel.refresh();
-  const place = model.get("place") as { call?: number; node?: number } | null;
+  const place = model.get("place") as Place | null;
   if (place && Object.keys(place).length) void ready.then(() => panel.show(place));
   return () => {
     life.abort();

@@ -167,6 +167,9 @@ export class Panel {
     } else if (place.node !== undefined) {
       const row = this.state.rowOfNode(place.node, false);
       if (row) this.state.select({ key: row.key });
+    } else if (place.file !== undefined) {
+      this.state.open("source");
+      this.sourcePane.goto(place.file, place.line ?? 1);
     }
   }
 

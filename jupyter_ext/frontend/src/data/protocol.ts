@@ -244,6 +244,20 @@ export interface SourcePage {
   total: number;
   lines: string[];
   marks: SourceMark[];
+  /** Whether lines were counted (`lines=True`). */
+  counted: boolean;
+  counts: SourceCount[];
+}
+
+/** How often Python ran a line: `3x`, `1,000+x`, empty for not at all, `-` where only the graph runs it, uncounted. */
+export interface SourceCount {
+  line: number;
+  traced: string;
+  ran: string;
+  words: string[];
+  /** The call that printed, or null for at trace, and the text. */
+  prints: [number | null, string][];
+  more_prints: number;
 }
 
 export interface Finding {

@@ -28,4 +28,6 @@ export interface DataSource {
 export interface Place {
   call?: number;
   node?: number;
+  file?: string;
+  line?: number;
 }

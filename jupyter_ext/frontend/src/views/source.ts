@@ -1,5 +1,5 @@
 // The user's file beside what ran where: graph traces and runs in two gutters, call sites and findings at the right.
-import type { SourceMark, SourcePage } from "../data/protocol";
+import type { SourceCount, SourceMark, SourcePage } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus } from "../dom";
 import { int, time } from "../format";
@@ -87,6 +87,7 @@ export class SourcePane {
       return;
     }
     const lines = pieces(page.lines);
+    const counts = new Map(page.counts.map((count) => [count.line, count]));
     const end = page.first + page.lines.length - 1;
     const trimmed = page.lines.length < page.total ? ` lines ${page.first} to ${end} of ${page.total}` : "";
     clear(
@@ -99,9 +100,31 @@ export class SourcePane {
         h("span.ln"),
         this.chooser(page),
         h("span.dim", {}, trimmed),
+        page.counted ? null : h("span.dim.uncounted", { title: "record with lines=True, --lines" }, "lines not counted (--lines)"),
         h("span.key", {}, h("i.kt"), "Python at graph trace", h("i.kp"), "Python at run (a body)"),
       ),
-      h("div.scroll", { tabindex: 0, "data-focus": "source", role: "region", "aria-label": `Source of ${page.name}` }, h("ol.src", {}, ...lines.map((line, i) => this.line(page.first + i, codeLine(line), page.marks)))),
+      h("div.scroll", { tabindex: 0, "data-focus": "source", role: "region", "aria-label": `Source of ${page.name}` }, h("ol.src", {}, ...lines.map((line, i) => this.line(page.first + i, codeLine(line), page, counts.get(page.first + i))))),
+    );
+  }
+
+  /** What a line printed, and which call or graph trace it was. */
+  private prints(counts: SourceCount): HTMLElement {
+    const who = (call: number | null): string => (call === null ? "at trace" : `call #${call}`);
+    const more = counts.more_prints ? `\nand ${int(counts.more_prints)} more prints` : "";
+    const [call, text] = counts.prints[0]!;
+    const link = h("button.lk", { type: "button" }, who(call));
+    link.addEventListener("click", () => {
+      this.state.select({ call });
+      this.state.open("call");
+    });
+    const others = counts.prints.length - 1 + counts.more_prints;
+    return h(
+      "span.printed",
+      { title: counts.prints.map(([one, said]) => `${who(one)} printed: ${said}`).join("\n") + more },
+      call === null ? "at trace" : link,
+      " printed ",
+      h("q", {}, text.split("\n")[0]!),
+      others ? ` +${int(others)}` : "",
     );
   }
 
@@ -113,7 +136,8 @@ export class SourcePane {
     return choice;
   }
 
-  private line(number: number, code: HTMLElement, marks: readonly SourceMark[]): HTMLElement {
+  private line(number: number, code: HTMLElement, page: SourcePage, counts: SourceCount | undefined): HTMLElement {
+    const marks: readonly SourceMark[] = page.marks;
     const inside = marks.filter((mark) => mark.line <= number && number <= mark.end);
     const traced = inside.find((mark) => mark.kind === "function");
     const body = inside.find((mark) => mark.kind === "body");
@@ -125,15 +149,17 @@ export class SourcePane {
     return h(
       "li",
       { "data-line": number },
-      h("span.g.gt", { class: `g gt${traced ? " on" : ""}${begins(traced) ? " a" : ""}` }, begins(traced) ? count(traced!.count) : ""),
-      h("span.g.gr", { class: `g gr${body ? " py" : ""}${begins(body) ? " a" : ""}` }, begins(body) ? h("b", { class: calls ? "" : "zero" }, count(calls)) : begins(traced) && traced!.runs !== undefined ? count(traced!.runs) : ""),
+      h("span.g.gt", { class: `g gt${traced ? " on" : ""}${begins(traced) ? " a" : ""}` }, counts ? times(counts.traced) : begins(traced) ? count(traced!.count) : ""),
+      h("span.g.gr", { class: `g gr${body ? " py" : ""}${begins(body) ? " a" : ""}` }, counts ? times(counts.ran) : begins(body) ? h("b", { class: calls ? "" : "zero" }, count(calls)) : begins(traced) && traced!.runs !== undefined ? count(traced!.runs) : ""),
       h("span.ln", {}, number),
       code,
-      bodies.length || notes.length
+      bodies.length || notes.length || counts?.words.length || counts?.prints.length
         ? h(
             "span.nt",
             {},
             ...bodies.slice(0, 1).map((mark) => h("span", {}, mark.mean_ns == null ? "" : `mean ${time(mark.mean_ns)}, in all ${time(mark.total_ns ?? 0)}`)),
+            ...(counts?.words ?? []).map((words) => h("span.inside", { title: words }, words)),
+            counts?.prints.length ? this.prints(counts) : null,
             ...notes.map((mark) =>
               mark.kind === "finding"
                 ? h("span", { title: mark.message ?? "" }, h("span", { class: `sev sev-${(mark.severity ?? "note")[0]!.toUpperCase()}` }, (mark.severity ?? "note")[0]!.toUpperCase()), ` ${mark.name}`)
@@ -144,3 +170,5 @@ export class SourcePane {
     );
   }
 }
+
+const times = (text: string | undefined): string => (text === "-" ? "–" : (text ?? "").replace(/x$/, "×"));
