@@ -13,11 +13,14 @@ _FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each c
 
 
 def check(reader: Reader) -> Iterator[Finding]:
-    """One finding a node for wrong gradients, and one for gradients that failed for want of a tape."""
+    """One finding for each node and each pair of lines that started its call and the call whose tape was used."""
     rows = reader.rows(
         "SELECT n.id, n.body, n.file, n.line, c.tape IS NULL, count(*), min(c.id) FROM call c "
-        "JOIN node n ON n.id = c.node WHERE c.kind = 'gradient' AND c.forward IS NOT NULL "
-        "AND (c.tape <> c.forward OR (c.tape IS NULL AND c.status = 'error')) GROUP BY n.id, c.tape IS NULL"
+        "JOIN node n ON n.id = c.node LEFT JOIN call own ON own.id = c.forward LEFT JOIN run r1 ON r1.id = own.run "
+        "LEFT JOIN call used ON used.id = c.tape LEFT JOIN run r2 ON r2.id = used.run "
+        "WHERE c.kind = 'gradient' AND c.forward IS NOT NULL "
+        "AND (c.tape <> c.forward OR (c.tape IS NULL AND c.status = 'error')) "
+        "GROUP BY n.id, c.tape IS NULL, r1.site, r2.site ORDER BY n.id, min(c.id)"
     )
     for node, body, file, line, missing, count, first in rows:
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]

@@ -28,7 +28,7 @@ from pyfunc_debug.values import Policies, hold
 from pyfunc_debug.values.policy import matches
 
 _SAY = {"wrong-tape": 20}
-"""How often a rule's notice is written for one node; once if it is not here."""
+"""How often a rule's notice is written for one node and one line that took the gradient; once if it is not here."""
 _SAY_ALL = 2000
 _SKIP = -1  # a node outside the `nodes` glob
 _EAGER_REMEMBERED = 10_000  # eager calls whose gradient may still be asked for
@@ -54,7 +54,7 @@ class Recorder:
         self._queue: deque[Any] = deque()
         self._ids = itertools.count(1)
         self._open: dict[int, Ticket] = {}
-        self._said: dict[tuple[str, str], int] = {}
+        self._said: dict[tuple[Any, ...], int] = {}
         self._known: dict[str, int] = {}  # token -> policy
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
@@ -270,7 +270,8 @@ class Recorder:
 
     def gradient_notice(self, rule: str, token: str, ticket: Ticket | None, **facts: Any) -> None:
         """Something about gradients, for the doctor; said a few times of each node, then only the calls show it."""
-        key = (rule, token)
+        runs = ticket.runs if ticket is not None and rule in _SAY else ()
+        key = (rule, token, runs[0].site if runs else None)
         said = self._said.get(key, 0)
         if said < _SAY.get(rule, 1) and len(self._said) < _SAY_ALL:
             self._said[key] = said + 1

@@ -98,6 +98,24 @@ def test_stock_mode_shows_a_wrong_tape_with_both_values(tf):
     ]  # fmt: skip
 
 
+def test_each_pair_of_lines_has_a_finding_of_its_own_with_its_values(tf):
+    f = node(tf)
+    x = tf.constant(3.0)
+    with pfd.record(gil=False) as recording:
+        for _ in range(30):
+            interleaved(tf, f)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)  # elsewhere
+        f(tf.constant(5.0))
+        assert float(tape.gradient(y, x)) == 10.0
+    first, second = [finding.message for finding in recording.findings() if finding.rule == "wrong-tape"]
+    assert "30 times" in first
+    assert "once" in second
+    assert f"of the run started at {line_of('# elsewhere')}" in second
+    assert "gave 10, the true gradient is 6" in second
+
+
 def test_a_wrong_tape_within_one_run_names_its_line_once(tf):
     f = node(tf)
 
