@@ -7,6 +7,7 @@ import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -46,6 +47,9 @@ class _Loader(importlib.abc.Loader):
     def __init__(self, real: importlib.abc.Loader, finder: _Finder) -> None:
         self._real = real
         self._finder = finder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)  # a program may ask importlib.util.find_spec(...).loader for its file, say
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self._real.create_module(spec)

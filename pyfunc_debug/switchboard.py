@@ -391,9 +391,9 @@ class _House(Surroundings):
         return interception.user_line(file, line) if interception is not None else (file, line)
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
-        from pyfunc_debug.interception.evaluation import eager_here
+        from pyfunc_debug.interception.eagerly import eagerly_if_possible
 
-        return eager_here()
+        return eagerly_if_possible()
 
     def replace_outputs(self, outputs: Any, value: Any) -> Any:
         """Raises what TensorFlow raises when the value does not fit the node's types."""

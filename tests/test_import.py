@@ -38,3 +38,17 @@ def test_every_public_name_is_there():
         assert getattr(pyfunc_debug, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         pyfunc_debug.nothing  # noqa: B018  # the access is the test
+
+
+def test_tensorflow_that_is_waited_for_can_be_looked_up(tmp_path):
+    program = (
+        "import importlib.util, sys, pyfunc_debug as pfd\n"
+        "plain = importlib.util.find_spec('tensorflow').loader.get_filename('tensorflow')\n"
+        "recording = pfd.record(sys.argv[1], gil=False).start()\n"
+        "print(importlib.util.find_spec('tensorflow').loader.get_filename('tensorflow') == plain)\n"
+        "recording.stop()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "a.pfrec")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n", done.stderr

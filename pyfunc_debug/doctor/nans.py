@@ -16,7 +16,9 @@ def check(reader: Reader) -> Iterator[Finding]:
         "SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), sum(o.nan), sum(o.inf) FROM bad o "
         "JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
         "LEFT JOIN bad i ON i.call = o.call AND i.role = 'input' "
-        "WHERE o.role = 'output' AND i.call IS NULL AND c.kind = 'forward' AND n.origin = 'user' GROUP BY n.id"
+        "WHERE o.role = 'output' AND i.call IS NULL AND c.kind = 'forward' AND n.origin = 'user' "
+        "AND NOT EXISTS (SELECT 1 FROM value u WHERE u.call = c.id AND u.role = 'input' AND u.nan IS NULL "
+        "AND u.note <> '') GROUP BY n.id"  # an input that was dropped or cannot be read may have had them
     )
     for node, body, file, line, count, first, nan, inf in rows:
         what = " and ".join(name for name, amount in (("NaN", nan), ("Inf", inf)) if amount)

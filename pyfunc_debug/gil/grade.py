@@ -116,12 +116,13 @@ class Probe:
 
     def stop(self) -> None:
         """Switches everything off; every patched slot and attribute has its original value again."""
-        if not self._running:
-            return
-        self._running = False
-        if self._canary is not None:
-            self._canary.stop()
-        self._backend.stop()
+        with self._lock:  # not while `answers` changes to another grade
+            if not self._running:
+                return
+            self._running = False
+            if self._canary is not None:
+                self._canary.stop()
+            self._backend.stop()
 
     def drain(self) -> Samples:
         """What was measured since the last drain; also after `stop`, once."""
@@ -162,7 +163,8 @@ class Probe:
                 self._ticks.extend(samples.ticks)
                 self._spans.extend(Span(start, end, thread, call) for call, thread, start, end in batch)
             rows = self._join.feed(samples, batch, final=final)
-            if not final and self.grade == "native" and self._join.unmatched >= _ENOUGH and not self._join.matched:
+            blind = self.grade == "native" and self._join.unmatched >= _ENOUGH and not self._join.matched
+            if blind and self._running and not final:
                 self._step_down()
             return rows
 

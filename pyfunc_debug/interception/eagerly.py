@@ -1,15 +1,15 @@
-"""Running tf.functions eagerly on one thread only, and what a graph holds on to, for comparisons.
+"""Running tf.functions eagerly on one thread only, and what a graph holds on to: for comparisons and stopped prompts.
 
 `Function.__call__` asks the property `Function._run_functions_eagerly` (polymorphic_function.py), which TensorFlow's
-own switch sets for the whole process; while a comparison runs it also asks a thread-local flag, which other threads
-do not see.
+own switch sets for the whole process; while a comparison or an evaluation runs it also asks a thread-local flag, which
+other threads do not see.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.library import scan_ops
 from pyfunc_debug.interception.patches import Patch, Patches
 
+_SWITCH = "_run_functions_eagerly"
 _here = threading.local()
 
 
 class _Switch:
-    """The patched property, shared by all comparisons that run at a time."""
+    """The patched property, shared by all comparisons and evaluations that run at a time."""
 
     lock = threading.Lock()  # held for bookkeeping only
     users = 0
@@ -36,12 +37,12 @@ def eagerly() -> Iterator[None]:
     Raises:
       UnsupportedTensorFlowError: this TensorFlow has no such switch.
     """
-    function_type = _names.load().function_type
-    if not isinstance(vars(function_type or object).get("_run_functions_eagerly"), property):
+    function_type = _switched()
+    if function_type is None:
         raise UnsupportedTensorFlowError("this TensorFlow has moved Function._run_functions_eagerly: compare needs it")
     with _Switch.lock:
         if _Switch.users == 0:
-            _Switch.patches.apply([Patch(function_type, "_run_functions_eagerly", _also_here)])
+            _Switch.patches.apply([Patch(function_type, _SWITCH, _also_here)])
         _Switch.users += 1
     before = getattr(_here, "eager", False)
     _here.eager = True
@@ -53,6 +54,17 @@ def eagerly() -> Iterator[None]:
             _Switch.users -= 1
             if _Switch.users == 0:
                 _Switch.patches.revert()
+
+
+def eagerly_if_possible() -> AbstractContextManager[None]:
+    """`eagerly()`; where this TensorFlow has no such switch, nothing happens."""
+    return eagerly() if _switched() is not None else nullcontext()
+
+
+def _switched() -> Any:
+    """The class whose property is replaced; None where it has none."""
+    function_type = _names.load().function_type
+    return function_type if isinstance(vars(function_type or object).get(_SWITCH), property) else None
 
 
 def _also_here(original: Any) -> Any:

@@ -96,6 +96,19 @@ def test_native_steps_down_when_it_sees_none_of_the_calls(native, monkeypatch):
     probe.stop()
 
 
+def test_a_stopped_probe_does_not_step_down(native, monkeypatch):
+    monkeypatch.setattr("pyfunc_debug.gil.grade.NativeProbe", lambda: NativeProbe(tensorflow=False))  # sees no op
+    probe = gil.open_probe()
+    probe.start()
+    probe.stop()
+    long_ago = time.monotonic_ns() - 3_600_000_000_000
+    unseen = [(i, threading.get_ident(), long_ago + i * 1000, long_ago + i * 1000 + 500) for i in range(40)]
+    assert probe.rows(unseen, lambda call: "body") == []
+    ours = ("pyfunc_debug canary", "pyfunc_debug gil windows")
+    left = [thread.name for thread in threading.enumerate() if thread.name in ours]
+    assert (probe.grade, left) == ("native", [])
+
+
 def test_a_call_without_a_sample_is_not_measured():
     now = time.monotonic_ns()
     for grade in ("native", "op-start", "none"):

@@ -202,13 +202,13 @@ def test_an_evaluation_may_run_nodes_with_breakpoints(tf, clicker):
 
 
 def test_an_evaluation_runs_eagerly_on_its_own_thread_only(tf):
-    from pyfunc_debug.interception.evaluation import eager_here
+    from pyfunc_debug.interception.eagerly import eagerly_if_possible
 
     kind = type(tf.function(lambda: 0))
     original = vars(kind)["_run_functions_eagerly"]
     traced = tf.function(lambda: tf.constant(tf.inside_function()))
     seen = []
-    with eager_here():
+    with eagerly_if_possible():
         assert not bool(traced())
         other = threading.Thread(target=lambda: seen.append(bool(traced())))
         other.start()
