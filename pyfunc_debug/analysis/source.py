@@ -221,7 +221,7 @@ def _notes(source: Source) -> list[str]:
     if any(line.ran == "-" for line in source.lines):
         in_graph = "what the graph made of it is not counted"
         if counted:
-            in_graph = "it put nothing into the graph, or the graph did not run it or optimised it away"
+            in_graph = "the graph did not run it, or optimised it away, or the profiler leaves it out"
         notes.append(f"runs -: Python did not run the line in a body; {in_graph}")
     return notes
 
