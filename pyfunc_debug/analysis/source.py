@@ -238,7 +238,7 @@ def source_html(source: Source) -> str:
             extra += f"<div><small>{escape(_lambdas(line))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
-            f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'
+            f'<td{left}><code style="white-space:pre;background:none">{escape(line.text)}</code>{extra}</td>'
             f"<td{left}><small>{escape(line.label)}</small></td></tr>"
         )
     titles = f"<th{number}>line</th><th{number}>traced</th><th{number}>runs</th><th{left}></th><th{left}></th>"
