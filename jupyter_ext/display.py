@@ -20,10 +20,3 @@ def static_forms(shown: Any, panel_id: str | None) -> dict[str, str]:
 def has_widgets(shell: Any) -> bool:
     """Whether this shell belongs to a kernel, whose front end may show widgets."""
     return getattr(shell, "kernel", None) is not None
-
-
-def cell_label(shell: Any, file: str) -> str | None:
-    """`In[4]` for the file name under which IPython compiled a cell; None for any other file."""
-    numbers = getattr(shell.compile, "_filename_map", None)  # private: without it the file's own name shows
-    number = numbers.get(file) if isinstance(numbers, dict) else None
-    return None if number is None else f"In[{number}]"

@@ -12,8 +12,9 @@ from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 
 from jupyter_ext import cells, options, stops
-from jupyter_ext.display import cell_label, has_widgets, static_forms
+from jupyter_ext.display import has_widgets, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.frames import cell_label
 
 _ATTRIBUTE = "_pyfunc_debug"
 _LAST = "_pyfunc"
@@ -164,8 +165,7 @@ class PyfuncMagics:
         if not name:
             raise UsageError("name the file: %pyfunc_report FILE.html")
         recording = self._last_recording()
-        labels = functools.partial(cell_label, self.shell)
-        print(f"written: {html.write(recording.path, os.path.expanduser(name), recording.findings, labels)}")
+        print(f"written: {html.write(recording.path, os.path.expanduser(name), recording.findings, cell_label)}")
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class PyfuncMagics:
         if self._channel is None:
             from jupyter_ext.channel import Channel, ControlHandler
 
-            self._channel = Channel(functools.partial(cell_label, self.shell))
+            self._channel = Channel(cell_label)
             self._control = ControlHandler(self.shell.kernel, self._channel.request)
             if self.stops is not None:
                 self._channel.stops = self.stops.connect(self._channel.announcer.announce, self._home)

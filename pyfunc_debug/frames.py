@@ -106,6 +106,14 @@ class RepeatedCaller:
         return None
 
 
+def cell_label(file: str) -> str | None:
+    """`In[4]` for the file name under which this process' IPython compiled a cell; None for any other file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)  # private: without it the file's own name
+    number = numbers.get(file) if isinstance(numbers, dict) else None
+    return None if number is None else f"In[{number}]"
+
+
 def line_text(filename: str, line: int) -> str:
     """The source line, stripped; empty when it cannot be had."""
     return linecache.getline(filename, line).strip()

@@ -24,7 +24,7 @@ class Profiler:
     """One session after another of TensorFlow's profiler, for whoever of us wants it.
 
     Args:
-      level: `host_tracer_level`: 2 has ops that take some time, 3 has all.
+      level: `host_tracer_level`; ops are there from 2 on, but for the cheapest (tf.reshape).
       yielding: Called, with the lock held, when the program is about to get the profiler while a session of ours is
         open; it may `close` it to keep what there is.
 

@@ -183,7 +183,8 @@ def explanation_html(explanation: Explanation) -> str:
             for text, style in _lines(row)
         )
         rows.append(
-            f"<tr><td{right}>{number}</td><td{left}><code>{escape(row.signature)}</code>{said}</td>"
+            f"<tr><td{right}>{number}</td><td{left}>"
+            f'<code style="background:none">{escape(row.signature)}</code>{said}</td>'
             f"<td{right}>{milliseconds(row.duration_ns)}</td><td{right}>{count(row.runs)}</td></tr>"
         )
     titles = f"<th{right}>#</th><th{left}>traced for, and why</th><th{right}>trace ms</th><th{right}>runs</th>"

@@ -234,7 +234,7 @@ def _notes(source: Source) -> list[str]:
     if any(line.ran == "-" for line in source.lines):
         in_graph = "what the graph made of it is not counted"
         if counted:
-            in_graph = "it put nothing into the graph, or the graph did not run it or optimised it away"
+            in_graph = "the graph did not run it, or optimised it away, or the profiler leaves it out"
         notes.append(f"runs -: Python did not run the line in a body; {in_graph}")
     return notes
 
@@ -251,7 +251,7 @@ def source_html(source: Source) -> str:
             extra += f"<div><small>{escape(lambdas_text(line))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
-            f'<td{left}><code style="white-space:pre">{escape(line.text)}</code>{extra}</td>'
+            f'<td{left}><code style="white-space:pre;background:none">{escape(line.text)}</code>{extra}</td>'
             f"<td{left}><small>{escape(line.label)}</small></td></tr>"
         )
     titles = f"<th{number}>line</th><th{number}>traced</th><th{number}>runs</th><th{left}></th><th{left}></th>"

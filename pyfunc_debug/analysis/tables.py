@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pyfunc_debug.frames import cell_label
+
 if TYPE_CHECKING:
     from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
 
@@ -49,10 +51,13 @@ def kind_text(kind: str) -> str:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """`train.py:12`."""
+    """`train.py:12`, `In[4]:12` for a cell of this process' notebook, `cell:12` for another's."""
     if file is None:
         return ""
-    return os.path.basename(file) + ("" if line is None else f":{line}")
+    folder, name = os.path.split(file)
+    if os.path.basename(folder).startswith("ipykernel_"):
+        name = cell_label(file) or "cell"
+    return name + ("" if line is None else f":{line}")
 
 
 def function_name(row: FunctionRow) -> str:

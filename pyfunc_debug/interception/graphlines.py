@@ -134,7 +134,7 @@ class GraphLines:
         self._names = names
         self._here = threading.local()  # .graphs: FuncGraphs made in the graph traces of this thread
         self._roots: list[Root] = []
-        self._profiler = Profiler(3, self._end)
+        self._profiler = Profiler(2, self._end)
         self._files: list[bytes] = []
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

@@ -130,8 +130,6 @@ def a_loop_within_a_line_is_not_the_line():
 
 
 def many_rounds():
-    """After some hundred runs TensorFlow thinks a small op cheap, and drops it from the profiler's lower levels."""
-
     @tf.function
     def f(x):
         for _ in tf.range(3000):  #: g3001
@@ -139,6 +137,21 @@ def many_rounds():
         return x
 
     f(X)
+
+
+def cheap_ops():
+    """TensorFlow leaves some out of the profiler: no number, and not a wrong one."""
+
+    @tf.function
+    def f(x):
+        for _ in tf.range(4):  #: g10
+            y = tf.reshape(x, [2, 2])  #: g-
+            x = tf.matmul(y, y)  #: g8
+            x = tf.reshape(x, [4])  #: g-
+        return tf.expand_dims(x, 0)  #: g-
+
+    f(tf.ones([4]))
+    f(tf.ones([4]))
 
 
 def tf_data():
@@ -202,7 +215,7 @@ def older():
 PROGRAMS = [
     loop_with_a_branch, while_on_a_tensor, a_variable_that_begins_in_the_loop, nested_functions,
     unrolled_loop_and_helper_called_twice, two_graph_traces_of_one_function, functions_with_one_name,
-    a_loop_within_a_line_is_not_the_line, many_rounds, tf_data, folded_and_pruned, keras_fit, on_threads,
+    a_loop_within_a_line_is_not_the_line, many_rounds, cheap_ops, tf_data, folded_and_pruned, keras_fit, on_threads,
 ]  # fmt: skip
 
 
