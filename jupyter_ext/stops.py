@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import shlex
 import sys
 import threading
@@ -18,9 +17,9 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
-from jupyter_ext.display import cell_label
 from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.frames import cell_label
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
@@ -205,7 +204,7 @@ class Stops:
           home: The name of the running cell's own panel, or None.
         """
         if self.panel is None:
-            self.panel = PanelFront(self.cell, send, home, functools.partial(cell_label, self._shell))
+            self.panel = PanelFront(self.cell, send, home, cell_label)
             board.broker.fronts.insert(0, self.panel)
         return self.panel
 

@@ -72,7 +72,7 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(fo
         notebook.wait(1)
         page.wait_for_function("() => document.querySelector('.pfd .state').textContent.startsWith('recorded')")
         page.wait_for_function("() => document.querySelector('.pfd [data-tab=findings] .n').textContent !== '–'")
-        for tab in ("source", "gil", "stop", "findings"):
+        for tab in ("source", "traces", "gil", "stop", "findings"):
             page.locator(f".pfd [data-tab={tab}]").click()
             page.wait_for_function(
                 "(t) => !document.querySelector(`.pfd .d-${t}`).hidden && document.querySelector(`.pfd .d-${t}`).childElementCount",
@@ -141,6 +141,42 @@ def test_show_opens_at_a_call_and_old_panels_stay_readable(folder):
         page.wait_for_function(
             "() => document.querySelectorAll('.pfd')[1].textContent.includes('replaced by a newer one')"
         )
+        assert page.errors == []
+
+
+SLOW = """import threading
+from jupyter_ext import channel
+gate, opened = threading.Event(), channel.Answers
+channel.Answers = lambda *arguments: (gate.wait(300), opened(*arguments))[1]"""
+
+
+def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(folder):
+    lines = traced(10, 0).replace("%%pyfunc_trace", "%%pyfunc_trace --lines")
+    cells = [SETUP, lines, SLOW, "%pyfunc_show 5", "gate.set()", "%pyfunc_show --source augment"]
+    write_notebook(folder / "a.ipynb", cells)
+    with Server(folder) as server, browser((1500, 900)) as page:
+        notebook = Notebook(page, server, "a.ipynb")
+        notebook.wait_kernel()
+        for cell in range(4):
+            notebook.run(cell)
+            notebook.wait(cell)
+        slow = page.locator(".pfd").nth(1)
+        slow.locator(".state", has_text="reading").wait_for()
+        assert slow.locator(".ledger tbody tr").count() == 0
+        notebook.run(4)
+        notebook.wait(4)
+        slow.locator(".d-call .ttl", has_text="#5").wait_for()
+        assert slow.locator(".ledger tbody tr").count() > 3
+        notebook.run(5)
+        notebook.wait(5)
+        source = page.locator(".pfd").nth(2)
+        source.locator('[data-tab="source"][aria-selected="true"]').wait_for()
+        line = source.locator(".src li", has_text="x.astype(np.float32) / 255")
+        assert line.locator(".gr").inner_text() == "40×"
+        source.scroll_into_view_if_needed()
+        notebook.shot("lab-source-lines.png")
+        forms = [output["data"] for output in notebook.outputs(5)]
+        assert any("line traced runs" in form.get("text/plain", "") for form in forms), "the form that stays"
         assert page.errors == []
 
 

@@ -119,8 +119,8 @@ def test_an_order_is_kept_until_something_changes(tmp_path):
     first = calls.ordered(columns, [1], "forward", None, "wait", True)
     assert calls.ordered(columns, [1], "forward", None, "wait", True) is first
     assert calls.ordered(columns, [1], "forward", None, "wait", False) is not first
-    others = recordings.CALL.removeprefix("id,")
-    connection.execute(f"INSERT INTO call ({recordings.CALL}) SELECT 9999, {others} FROM call WHERE id = 1")
+    rest = recordings.CALL.removeprefix("id,")
+    connection.execute(f"INSERT INTO call ({recordings.CALL}) SELECT 9999, {rest} FROM call WHERE id = 1")
     columns.refresh(connection)
     again = calls.ordered(columns, [1], "forward", None, "wait", True)
     assert len(again) == len(first) + 1

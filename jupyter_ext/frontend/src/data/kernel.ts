@@ -37,6 +37,7 @@ export class KernelSource implements DataSource {
   private link: Link;
   private noControlUntil = 0;
   private answered = false;
+  private taken = false;
   private serial = 0;
   private readonly session = crypto.randomUUID?.() ?? String(Math.random());
 
@@ -111,8 +112,9 @@ export class KernelSource implements DataSource {
     const timer = window.setTimeout(() => {
       this.pending.delete(id);
       const why = `the kernel did not answer in ${TIMEOUT_MS / 1000} s`;
-      // Never an answer at all: a saved notebook whose kernel does not know this panel.
-      if (!this.answered) this.lose("the kernel that recorded this does not run: the static form is shown");
+      // Never a sign at all: a saved notebook whose kernel does not know this panel. One that took the question is only
+      // slow: a huge recording takes its time to open.
+      if (!this.answered && !this.taken) this.lose("the kernel that recorded this does not run: the static form is shown");
       for (const { waiting } of batch) waiting.reject(new Error(why));
     }, TIMEOUT_MS);
     this.pending.set(id, { waiting: batch.map((item) => item.waiting), timer });
@@ -140,6 +142,7 @@ export class KernelSource implements DataSource {
   private sendControl(content: Record<string, unknown>): Promise<void> | undefined {
     return askControl(this.model, content)?.then((reply) => {
       if (reply.status !== "ok") throw new Error("refused");
+      this.taken = true;
       this.setLink({ state: "live", via: "control channel" });
     });
   }

@@ -74,13 +74,26 @@ export class CallsView {
       this.scroller.scrollTop = 0;
       this.load(0, call);
     } else if (call !== null && call !== this.shownCall) {
-      this.reveal = call;
-      this.load(Math.floor(this.firstRow() / PAGE), call);
+      const place = this.placeOf(call);
+      // A row that is here already is not asked for again: the call's detail comes sooner.
+      if (place !== null) this.scroller.scrollTop = scrollTo(place, this.total, ROW, this.scroller.scrollTop, this.box());
+      else {
+        this.reveal = call;
+        this.load(Math.floor(this.firstRow() / PAGE), call);
+      }
     }
     this.shownCall = call;
     this.paint();
   }
   private shownCall: number | null = null;
+
+  private placeOf(call: number): number | null {
+    for (const [page, rows] of this.pages) {
+      const at = rows.findIndex((row) => row.id === call);
+      if (at >= 0) return page * PAGE + at;
+    }
+    return null;
+  }
 
   private firstRow(): number {
     return windowOf(this.total, ROW, this.scroller.scrollTop, this.scroller.clientHeight, 0).first;

@@ -1,0 +1,101 @@
+"""The kernel's side of a panel: questions that come early or while a recording opens slowly are answered in the end."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+
+from jupyter_ext import channel as channels
+from jupyter_ext.channel import Channel
+from pyfunc_debug.recordings import Recording
+from tests.report import recordings
+
+
+class Widget:
+    """What a channel needs of a widget: it keeps what was sent to the page."""
+
+    comm = object()
+
+    def __init__(self):
+        self.sent: queue.Queue = queue.Queue()
+
+    def on_msg(self, callback):
+        self.receive = callback
+
+    def observe(self, callback, name):
+        pass
+
+    def send(self, content, buffers=None):
+        self.sent.put(content)
+
+    def replies(self):
+        """Ids and answers of the next replies."""
+        while True:
+            content = self.sent.get(timeout=30)
+            if content["type"] == "replies":
+                return {reply["id"]: reply["answers"] for reply in content["replies"]}
+
+
+def question(view, number, method="overview"):
+    return {"type": "request", "id": number, "widget": view.panel_id, "queries": [{"method": method, "params": {}}]}
+
+
+@pytest.fixture
+def channel():
+    channel = Channel()
+    yield channel
+    channel.close()
+
+
+@pytest.fixture
+def recording(tmp_path):
+    recording = Recording(recordings.small(tmp_path / "train.pfrec", steps=5, values="none"))
+    yield recording
+    recording.close()
+
+
+def test_a_page_that_asks_before_its_widget_is_attached_is_answered_then(channel, recording):
+    early, other = channel.expect(recording), channel.expect(recording)
+    assert channel.request(question(early, "1")), "the panel is known, so the page need not try elsewhere"
+    attached, late = Widget(), Widget()
+    channel.attach(other, attached)
+    channel.request(question(other, "2"))
+    assert attached.replies()["2"][0]["result"]["calls"] == 90, "nobody waits for another's widget"
+    assert late.sent.empty()
+    channel.attach(early, late)
+    assert late.replies()["1"][0]["result"]["name"] == "train.pfrec"
+
+
+def test_questions_asked_again_while_a_recording_opens_are_answered_together(channel, recording, monkeypatch):
+    gate, opening = threading.Event(), threading.Event()
+    opened = []
+
+    def slowly(*arguments):
+        opening.set()
+        gate.wait(30)
+        opened.append(arguments[0])
+        return Answers(*arguments)
+
+    Answers = channels.Answers
+    monkeypatch.setattr(channels, "Answers", slowly)
+    view, widget = channel.expect(recording), Widget()
+    channel.attach(view, widget)
+    channel.request(question(view, "1"))
+    assert opening.wait(30)
+    # The page has given the first up, and asks again.
+    channel.request(question(view, "2"))
+    channel.request(question(view, "3", "ledger"))
+    gate.set()
+    assert set(widget.replies()) == {"1"}
+    assert set(widget.replies()) == {"2", "3"}
+    assert len(opened) == 1, "it is opened once"
+
+
+def test_a_recording_that_cannot_be_opened_says_so_to_the_page(channel, recording, tmp_path):
+    view, widget = channel.expect(recording), Widget()
+    channel.attach(view, widget)
+    (tmp_path / "train.pfrec").write_bytes(b"damaged")
+    channel.request(question(view, "1"))
+    assert "not a recording" in widget.replies()["1"][0]["error"]
