@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.analysis.contention import NodeContention, make_contention
+from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.recording import Reader
@@ -28,7 +29,8 @@ class StageAnswer:
       function: Name of the function given to `map`.
       at_once: Mean number of its ops in progress while it worked.
       python_share, wait_share, pool_share: Of its threads' time: in the body, waiting for the GIL (None is not
-        measured), and the rest: waiting for input, room, or a place in the pool.
+        measured; where some calls are not, estimated from those that are), and the rest: waiting for input, room, or
+        a place in the pool.
       stage: What one element costs.
       ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over 1.
     """
@@ -44,6 +46,8 @@ class StageAnswer:
 
     def __str__(self) -> str:
         wait = "not measured" if self.wait_share is None else percent(self.wait_share)
+        if self.wait_share is not None and self.contention.measured < self.contention.calls:
+            wait += f" (from {self.contention.measured:,} of {self.contention.calls:,} calls)"
         pool = "not known" if self.pool_share is None else percent(self.pool_share)
         head = (
             f"`{self.contention.node.body}` in `{self.function}`: {self.at_once:.1f} at once; "
@@ -88,29 +92,32 @@ def make_stages(
     cores = cores or int(reader.meta.get("cores") or 1)
     pool = pool or cores
     functions = {function.id: function for function in reader.functions()}
+    made = {group[0].id: [node.id for node in group] for group in same_line(reader.nodes())}
     answers = []
     for one in make_contention(reader).nodes:
         function = functions.get(one.node.function or 0)
         if function is not None and function.kind == "tf.data" and one.node.origin == "user" and one.calls:
-            answers.append(_answer(reader, one, function.name, pool, cores, tuple(calls)))
+            answers.append(_answer(reader, one, made[one.node.id], function.name, pool, cores, tuple(calls)))
     return answers
 
 
 def _answer(
-    reader: Reader, one: NodeContention, function: str, pool: int, cores: int, calls: tuple[int, ...]
+    reader: Reader, one: NodeContention, nodes: list[int], function: str, pool: int, cores: int, calls: tuple[int, ...]
 ) -> StageAnswer:
     rows = reader.rows(
         "SELECT start_ns, end_ns, cpu_ns, wait_ns, reacquire_ns, thread, grade FROM call "
-        "LEFT JOIN gil ON gil.call = call.id WHERE node = ? AND end_ns IS NOT NULL ORDER BY start_ns",
-        (one.node.id,),
+        f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({', '.join(map(str, nodes))}) AND end_ns IS NOT NULL "
+        "ORDER BY start_ns"
     )
     known = one.measured > 0 and one.grade in ("native", "op-start")
     spans = [(start - ((wait or 0) if known else 0), end) for start, end, _, wait, *_ in rows]
     busy = sum(end - begin for begin, end in spans)
     work = _covered(spans)
-    inside = sum(row[4] or 0 for row in rows)
+    measured = [(wait, again or 0) for *_, wait, again, _, _ in rows if wait is not None]
+    scale = len(rows) / len(measured) if measured else 0.0  # calls that were not measured waited like the others
+    inside = scale * sum(again for _, again in measured)
     body = sum(row[1] - row[0] for row in rows) - inside
-    waited = sum(row[3] or 0 for row in rows) + inside
+    waited = scale * sum(wait for wait, _ in measured) + inside
     threads = len({row[5] for row in rows})
     room = max(busy, min(threads, pool) * (max(end for _, end in spans) - min(begin for begin, _ in spans)))
     held = None
