@@ -26,6 +26,7 @@ from pyfunc_debug.stops.display import Display
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
 from pyfunc_debug.stops.terminal import Terminal
+from pyfunc_debug.threads import own_thread
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
     from pyfunc_debug.recorder import Recorder
@@ -367,7 +368,7 @@ def _recorded(ticket: Any) -> Any:
 
 def _take_context(context: list[tuple[Any, Any]]) -> None:
     """Sets context variables on a thread of TensorFlow's; its thread state, and with it these, end with the call."""
-    if threading.current_thread() is not threading.main_thread():
+    if own_thread() is None:  # those of the program's own threads are the program's
         for variable, value in context:
             variable.set(value)
 

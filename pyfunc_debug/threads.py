@@ -14,17 +14,21 @@ def hide_from_debuggers(thread: threading.Thread) -> None:
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
 
-def current_name() -> str:
-    """The current thread's name: `main`, Python's own, or `TF-3` for the third thread of C++ that was seen.
+def own_thread() -> threading.Thread | None:
+    """The current thread if Python made it; None for one of C++, which Python knows for one call only.
 
     `threading.current_thread()` would make a stand-in for a C++ thread, which the program could see.
     """
-    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]  # no public name for it
-    if thread is threading.main_thread():
-        return "main"
-    if thread is None or isinstance(thread, threading._DummyThread):  # documented: not started by threading
+    thread: threading.Thread | None = threading._active.get(get_ident())  # type: ignore[attr-defined]  # not public
+    return None if isinstance(thread, threading._DummyThread) else thread  # documented: not started by threading
+
+
+def current_name() -> str:
+    """The current thread's name: `main`, Python's own, or `TF-3` for the third thread of C++ that was seen."""
+    thread = own_thread()
+    if thread is None:
         return f"TF-{_numbers.setdefault(get_native_id(), len(_numbers) + 1)}"
-    return str(thread.name)
+    return "main" if thread is threading.main_thread() else str(thread.name)
 
 
 def number_anew() -> None:

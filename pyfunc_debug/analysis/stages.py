@@ -33,7 +33,8 @@ class StageAnswer:
       function: Name of the function given to `map`.
       at_once: Mean number of its ops in progress while it worked.
       python_share, wait_share, pool_share: Of its threads' time: in the body, waiting for the GIL (None is not
-        measured), and the rest: waiting for input, room, or a place in the pool.
+        measured; where some calls are not, estimated from those that are), and the rest: waiting for input, room, or
+        a place in the pool.
       stage: What one element costs.
       ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over 1.
     """
@@ -49,6 +50,8 @@ class StageAnswer:
 
     def __str__(self) -> str:
         wait = "not measured" if self.wait_share is None else percent(self.wait_share)
+        if self.wait_share is not None and self.contention.measured < self.contention.calls:
+            wait += f" (from {self.contention.measured:,} of {self.contention.calls:,} calls)"
         pool = "not known" if self.pool_share is None else percent(self.pool_share)
         head = (
             f"`{self.contention.node.body}` in `{self.function}`: {self.at_once:.1f} at once; "
@@ -142,10 +145,12 @@ def stage_answer(
     start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
     begin = start - np.nan_to_num(wait) if known else start
-    inside = float(np.nansum(reacquire))
+    measured = ~np.isnan(wait)
+    scale = len(wait) / measured.sum() if measured.any() else 0.0  # calls that were not measured waited like the others
+    inside = scale * float(np.nansum(reacquire[measured]))
     busy = float((end - begin).sum())
     body = float((end - start).sum()) - inside
-    waited = float(np.nansum(wait)) + inside
+    waited = scale * float(np.nansum(wait)) + inside
     room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
     work = _covered(begin, end)
     held = None if one.held_share is None else one.held_share * body / len(start)

@@ -65,7 +65,7 @@ class Failures:
                 error, token, ticket, _text(error) if becomes_text else "", becomes_text and _mark(error, number)
             )
             while len(self._kept) > _KEEP:
-                self._kept.pop(next(iter(self._kept)), None)
+                self._drop(next(iter(self._kept)))
             if isinstance(error, StopIteration) and failure_frames(error.__traceback__):
                 self.on_stop_iteration(token, error)
         except Exception:  # an exception class of the user's with a hostile __str__: TensorFlow's error goes without
@@ -76,8 +76,14 @@ class Failures:
         return list(self._kept.values())[::-1]
 
     def forget(self) -> None:
-        """Lets go of all of them."""
-        self._kept.clear()
+        """Lets go of all of them, and takes our marks off those that no exception of TensorFlow's led to."""
+        for number in list(self._kept):
+            self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        failed = self._kept.pop(number, None)
+        if failed is not None and failed.marked:
+            _unmark(failed.error, number)
 
     def op_error_init(self, original: Any) -> Any:
         """The replacement of `OpError.__init__`; the parameters are read by `OpError.__reduce__`."""

@@ -197,6 +197,35 @@ def test_a_stage_and_what_would_help_it():
     assert str(verified).startswith("num_parallel_calls=4: predicted at most x4.0: ")
 
 
+def test_a_stage_whose_dataset_was_built_again_has_all_its_calls():
+    with pfd.record() as recording:
+        built = [tf.data.Dataset.range(4).map(lambda i: tf.numpy_function(abs, [i], tf.int64)) for _ in range(3)]
+        for data in built[1:]:
+            list(data)
+    [stage] = recording.stages()
+    mean_ns = sum(call.duration_ns - (call.gil.reacquire_ns or 0) for call in recording.calls()) / 8
+    assert stage.contention.calls == 8
+    assert stage.stage.wall_ns == pytest.approx(mean_ns)
+
+
+@pytest.mark.usefixtures("native")
+def test_calls_that_were_not_measured_do_not_count_as_waits_of_nothing(tmp_path):
+    with pfd.record(tmp_path / "a.pfrec") as recording:
+        list(tf.data.Dataset.range(4).map(lambda i: tf.numpy_function(abs, [i], tf.int64)))
+    recording.close()
+    found = []
+    for change in ("UPDATE gil SET wait_ns = 1000, reacquire_ns = 0", "DELETE FROM gil WHERE call > 2"):
+        with sqlite3.connect(recording.path) as db:
+            db.execute(change)
+        db.close()
+        changed = pfd.open(recording.path)
+        found += changed.stages(pool=1)
+        changed.close()
+    whole, stage = found
+    assert stage.wait_share == pytest.approx(whole.wait_share, rel=0.01)
+    assert "(from 2 of 4 calls)" in str(stage)
+
+
 def test_what_if_needs_one_stage():
     with pfd.record() as recording:
         tf.py_function(lambda x: x, [tf.constant(1.0)], tf.float32)

@@ -125,6 +125,18 @@ def test_type_and_text_are_stock(tf):
     assert ours.__reduce__()[0] is stock.__reduce__()[0]
 
 
+def test_an_exception_that_nobody_asked_for_keeps_no_mark(tf):
+    error = ValueError("always the same object")
+
+    def body(i):
+        raise error
+
+    with pfd.record(gil=False):
+        failing = tf.data.Dataset.range(50).map(lambda i: tf.py_function(body, [i], tf.int64))
+        assert list(failing.ignore_errors()) == []
+    assert not getattr(error, "__notes__", None)
+
+
 def test_parallel_failures_of_the_same_text_each_find_their_own(tf):
     """Told by the mark, which needs notes (Python 3.11)."""
     if sys.version_info < (3, 11):
