@@ -168,12 +168,15 @@ class PanelFront:
             self._said_in = self._cell.key  # the cell shows no panel: say why it does not go on
             print(f"pyfunc_debug: {stop.title} is stopped: see the panel, tab Stop", flush=True)
         while True:
-            number, seq, line = self._lines.get()  # without the GIL
-            if stop.aborted:
+            if stop.aborted:  # also before this front was chosen: then nobody wakes it
                 raise Abort("interrupted at a pyfunc_debug stop")
             if stop.released:
                 return None
-            if (number, seq) == (stop.id, stop.seq):  # else a second click, made for the prompt before
+            number, seq, line = self._lines.get()  # without the GIL
+            if line is not None and (number, seq) == (
+                stop.id,
+                stop.seq,
+            ):  # else a second click, made for the prompt before
                 return line
 
     def _labelled(self, view: Json) -> Json:

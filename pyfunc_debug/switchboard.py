@@ -102,8 +102,7 @@ class Switchboard:
                 self._interception = interception
                 self._display.install()
                 self._hooks.install()
-            if who is self.rules:
-                self._interrupts.install()
+            self._interrupts.install()  # a recording, too: `breakpoint()` in a body stops without a rule
             if who not in self._wanted_by:
                 self._wanted_by.append(who)
             self._look_for_debugger()
@@ -118,8 +117,6 @@ class Switchboard:
         with self._lock:
             if who in self._wanted_by:
                 self._wanted_by.remove(who)
-            if who is self.rules or who is None:
-                self._interrupts.uninstall()
             if self._wanted_by or self._interception is None:
                 return ()
             interception, self._interception = self._interception, None
@@ -128,6 +125,7 @@ class Switchboard:
             interception.failures.forget()
             self._display.uninstall()
             self._hooks.uninstall()
+            self._interrupts.uninstall()
             return foreign
 
     def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
@@ -200,9 +198,8 @@ class Switchboard:
     def cell_begins(self) -> None:
         """A notebook's cell begins, on the main thread: the kernel has just set its own SIGINT handler."""
         self.broker.take_interrupt()
-        if self._breaking:
-            self._interrupts.install()
         if self._interception is not None:
+            self._interrupts.install()
             self._hooks.install()
             self._look_for_debugger()
 

@@ -70,7 +70,8 @@ class Broker:
         self._aborting_until = 0.0
         self._interrupted = False
         self._closed = False
-        self._evaluating: set[int] = set()  # threads evaluating at a prompt
+        self._evaluating: dict[int, int] = {}  # threads evaluating at a prompt: which evaluation
+        self._evaluations = 0
         self._judging: set[int] = set()  # threads evaluating a condition
 
     @property
@@ -95,24 +96,30 @@ class Broker:
         """
         with self._turn:
             self._check(stop)
-            if self._active is not stop:
-                refused = self._refuse(stop)
-                if refused:
-                    return refused
-                outer = self._active
-                if outer is not None and outer.ident == stop.ident:  # a body called while its caller is stopped
-                    stop.outer = outer
-                else:
-                    late = self._wait(stop)
-                    if late:
-                        return late
-                self._active = stop
+            refused = "" if self._active is stop else self._take_turn(stop)
+        if refused:
+            return refused
         stop.front = self._front(stop)
         if stop.front is None:
             self.leave(stop)
             self.on_unanswered(stop)
             return UNANSWERED
         self.tell_listeners()
+        return ""
+
+    def _take_turn(self, stop: Stop) -> str:
+        refused = self._refuse(stop)
+        outer = self._active
+        if refused:
+            return refused
+        if outer is not None and outer.ident == stop.ident:  # a body called while its caller is stopped
+            stop.outer = outer
+        else:
+            late = self._wait(stop)
+            if late:
+                self.tell_listeners()  # fewer wait now
+                return late
+        self._active = stop
         return ""
 
     def _refuse(self, stop: Stop) -> str:
@@ -124,8 +131,8 @@ class Broker:
 
     def _wait(self, stop: Stop) -> str:
         epoch, arrived = self._epoch, time.monotonic()
-        during = bool(self._evaluating)  # the prompt's evaluation may be waiting for this very call
-        end = time.monotonic() + stop.policy if isinstance(stop.policy, (int, float)) else None
+        during = set(self._evaluating.values())  # one of these may be waiting for this very call
+        end = arrived + stop.policy if isinstance(stop.policy, (int, float)) else None
         self._waiting.append(stop)
         try:
             if self._active is not None:
@@ -134,13 +141,16 @@ class Broker:
                 self._check(stop)
                 if self._epoch != epoch:
                     return RELEASED
-                left = None if end is None else end - time.monotonic()
+                now = time.monotonic()
+                left = None if end is None else end - now
                 if left is not None and left <= 0:
                     return EXPIRED
-                if during and self._evaluating:
-                    if time.monotonic() - arrived > _EVALUATION_S:
+                during &= set(self._evaluating.values())  # an evaluation that came later knows nothing of this call
+                if during:
+                    patience = arrived + _EVALUATION_S - now
+                    if patience <= 0:
                         return EVALUATION
-                    left = _EVALUATION_S / 5 if left is None else min(left, _EVALUATION_S / 5)
+                    left = patience if left is None else min(left, patience)
                 self._turn.wait(left)
             self._check(stop)
             # Released just before its turn came: it goes on all the same.
@@ -177,22 +187,36 @@ class Broker:
         self.tell_listeners()
 
     @contextlib.contextmanager
-    def evaluation(self, prompt: bool = False) -> Iterator[None]:
-        """While user code is evaluated: calls that it makes and that hit a breakpoint pass.
+    def evaluation(self) -> Iterator[None]:
+        """While a stopped prompt evaluates: calls that it makes and that hit a breakpoint pass.
 
-        Args:
-          prompt: Whether a stopped prompt evaluates, and not a condition. Then calls on other threads pass as well: the
-            evaluation may be waiting for them, and they would wait for the stop.
+        Calls on other threads that arrive meanwhile pass as well when it lasts: it may be waiting for them, and they
+        would wait for the stop.
         """
         me = threading.get_ident()
-        threads = self._evaluating if prompt else self._judging
-        outermost = me not in threads
-        threads.add(me)
+        if me in self._evaluating:
+            yield
+            return
+        with self._turn:
+            self._evaluations += 1
+            self._evaluating[me] = self._evaluations
+        try:
+            yield
+        finally:
+            with self._turn:
+                del self._evaluating[me]
+
+    @contextlib.contextmanager
+    def judgement(self) -> Iterator[None]:
+        """While a condition is evaluated: calls that it makes and that hit a breakpoint pass."""
+        me = threading.get_ident()
+        outermost = me not in self._judging
+        self._judging.add(me)
         try:
             yield
         finally:
             if outermost:
-                threads.discard(me)
+                self._judging.discard(me)
 
     def evaluates(self, ident: int) -> bool:
         """Whether this thread evaluates something for a prompt or a condition."""

@@ -116,7 +116,7 @@ class Commands:
         An interactive interpreter on a copy of the names of this frame. Ctrl-D, or exit(), comes back.
         """
         console = _Console(self, {**self.curframe.f_globals, **self.curframe_locals})
-        with contextlib.suppress(EOFError), self._evaluating():
+        with contextlib.suppress(EOFError):
             console.interact(banner="*interactive*", exitmsg="")
 
     def do_debug(self, arg: str) -> None:
@@ -223,7 +223,8 @@ class _Console(codelib.InteractiveConsole):
     def runcode(self, code: CodeType) -> None:
         hook, sys.displayhook = sys.displayhook, self._tracer.displayhook
         try:
-            super().runcode(code)
+            with self._tracer._evaluating():  # not while the person types: calls that arrive then wait
+                super().runcode(code)
         except SystemExit:
             raise EOFError from None
         finally:

@@ -157,6 +157,8 @@ class Display:
         interrupt = self._interrupt(error)
         if interrupt is not None:
             return show(shell, (KeyboardInterrupt, interrupt, None), *args, **named)
+        if error is not None:
+            drop_handler_frame(error)
         with _chained(error):
             result = show(shell, exc_tuple, *args, **named)
         original = original_of(error)

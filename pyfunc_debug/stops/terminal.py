@@ -84,9 +84,9 @@ class Terminal:
             return False
 
     def ask(self, stop: Stop, prompt: str) -> str | None:
-        self.tell(stop, prompt)
         stdin = self._given if self._given is not None else sys.stdin
         with _interrupt_is_a_key(stdin):
+            self.tell(stop, prompt)  # not before: whoever sees the prompt may press Ctrl-C
             try:
                 self._wait(stop, stdin.fileno())
             except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation: scripted input never blocks

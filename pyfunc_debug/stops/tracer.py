@@ -317,7 +317,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     @contextlib.contextmanager
     def _evaluating(self) -> Iterator[None]:
         """Calls made by an evaluation pass breakpoints, and tf.functions run eagerly on this thread."""
-        with self._broker.evaluation(prompt=True), self._hand.evaluation():
+        with self._broker.evaluation(), self._hand.evaluation():
             yield
 
     def _getval(self, arg: str) -> Any:

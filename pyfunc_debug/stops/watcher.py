@@ -205,7 +205,7 @@ class Watcher:
         if "call" in code.co_names and "call" not in names:
             names["call"] = ConditionCall(watched.number, watched.body)
         try:
-            with self.broker.evaluation():
+            with self.broker.judgement():
                 return self._globals.holds(code, names)
         except Exception as error:
             rule.error = f"{type(error).__name__}: {error}"

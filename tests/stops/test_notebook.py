@@ -97,6 +97,17 @@ def test_interrupt_at_a_prompt_ends_the_cell_with_keyboardinterrupt(kernel):
         assert "8.0" in text
 
 
+def test_interrupt_at_a_breakpoint_call_while_only_recording(kernel):
+    text, error, prompts = kernel.run(
+        "with pfd.record(gil=False):\n    h(tf.constant(1.0))", [], on_input=lambda: kernel.manager.interrupt_kernel()
+    )
+    assert len(prompts) == 1
+    assert "KeyboardInterrupt" in error, text
+    text, error, _ = kernel.run("with pfd.record(gil=False):\n    print('there', float(f(tf.constant(1.0))))")
+    assert not error, text
+    assert "there 2.0" in text
+
+
 def test_without_stdin_it_goes_on(kernel):
     text, error, prompts = kernel.run(
         "b = pfd.break_on('body')\nprint(float(f(tf.constant(4.0))))\nprint(b)\nb.remove()", allow_stdin=False
