@@ -44,7 +44,7 @@ def page(
     told = told if isinstance(told, dict) else {}
     grades = columns.grades
     if not grades:
-        return {"grade": None, "why": told.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": 0,
+        return {"grade": None, "why": told.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": None,
                 "matrix": [], "worst": [], "stages": [], "process": list(process_lines(told))}  # fmt: skip
     matrix, by_node, counted = _blame(connection, facts)
     nodes = _nodes(facts, columns, by_node, told)
@@ -155,7 +155,7 @@ def _name(item: Json, ledger: Sequence[Json]) -> str:
     return "∇ " + next((str(other["name"]) for other in ledger if other["key"] == item["parent"]), "")
 
 
-def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict[str, float]], Blame, int]:
+def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict[str, float]], Blame, int | None]:
     """Who ran while calls waited: by row of the ledger and body, and by line of code, node and thread."""
     most = MAX_BLAME_LIVE if facts.recording else MAX_BLAME
     newest = connection.execute("SELECT max(call) FROM gil").fetchone()[0] or 0
@@ -178,7 +178,7 @@ def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict
         row[body] = row.get(body, 0.0) + float(ns)
         name = None if thread is None else facts.threads.get(thread)
         by_node[key][body, None if holder is None else facts.group_of.get(holder, holder), name] += int(ns)
-    return matrix, by_node, min(newest, most)
+    return matrix, by_node, most if newest > most else None
 
 
 def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> list[Json]:

@@ -76,9 +76,9 @@ def test_questions_asked_again_while_a_recording_opens_are_answered_together(cha
         opening.set()
         gate.wait(30)
         opened.append(arguments[0])
-        return Answers(*arguments)
+        return really(*arguments)
 
-    Answers = channels.Answers
+    really = channels.Answers
     monkeypatch.setattr(channels, "Answers", slowly)
     view, widget = channel.expect(recording), Widget()
     channel.attach(view, widget)

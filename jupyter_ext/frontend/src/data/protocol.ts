@@ -356,7 +356,8 @@ export interface GilPage {
   nodes: GilNode[];
   matrix: GilRow[];
   holders: string[];
-  blame_of: number;
+  /** Of how many calls, the newest, the blame is; null of all. */
+  blame_of: number | null;
   worst: GilWorst[];
   stages: GilStage[];
   process: string[];

@@ -137,7 +137,7 @@ export class GilPane {
     if (!page.holders.length) return h("p.none.dim", {}, "Who held the GIL meanwhile was not recorded.");
     const unit = unitOf(page.matrix.flatMap((node) => Object.values(node.blame)));
     const largest = Math.max(1, ...page.matrix.flatMap((node) => Object.values(node.blame)));
-    const of = page.blame_of < (this.state.overview?.calls ?? 0) ? `, the last ${int(page.blame_of)} calls` : "";
+    const of = page.blame_of === null ? "" : `, the last ${int(page.blame_of)} calls`;
     const body = page.matrix.map((node) =>
       h(
         "tr",
@@ -156,7 +156,7 @@ export class GilPane {
       "table.grid.blame",
       {},
       h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
-      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col" }, holder)), h("th", { scope: "col" }, h("b", {}, "all")))),
+      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col" }, holder.replace(/[_(]/g, "$&\u200b"))), h("th", { scope: "col" }, h("b", {}, "all")))),
       h("tbody", {}, ...body),
     );
   }

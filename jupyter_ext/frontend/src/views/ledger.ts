@@ -13,7 +13,7 @@ const HEADS: [Column, string, string][] = [
   ["errors", "err", "calls that an exception left"],
   ["mean_ns", "mean", "mean time in the body, or of a run"],
   ["p95_ns", "p95", "95 % took at most this"],
-  ["share", "share %", "share of the time of all calls: wait, held, released"],
+  ["share", "%", "share of the time of all calls: wait, held, released"],
 ];
 
 /** Rows in the order of the tree: children follow their parent, siblings sorted. */

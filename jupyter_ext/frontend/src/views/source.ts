@@ -76,7 +76,7 @@ export class SourcePane {
     for (const old of this.element.querySelectorAll("li.at")) old.classList.remove("at");
     item.classList.add("at");
     if (scroller.scrollHeight > scroller.clientHeight + 1) {
-      scroller.scrollTop = item.offsetTop - scroller.offsetTop - scroller.clientHeight / 4;
+      scroller.scrollTop += item.getBoundingClientRect().top - scroller.getBoundingClientRect().top - scroller.clientHeight / 4;
     }
   }
 
