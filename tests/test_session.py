@@ -18,7 +18,7 @@ from pyfunc_debug.interception.selftest import SelfTest
 def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_path):
     recording = pfd.record(tmp_path / "a.pfrec", lines=True, gil=False).start()
     tf.py_function(lambda x: x, [1.0], tf.float32)
-    recording._interception.lines.limits = "another tool is tracing"
+    recording._interception.lines.python_limits = "another tool is tracing"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="another tool is tracing"):
@@ -30,7 +30,7 @@ def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_pat
 
 @pytest.mark.parametrize("gradients", ["stock", "exact"])
 def test_a_start_that_fails_leaves_nothing_on(tf, tmp_path, monkeypatch, gradients):
-    def fail(self):
+    def fail(self, graph):
         raise RuntimeError("no lines today")
 
     monkeypatch.setattr(Interception, "start_lines", fail)

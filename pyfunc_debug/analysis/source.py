@@ -126,7 +126,8 @@ def source_lines(
         prints[one.line].append(one)
     return tuple(
         SourceLine(number, source, lines.get(("line", number)), lines.get(("lambda", number)),
-                   _label(lines.get(("line", number))), tuple(prints.get(number, ())))
+                   _label(lines.get(("line", number))), tuple(prints.get(number, ())), lines.get(("graph", number)),
+                   lines.get(("graph lambda", number)))
         for number, source in enumerate(text.splitlines(), 1)
         if first <= number <= last
     )  # fmt: skip

@@ -26,6 +26,8 @@ from pyfunc_debug.threads import hide_from_debuggers
 
 _PERIOD_S = 0.05
 _SLICE_NS = 1_000_000
+_HURRIED_SLICE_NS = 20_000_000
+"""Longer than the 5 ms after which a waiting thread gets the GIL: who waits for a flush gets half of it."""
 _GLANCE_S = 0.001
 """A pause to see whether calls are being made."""
 _RESTS = ((0.05, 0.03), (0.5, 0.009))
@@ -132,7 +134,7 @@ class Worker:
         todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting for ever
         while self._queue or self._open_calls or self._rows.unsettled:
             batch = Batch()
-            deadline = time.monotonic_ns() + _SLICE_NS
+            deadline = time.monotonic_ns() + (_HURRIED_SLICE_NS if hurry else _SLICE_NS)
             freed = 0
             while self._queue and time.monotonic_ns() < deadline:
                 freed += self._one(batch, self._queue.popleft())

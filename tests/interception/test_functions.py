@@ -24,12 +24,13 @@ def test_functions_traced_before_recording_are_what_they_are(tf):
         branched(tf.constant(1.0))
         with tf.compat.v1.Session(graph=graph) as session:
             session.run(out)
-    assert [(one.name, one.kind) for one in recording.functions()] == [
-        ("<lambda>", "tf.data"),
-        ("branched", "tf.function"),
-        ("test_functions_traced_before_recording_are_what_they_are", "graph"),
-    ]
-    branched_ = recording.functions()[1]
+    functions = {one.name: one for one in recording.functions()}
+    assert {name: one.kind for name, one in functions.items()} == {
+        "<lambda>": "tf.data",
+        "branched": "tf.function",
+        "test_functions_traced_before_recording_are_what_they_are": "graph",
+    }
+    branched_ = functions["branched"]
     assert len(recording.functions().runs(branched_)) == 1
     (stage,) = recording.stages()
     assert stage.contention.calls == 3

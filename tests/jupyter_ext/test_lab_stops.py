@@ -107,7 +107,7 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
         assert at.notebook.running(1)
         assert page.locator(".pfd .way").inner_text() == "over the control channel"
         assert "stopped in" in page.locator(".pfd .chip").inner_text()
-        assert "augment if x.max() >= 3" in page.locator(".pfd .why").inner_text()
+        assert "augment if x.max() >= 3" in page.locator(".pfd .swhy").inner_text()
         assert page.locator('.pfd [data-tab="stop"]').get_attribute("aria-selected") == "true"
 
         assert at.press("next") == "x = x + noise(x.shape)"

@@ -66,7 +66,7 @@ export class StopPane {
   /** In the header: that something is stopped, wherever one looks. */
   readonly chip = h("button.chip", { type: "button", hidden: true, "data-focus": "stop-chip" });
   private readonly none = h("div.none");
-  private readonly why = h("span.why");
+  private readonly why = h("span.swhy");
   private readonly way = h("small.way", { title: "How the kernel hears this panel: found out by a ping at this stop" });
   private readonly trouble = h("span.trouble", { role: "status" });
   private readonly source = h("ol.src");
