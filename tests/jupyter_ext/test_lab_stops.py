@@ -43,7 +43,7 @@ NO_CONTROL = f"""() => {{
     kernel.sendControlMessage = (message, ...more) =>
         message.header.msg_type === 'pyfunc_debug_request' ? {{ done: new Promise(() => {{}}) }} : send(message, ...more);
 }}"""
-NO_SUBSHELL = f"() => {{ {_KERNEL}.commsOverSubshells = 'disabled'; }}"
+NO_SUBSHELL = f"() => {{ ({_KERNEL}).commsOverSubshells = 'disabled'; }}"
 
 
 @pytest.fixture(scope="module")

@@ -144,8 +144,8 @@ export class CallPane {
       last = value.role;
       if (value.table) rows.push(tableRow(value.table));
     }
-    if (call.kind === "forward" && call.node_kind === "numpy_function") {
-      rows.push(h("tr.first", {}, h("td.dir.l", {}, "∇"), h("td.l.dim", { colspan: 7 }, "none: ", h("code", {}, "numpy_function"), " has no gradient")));
+    if (call.kind === "forward" && call.node_kind && call.node_kind !== "py_function") {
+      rows.push(h("tr.first", {}, h("td.dir.l", {}, "∇"), h("td.l.dim", { colspan: 7 }, "no gradient: this op has none (", h("code", {}, call.node_kind), ")")));
     }
     return h(
       "table.grid.vals",
