@@ -209,7 +209,7 @@ def gil_line(reader: Reader) -> list[str]:
         return [f"GIL: {told.get('why')}"]
     calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
     measured = reader.rows("SELECT count(*) FROM gil WHERE wait_ns IS NOT NULL")[0][0]
-    line = f"GIL ms: mean wait before a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
+    line = f"GIL: mean wait before a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
     if measured < calls:
         line += "; -: not measured"
     return [line if grade == "native" else f"{line}; {told.get('why')}"]

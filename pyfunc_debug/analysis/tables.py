@@ -121,9 +121,9 @@ def render(renderable: object, width: int = 80, color: bool = False) -> str:
 def ledger_table(ledger: Ledger) -> Table:
     """The ledger as a rich table."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    table.add_column("name", overflow="fold", ratio=1, min_width=24)
+    table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=24)
     for header in headers(ledger)[1:]:
-        table.add_column(header, justify="right", no_wrap=True)
+        table.add_column(header.removesuffix(" ms"), justify="right", no_wrap=True)
     for row in ledger.rows:
         name = Text(function_name(row), style="bold")
         kind = _FUNCTION_KINDS[row.function.kind]

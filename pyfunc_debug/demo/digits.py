@@ -8,6 +8,7 @@ plain Python. It has one honest bug, which loses some patches without a word: th
 from __future__ import annotations
 
 import argparse
+import zlib
 from importlib import resources
 from typing import Any
 
@@ -15,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-RNG = np.random.default_rng(7)
+SEED = 112
 
 
 def load_images() -> np.ndarray[Any, Any]:
@@ -26,9 +27,10 @@ def load_images() -> np.ndarray[Any, Any]:
 
 def cut_patch(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A random 4 x 4 patch, mirrored half of the time. Runs as tf.numpy_function: gets and returns arrays."""
-    row, column = RNG.integers(0, 5, size=2)
+    random = np.random.default_rng([SEED, zlib.crc32(image.tobytes())])  # by image: whichever thread comes first
+    row, column = random.integers(0, 5, size=2)
     patch = image[row : row + 4, column : column + 4]
-    return np.ascontiguousarray(patch[:, ::-1] if RNG.random() < 0.5 else patch)
+    return np.ascontiguousarray(patch[:, ::-1] if random.random() < 0.5 else patch)
 
 
 def even_contrast(patch: Any) -> Any:
