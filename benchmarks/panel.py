@@ -104,30 +104,35 @@ def clicks(folder: Path, path: Path, count: int) -> None:
 def overhead(folder: Path, rounds: int) -> None:
     setup = """%load_ext pyfunc_debug
 import time, tensorflow as tf
+from statistics import median
 def body(x): return x + 1
 @tf.function
 def step(x):
     for _ in tf.range(200): x = tf.ensure_shape(tf.numpy_function(body, [x], tf.float32), [8])
     return x
-x = tf.ones([8]); step(x); times = {'with': [], 'without': []}"""
-    loop = "t = time.perf_counter()\nfor i in range(100): r = step(x)\ntimes['NAME'].append(time.perf_counter() - t)"
+x = tf.ones([8]); step(x); times = {'without': [], 'again': [], 'with': []}"""
+    loop = """t, c = time.perf_counter(), time.process_time()
+for i in range(100): r = step(x)
+times['NAME'].append((time.perf_counter() - t, time.process_time() - c))"""
     cells = [setup]
     for _ in range(rounds):
-        cells += [
-            f"%%pyfunc_trace --no-panel\n{loop.replace('NAME', 'without')}",
-            f"%%pyfunc_trace\n{loop.replace('NAME', 'with')}",
-        ]
-    cells.append("print(min(times['with']) / min(times['without']), times)")
-    write_notebook(folder / "overhead.ipynb", cells)
+        cells += [f"%%pyfunc_trace --no-panel\n{loop.replace('NAME', name)}" for name in ("without", "again")]
+        cells.append(f"%%pyfunc_trace\n{loop.replace('NAME', 'with')}")
+    ratio = "median(one[{i}] / other[{i}] for one, other in zip(times['{name}'][1:], times['without'][1:]))"
+    ratios = ", ".join(ratio.format(i=i, name=name) for i in (0, 1) for name in ("again", "with"))
+    cells.append(f"print({ratios})")
     with Server(folder) as server, browser((1400, 900)) as page:
+        write_notebook(folder / "overhead.ipynb", cells)
         notebook = Notebook(page, server, "overhead.ipynb")
         notebook.wait_kernel()
         for cell in range(len(cells)):
             notebook.run(cell)
             notebook.wait(cell)
-        text = notebook.outputs(len(cells) - 1)[0]["text"]
-        print("   ", text.strip())
-        row(f"panel open beside a busy loop (best of {rounds})", (float(text.split()[0]) - 1) * 100, "%", 3)
+        null, panel, null_cpu, panel_cpu = map(float, notebook.outputs(len(cells) - 1)[0]["text"].split())
+    row(f"two equal loops (median of {rounds - 1})", (null - 1) * 100, "%")
+    row("two equal loops, CPU of the kernel", (null_cpu - 1) * 100, "%")
+    row("panel open beside a busy loop, browser on the same cores", (panel - 1) * 100, "%")
+    row("panel open beside a busy loop, CPU of the kernel", (panel_cpu - 1) * 100, "%", 3)
 
 
 def main() -> None:
@@ -143,7 +148,7 @@ def main() -> None:
         if options.only in (None, "million"):
             million(folder, 100_000 if options.quick else 1_000_000)
         if options.only in (None, "overhead"):
-            overhead(folder, 2 if options.quick else 4)
+            overhead(folder, 3 if options.quick else 8)
 
 
 if __name__ == "__main__":
