@@ -1,7 +1,8 @@
-"""Builds the two optional C extensions; everything else stands in pyproject.toml.
+"""Builds the three optional C extensions; everything else stands in pyproject.toml.
 
 Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
-and summaries of values are made with NumPy from copies, which costs more (docs/costs.md).
+and recording costs more (docs/costs.md): calls wait for the writer as objects that the garbage collector looks at, and
+summaries of values are made with NumPy from copies.
 """
 
 import platform
@@ -10,13 +11,9 @@ import sysconfig
 
 from setuptools import Extension, setup
 
-# On a free-threaded Python there is no GIL to watch, and importing an extension would switch it on.
-watchable = (
-    sys.platform == "linux"
-    and platform.machine() in ("x86_64", "aarch64")
-    and sys.implementation.name == "cpython"
-    and not sysconfig.get_config_var("Py_GIL_DISABLED")
-)
+# On a free-threaded Python there is no GIL to watch, and importing an extension with the limited API is not possible.
+has_gil = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+watchable = has_gil and sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 probe = Extension(
     "pyfunc_debug.gil._native",
     sources=["pyfunc_debug/gil/_native.c"],
@@ -30,4 +27,5 @@ statistics = Extension(
     extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-fopenmp-simd"],
     optional=True,
 )
-setup(ext_modules=[statistics, probe] if watchable else [statistics])
+plain = Extension("pyfunc_debug._plain", sources=["pyfunc_debug/_plain.c"], py_limited_api=True, optional=True)
+setup(ext_modules=[statistics, *([plain] if has_gil else []), *([probe] if watchable else [])])

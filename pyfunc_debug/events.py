@@ -5,6 +5,7 @@ Interception and the recorder know nothing of each other; both know this.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -105,6 +106,43 @@ class RunFacts:
         self.site = site
         self.duration_ns: int | None = None
         self.error: str | None = None
+
+
+class LiveRuns:
+    """Runs in flight: who may be the parent of a call that starts now.
+
+    Without a lock: each change gets a number of its own, and a list is good for as long as no other number is there.
+
+    Attributes:
+      version: Number of the newest change.
+      made: The newest list, with the number that it was made for.
+    """
+
+    __slots__ = ("_numbers", "_runs", "made", "version")
+
+    def __init__(self) -> None:
+        self._runs: dict[int, RunFacts] = {}
+        self._numbers = itertools.count(1)
+        self.version = 0
+        self.made: tuple[int, list[RunFacts]] = (0, [])
+
+    def begin(self, run: RunFacts) -> None:
+        """Before it starts."""
+        self._runs[run.id] = run
+        self.version = next(self._numbers)
+
+    def end(self, run: RunFacts) -> None:
+        """After it ended."""
+        self._runs.pop(run.id, None)
+        self.version = next(self._numbers)
+
+    def now(self) -> list[RunFacts]:
+        """The runs in flight; calls share the list, nobody changes it."""
+        version, made = self.version, self.made
+        if made[0] != version:
+            # A list: making a tuple may run the garbage collector, and with it other threads, between two items.
+            self.made = made = (version, list(self._runs.values()))
+        return made[1]
 
 
 class Observer(Protocol):

@@ -48,7 +48,7 @@ class Interception:
 
     Attributes:
       limits: What this TensorFlow does not allow, in words; empty when all works.
-      live_runs: Runs in flight, by id (read-only for others).
+      live_runs: Runs in flight (read-only for others).
       failures: The newest exceptions that left bodies.
       lines: The counts of lines, once `start_lines` was called; they can still be read after `stop_lines`.
     """
@@ -69,7 +69,7 @@ class Interception:
         self.failures = Failures()
         self._untested = True
         self._testing = threading.Lock()
-        self.live_runs: dict[int, RunFacts] = self._functions.live
+        self.live_runs = self._functions.live
         self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)
         self.on = False
 

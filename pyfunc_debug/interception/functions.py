@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any
 
-from pyfunc_debug.events import FunctionFacts, Observer, RunFacts, TraceFacts
+from pyfunc_debug.events import FunctionFacts, LiveRuns, Observer, RunFacts, TraceFacts
 from pyfunc_debug.frames import RepeatedCaller, is_tensorflow
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.library import Library
@@ -47,8 +47,7 @@ class Functions:
         self._run_ids = itertools.count(1)
         self._started_at = RepeatedCaller()
         self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts]] = weakref.WeakKeyDictionary()
-        self.live: dict[int, RunFacts] = {}
-        """Runs in flight, by id: who may be the parent of a call that starts now."""
+        self.live = LiveRuns()
 
     @property
     def innermost(self) -> int | None:
@@ -185,7 +184,7 @@ class Functions:
             run = self._begin(name, getattr(here, "function", None))
             if run is None:
                 return original(context, name, tensor_inputs, num_outputs)
-            live[run.id] = run
+            live.begin(run)
             observer.run_began(run)
             try:
                 return original(context, name, tensor_inputs, num_outputs)
@@ -194,7 +193,7 @@ class Functions:
                 raise
             finally:
                 run.duration_ns = time.monotonic_ns() - run.start_ns
-                live.pop(run.id, None)
+                live.end(run)
                 observer.run_ended(run)
 
         return call_function

@@ -10,12 +10,12 @@ import itertools
 import traceback
 from _thread import get_ident, get_native_id
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
 from typing import Any
 
-from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.events import LiveRuns, NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.rows import Rows
@@ -59,7 +59,7 @@ class Recorder:
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
-        self._live: Mapping[int, RunFacts] = {}
+        self._live = LiveRuns()
         self._older: Callable[[str, int], NodeFacts] | None = None
         self._queued_bytes = 0
         self._accepting = True
@@ -73,7 +73,7 @@ class Recorder:
 
     def connect(
         self,
-        live_runs: Mapping[int, RunFacts],
+        live_runs: LiveRuns,
         older: Callable[[str, int], NodeFacts],
         place: Callable[[NodeFacts], NodeFacts],
         locate: Callable[[str, int], tuple[str, int]],
@@ -106,17 +106,15 @@ class Recorder:
         ticket.token = token
         ticket.recorder = self
         ticket.policy = policy
-        ticket.inputs = ticket.outputs = ticket.failure = ticket.pair = None
-        ticket.room = ticket.values_ns = 0
         if policy:
             self._take(ticket, args, True)
-        # A list: making a tuple may run the garbage collector, and with it other threads, between two items.
-        ticket.runs = list(self._live.values()) if self._live else ()
+        live = self._live
+        made = live.made
+        ticket.runs = made[1] if made[0] == live.version else live.now()
         ticket.thread = thread = get_native_id()
         ticket.ident = get_ident()
         if thread not in self._thread_names:
             self._rows.meet_thread(thread)
-        ticket.end_ns = 0
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
         ticket.cpu_start_ns = thread_time_ns()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.values import Held
 
@@ -41,3 +41,16 @@ class Ticket:
     cpu_ns: int
     failure: tuple[str, Any] | None
     pair: tuple[int | None, int | None, tuple[int, ...], tuple[int, ...]] | None
+
+    def __init__(self) -> None:
+        self.room = self.values_ns = self.end_ns = 0
+        self.inputs = self.outputs = self.failure = self.pair = None
+
+
+if not TYPE_CHECKING:
+    try:
+        from pyfunc_debug._plain import Ticket
+    except ImportError:  # installed without a compiler
+        pass
+
+__all__ = ["Ticket"]

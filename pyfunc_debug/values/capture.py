@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,6 +48,13 @@ class Held:
         self.shape = shape
         self.note = note
         self.nbytes = nbytes
+
+
+if not TYPE_CHECKING:
+    try:
+        from pyfunc_debug._plain import Held
+    except ImportError:  # installed without a compiler
+        pass
 
 
 def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
