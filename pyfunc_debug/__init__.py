@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyfunc_debug.session import record
     from pyfunc_debug.stopping import answers, break_on, breakpoints, post_mortem
 
+    __version__: str
+
 _PUBLIC = {
     "exact_gradients": ("pyfunc_debug.exact", "exact_gradients"),
     "record": ("pyfunc_debug.session", "record"),
@@ -72,6 +74,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from pyfunc_debug.session import version
+
+        return version()
     try:
         module, attribute = _PUBLIC[name]
     except KeyError:

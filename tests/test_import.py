@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_every_public_name_is_there():
 
     for name in pyfunc_debug.__all__:
         assert getattr(pyfunc_debug, name) is not None
+    assert pyfunc_debug.__version__ == metadata.version("pyfunc-debug")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         pyfunc_debug.nothing  # noqa: B018  # the access is the test
 
