@@ -1,8 +1,8 @@
 """Builds the three optional C extensions; everything else stands in pyproject.toml.
 
 Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
-and recording costs more (docs/costs.md): calls wait for the writer as objects that the garbage collector looks at, and
-summaries of values are made with NumPy from copies.
+and recording costs more (docs/costs.md): the hot path is Python's, and summaries of values are made with NumPy from
+copies.
 """
 
 import platform
@@ -27,5 +27,7 @@ statistics = Extension(
     extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-fopenmp-simd"],
     optional=True,
 )
-plain = Extension("pyfunc_debug._plain", sources=["pyfunc_debug/_plain.c"], py_limited_api=True, optional=True)
-setup(ext_modules=[statistics, *([plain] if has_gil else []), *([probe] if watchable else [])])
+hot = Extension("pyfunc_debug.recorder._hot", sources=["pyfunc_debug/recorder/_hot.c"], optional=True)
+setup(
+    ext_modules=[statistics, *([hot] if has_gil and sys.platform == "linux" else []), *([probe] if watchable else [])]
+)

@@ -6,9 +6,8 @@ values are dropped first, then calls are counted instead of stored; both are sai
 
 from __future__ import annotations
 
-import itertools
 import traceback
-from _thread import get_ident, get_native_id
+from _thread import get_native_id
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import Any
 from pyfunc_debug.events import LiveRuns, NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
+from pyfunc_debug.recorder.hot import SKIP, HotPath
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.recorder.worker import Worker
@@ -30,7 +30,6 @@ from pyfunc_debug.values.policy import matches
 _SAY = {"wrong-tape": 20}
 """How often a rule's notice is written for one node and one line that took the gradient; once if it is not here."""
 _SAY_ALL = 2000
-_SKIP = -1  # a node outside the `nodes` glob
 _EAGER_REMEMBERED = 10_000  # eager calls whose gradient may still be asked for
 
 
@@ -52,20 +51,19 @@ class Recorder:
         self._queue_calls = budget.queue_calls
         self._queue_bytes = budget.queue_bytes
         self._queue: deque[Any] = deque()
-        self._ids = itertools.count(1)
         self._open: dict[int, Ticket] = {}
         self._said: dict[tuple[Any, ...], int] = {}
         self._known: dict[str, int] = {}  # token -> policy
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
-        self._live = LiveRuns()
         self._older: Callable[[str, int], NodeFacts] | None = None
         self._queued_bytes = 0
-        self._accepting = True
         number_anew()
         self._rows = Rows()
         self._thread_names = self._rows.thread_names
+        self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), self._queue_calls)
+        self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
         self.path = writer.path
         self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta)
@@ -79,7 +77,7 @@ class Recorder:
         locate: Callable[[str, int], tuple[str, int]],
     ) -> None:
         """Tells where to ask about runs in flight, older nodes, and lines of generated code."""
-        self._live = live_runs
+        self._hot.live = live_runs
         self._older = older
         self._rows.place = place
         self._rows.locate = locate
@@ -89,48 +87,6 @@ class Recorder:
         self._worker.gil = GilRows(probe)
 
     # -- the hot path: events.Observer --------------------------------------------------------------------------------
-
-    def enter(self, token: str, args: Any) -> Ticket | None:
-        """A call is about to start. Some 2 us without values."""
-        if not self._accepting:
-            return None
-        entered_ns = monotonic_ns()
-        policy = self._known.get(token)
-        if policy is None:
-            token, policy = self._meet(token, args)
-        if policy == _SKIP:
-            return None
-        ticket = Ticket()
-        ticket.entered_ns = entered_ns
-        ticket.call = call = next(self._ids)
-        ticket.token = token
-        ticket.recorder = self
-        ticket.policy = policy
-        if policy:
-            self._take(ticket, args, True)
-        live = self._live
-        made = live.made
-        ticket.runs = made[1] if made[0] == live.version else live.now()
-        ticket.thread = thread = get_native_id()
-        ticket.ident = get_ident()
-        if thread not in self._thread_names:
-            self._rows.meet_thread(thread)
-        ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
-        self._open[call] = ticket
-        ticket.cpu_start_ns = thread_time_ns()
-        ticket.start_ns = monotonic_ns()
-        return ticket
-
-    def leave(self, ticket: Ticket | None, outputs: Any) -> Any:
-        """The body returned."""
-        if ticket is None:
-            return outputs
-        ticket.end_ns = monotonic_ns()
-        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
-        if ticket.policy:
-            self._take(ticket, outputs, False)
-        self._finish(ticket)
-        return outputs
 
     def fail(self, ticket: Ticket | None, error: BaseException) -> None:
         """The body raised. The exception is not kept alive, only what is needed to print it."""
@@ -146,16 +102,14 @@ class Recorder:
         except Exception as trouble:
             told = f"(the exception could not be read: {type(trouble).__name__})"
         ticket.failure = (kind, told)
-        self._finish(ticket)
+        self._hot.finish(ticket)
 
-    def _finish(self, ticket: Ticket) -> None:
-        self._open.pop(ticket.call, None)
-        queue = self._queue
-        if len(queue) < self._queue_calls:
-            queue.append(ticket)
-        else:
-            self._release(ticket.room)
-            self._rows.count_dropped(ticket)
+    def _count_dropped(self, ticket: Ticket) -> None:
+        self._release(ticket.room)
+        self._rows.count_dropped(ticket)
+
+    def _meet_thread(self, native_id: int) -> None:
+        self._rows.meet_thread(native_id)
 
     def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
         began_ns = monotonic_ns()
@@ -203,7 +157,7 @@ class Recorder:
         if policy is None:  # a gradient is kept as its forward node is
             names = (node.body.name, node.name, node.token)
             wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
-            policy = int(self._policies.of(*names)) if wanted else _SKIP
+            policy = int(self._policies.of(*names)) if wanted else SKIP
         self._known[node.token] = policy
         return policy
 
@@ -228,7 +182,7 @@ class Recorder:
 
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""
-        if not self._accepting:
+        if not self._hot.accepting:
             return
         if node.site is not None:
             self._eager_node(node)
@@ -238,7 +192,7 @@ class Recorder:
 
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
-        if self._accepting:
+        if self._hot.accepting:
             thread = get_native_id()
             self._rows.meet_thread(thread)
             self._queue.append(("trace", trace, thread))
@@ -248,7 +202,7 @@ class Recorder:
 
     def run_ended(self, run: RunFacts) -> None:
         """The tf.function returned or raised."""
-        if self._accepting:
+        if self._hot.accepting:
             if run.thread not in self._thread_names:
                 self._rows.meet_thread(run.thread)
             if len(self._queue) < self._queue_calls:
@@ -281,12 +235,12 @@ class Recorder:
 
     def lines(self, lines: Sequence[Line], prints: Sequence[Printed]) -> None:
         """Counts of lines and printed texts so far; they replace what was told before."""
-        if self._accepting and (lines or prints):
+        if self._hot.accepting and (lines or prints):
             self._queue.append(("lines", tuple(lines), tuple(prints)))
 
     def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the doctor."""
-        if self._accepting:
+        if self._hot.accepting:
             self._queue.append(("notice", rule, self._eager.get(token, token) if token else None, call, facts))
 
     # -- switching ----------------------------------------------------------------------------------------------------
@@ -312,24 +266,21 @@ class Recorder:
         Returns:
           What went wrong meanwhile: `troubles` and, if writing stopped early, `stopped`.
         """
-        self._accepting = False
+        self._hot.accepting = False
         self._worker.close(meta, cost_ns=self._hook_cost())
         return {"troubles": dict(self._rows.troubles), "stopped": self._worker.stopped}
 
     def abandon(self) -> None:
         """In a forked child: never touch the parent's file."""
-        self._accepting = False
+        self._hot.accepting = False
         self._queue.clear()
         self._open.clear()
         self._worker.abandon()
 
     def _hook_cost(self) -> int:
         """What one recorded call without values costs here, measured now on a recorder of no consequence."""
-        probe = object.__new__(Recorder)
-        probe.__dict__.update(self.__dict__)
-        probe._accepting, probe._known, probe._open = True, {"": 0}, {}
-        probe._queue, probe._ids = deque(), itertools.count(1)
-        probe._queue_calls = count = 500
+        count = 500
+        probe = HotPath(self, deque(), {}, {"": 0}, LiveRuns(), count)
         start = thread_time_ns()
         for _ in range(count):
             probe.leave(probe.enter("", ()), None)

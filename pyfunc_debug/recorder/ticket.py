@@ -9,7 +9,7 @@ from pyfunc_debug.values import Held
 
 
 class Ticket:
-    """Filled in by `Recorder.enter`, `leave` and `fail`; read by the writer thread.
+    """Filled in by the `HotPath`; read by the writer thread. On Linux a type of _hot.c with the same attributes.
 
     `end_ns` 0 means that the body still runs. `entered_ns` is before our work, `start_ns` right before the body.
     `thread` is the operating system's number, `ident` is threading.get_ident().
@@ -49,8 +49,8 @@ class Ticket:
 
 if not TYPE_CHECKING:
     try:
-        from pyfunc_debug._plain import Ticket
-    except ImportError:  # installed without a compiler
+        from pyfunc_debug.recorder._hot import Ticket
+    except ImportError:  # no compiler when it was installed, or another system
         pass
 
 __all__ = ["Ticket"]

@@ -8,8 +8,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <structmember.h>
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define FAST __attribute__((target_clones("avx2", "default")))
@@ -273,11 +275,66 @@ static PyObject *statistics(PyObject *module, PyObject *values) {
     return found;
 }
 
+/* A value on its way to the writer, see values/capture.py: a plain structure, which the garbage collector leaves alone. */
+typedef struct {
+    PyObject_HEAD
+    long long nbytes;
+    PyObject *thing, *dtype, *shape, *note;
+} Held;
+
+#define OBJECT(name) {#name, T_OBJECT, offsetof(Held, name), 0, NULL}
+static PyMemberDef held_members[] = {
+    {"nbytes", T_LONGLONG, offsetof(Held, nbytes), 0, NULL},
+    OBJECT(thing), OBJECT(dtype), OBJECT(shape), OBJECT(note), {NULL, 0, 0, 0, NULL}};
+
+static int held_init(Held *held, PyObject *args, PyObject *named) {
+    static char *names[] = {"thing", "dtype", "shape", "note", "nbytes", NULL};
+    PyObject *thing = NULL, *dtype = NULL, *shape = NULL, *note = NULL;
+    long long nbytes = 0;
+    if (held->thing) {
+        PyErr_SetString(PyExc_TypeError, "a Held is filled in once");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|OOUL", names, &thing, &dtype, &shape, &note, &nbytes)) return -1;
+    if (note) Py_INCREF(note);
+    else if (!(note = PyUnicode_FromString(""))) return -1;
+    Py_INCREF(thing);
+    Py_XINCREF(dtype);
+    Py_XINCREF(shape);
+    held->thing = thing, held->dtype = dtype, held->shape = shape, held->note = note, held->nbytes = nbytes;
+    return 0;
+}
+
+static void held_dealloc(Held *held) {
+    Py_XDECREF(held->thing);
+    Py_XDECREF(held->dtype);
+    Py_XDECREF(held->shape);
+    Py_XDECREF(held->note);
+    PyObject_Free(held);
+}
+
+static PyTypeObject held_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.values._statistics.Held",
+    .tp_doc = "A value taken hold of: see values/capture.py.",
+    .tp_basicsize = sizeof(Held),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_members = held_members,
+    .tp_init = (initproc)held_init,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = (destructor)held_dealloc,
+    .tp_free = PyObject_Free,
+};
+
 static PyMethodDef methods[] = {{"statistics", statistics, METH_O, statistics_doc}, {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_statistics", "Statistics of numbers in memory.", 0, methods};
 
 PyMODINIT_FUNC PyInit__statistics(void) {
+    if (PyType_Ready(&held_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
 #ifdef Py_GIL_DISABLED
     if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif

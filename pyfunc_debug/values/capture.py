@@ -52,7 +52,7 @@ class Held:
 
 if not TYPE_CHECKING:
     try:
-        from pyfunc_debug._plain import Held
+        from pyfunc_debug.values._statistics import Held
     except ImportError:  # installed without a compiler
         pass
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 import threading
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts
-from pyfunc_debug.recorder import Budget, Recorder
+from pyfunc_debug.recorder import Budget, Recorder, hot
 from pyfunc_debug.recordings import Recording
 from pyfunc_debug.values import Policies
 
@@ -24,19 +26,26 @@ def node(token: str, body: str = "body", site: Any = None, gradient_of: str | No
     )  # fmt: skip
 
 
-@pytest.fixture
-def make(tmp_path):
-    made = []
+class NoRoom(Budget):
+    queue_calls = 0
 
-    def recorder(values: Any = "none", nodes: str = "*", budget: int = 64_000_000, **fields: Any) -> Recorder:
-        one = Recorder(str(tmp_path / f"{len(made)}.pfrec"), Policies(values, nodes), Budget(budget), {"pid": 1})
-        vars(one).update(fields)
+
+@pytest.fixture(params=["C", "Python"])
+def make(tmp_path, monkeypatch, request):
+    made = []
+    if request.param == "Python":
+        monkeypatch.setitem(sys.modules, "pyfunc_debug.recorder._hot", None)
+        monkeypatch.setattr("pyfunc_debug.recorder.recorder.HotPath", runpy.run_path(hot.__file__)["HotPath"])
+
+    def recorder(values: Any = "none", nodes: str = "*", budget: int = 64_000_000, limits: Any = Budget) -> Recorder:
+        one = Recorder(str(tmp_path / f"{len(made)}.pfrec"), Policies(values, nodes), limits(budget), {"pid": 1})
+        assert type(one._hot).__module__ == {"C": "pyfunc_debug.recorder._hot", "Python": "<run_path>"}[request.param]
         made.append(one)
         return one
 
     yield recorder
     for one in made:
-        if one._accepting:
+        if one._hot.accepting:
             one.close({})
 
 
@@ -108,7 +117,7 @@ def test_a_gradient_is_kept_as_its_forward_node_is(make):
 
 
 def test_calls_that_find_no_room_in_the_queue_are_counted_exactly_from_many_threads(make):
-    recorder = make(_queue_calls=0)
+    recorder = make(limits=NoRoom)
     recorder.node_made(node("graph"))
     recorder.node_made(node("eager", site=("user.py", 7, "f")))
 

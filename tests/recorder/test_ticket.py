@@ -5,20 +5,21 @@ from __future__ import annotations
 import gc
 import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pyfunc_debug.events import LiveRuns, RunFacts
-from pyfunc_debug.recorder import ticket
+from pyfunc_debug.recorder import hot, ticket
 from pyfunc_debug.values import capture
+
+EXTENSIONS = ("pyfunc_debug.recorder._hot", "pyfunc_debug.values._statistics")
 
 
 def anew(module, name, plain, monkeypatch):
-    """A class of a module as it is with the extension, or without it."""
-    if not plain:
-        monkeypatch.setitem(sys.modules, "pyfunc_debug._plain", None)
+    """A class of a module as it is with the extensions, or without them."""
+    for extension in () if plain else EXTENSIONS:
+        monkeypatch.setitem(sys.modules, extension, None)
     spec = importlib.util.spec_from_file_location("anew", module.__file__)
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
@@ -65,9 +66,11 @@ def test_what_they_hold_is_released():
     assert sys.getrefcount(thing) == before
 
 
-def test_the_extension_is_built_where_the_tests_run():
-    assert Path(sys.modules["pyfunc_debug._plain"].__file__).exists()
-    assert ticket.Ticket.__module__ == capture.Held.__module__ == "pyfunc_debug._plain"
+def test_the_extensions_are_built_where_the_tests_run():
+    assert (ticket.Ticket.__module__, hot.HotPath.__module__, capture.Held.__module__) == (
+        *EXTENSIONS[:1] * 2,
+        EXTENSIONS[1],
+    )
 
 
 def test_calls_share_the_list_of_runs_until_one_begins_or_ends():

@@ -1,0 +1,118 @@
+"""What happens on the hot path before and after each body: no lock, no waiting, no I/O, no formatting.
+
+On Linux a C extension does the same (_hot.c); this is what runs where it was not built.
+"""
+
+from __future__ import annotations
+
+import itertools
+from _thread import get_ident, get_native_id
+from collections import deque
+from time import monotonic_ns, thread_time_ns
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyfunc_debug.events import LiveRuns
+from pyfunc_debug.recorder.ticket import Ticket
+
+SKIP = -1
+"""Policy of a node outside the `nodes` glob."""
+
+
+class Owner(Protocol):
+    """What a hot path asks of its recorder, which is rare without values."""
+
+    def _meet(self, token: str, args: Any) -> tuple[str, int]: ...
+    def _meet_thread(self, native_id: int) -> None: ...
+    def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None: ...
+    def _count_dropped(self, ticket: Ticket) -> None: ...
+
+
+class HotPath:
+    """Makes a ticket for each call, and gives it to the writer when the call has ended.
+
+    Args:
+      recorder: Who is asked.
+      queue: To the writer.
+      open_calls: Calls in progress.
+      known: Policy of each token.
+      live: Runs in flight.
+      queue_calls: So many calls may wait; more are counted but not stored.
+
+    Attributes:
+      accepting: Whether calls are recorded.
+      live: Runs in flight.
+    """
+
+    def __init__(
+        self, recorder: Owner, queue: deque[Any], open_calls: dict[int, Ticket], known: dict[str, int], live: LiveRuns,
+        queue_calls: int,
+    ) -> None:  # fmt: skip
+        self.accepting = True
+        self.live = live
+        self._recorder = recorder
+        self._queue = queue
+        self._open = open_calls
+        self._known = known
+        self._queue_calls = queue_calls
+        self._ids = itertools.count(1)
+        self._met: set[int] = set()
+
+    def enter(self, token: str, args: Any) -> Ticket | None:
+        """A call is about to start."""
+        if not self.accepting:
+            return None
+        entered_ns = monotonic_ns()
+        policy = self._known.get(token)
+        if policy is None:
+            token, policy = self._recorder._meet(token, args)
+        if policy == SKIP:
+            return None
+        ticket = Ticket()
+        ticket.entered_ns = entered_ns
+        ticket.call = call = next(self._ids)
+        ticket.token = token
+        ticket.recorder = self._recorder
+        ticket.policy = policy
+        if policy:
+            self._recorder._take(ticket, args, True)
+        live = self.live
+        made = live.made
+        ticket.runs = made[1] if made[0] == live.version else live.now()
+        ticket.thread = thread = get_native_id()
+        ticket.ident = get_ident()
+        if thread not in self._met:
+            self._recorder._meet_thread(thread)
+            self._met.add(thread)
+        ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
+        self._open[call] = ticket
+        ticket.cpu_start_ns = thread_time_ns()
+        ticket.start_ns = monotonic_ns()
+        return ticket
+
+    def leave(self, ticket: Ticket | None, outputs: Any) -> Any:
+        """The body returned; gives its outputs back."""
+        if ticket is None:
+            return outputs
+        ticket.end_ns = monotonic_ns()
+        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
+        if ticket.policy:
+            self._recorder._take(ticket, outputs, False)
+        self.finish(ticket)
+        return outputs
+
+    def finish(self, ticket: Ticket) -> None:
+        """Gives a ticket whose end is noted to the writer."""
+        self._open.pop(ticket.call, None)
+        if len(self._queue) < self._queue_calls:
+            self._queue.append(ticket)
+        else:
+            self._recorder._count_dropped(ticket)
+
+
+if not TYPE_CHECKING:
+    try:
+        from pyfunc_debug.recorder._hot import HotPath
+    except ImportError:  # no compiler when it was installed, or another system
+        pass
+
+__all__ = ["SKIP", "HotPath"]
