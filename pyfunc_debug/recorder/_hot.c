@@ -14,6 +14,8 @@
 
 typedef long long Number;
 
+enum { SUMMARY = 2, STATISTICS_BYTES = 512 }; /* as in values/policy.py and values/capture.py */
+
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
 static __thread struct {
@@ -78,13 +80,13 @@ static PyTypeObject ticket_type = {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *open, *known, *live, *runs;
-    Number calls, queue_calls, version, number;
+    PyObject *recorder, *queue, *open, *known, *live, *runs, *numbers;
+    Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
     char accepting;
 } HotPath;
 
 static Number hot_paths = 0;
-static PyObject *name_append, *name_count, *name_meet, *name_meet_thread, *name_now, *name_take, *name_version;
+static PyObject *name_append, *name_count, *name_meet, *name_meet_thread, *name_now, *name_hold, *name_version;
 
 /* Something of ours failed: the program goes on, and the call is not recorded. Interrupts are the program's own. */
 static int is_ours(HotPath *self) {
@@ -110,14 +112,41 @@ static PyObject *live_runs(HotPath *self) {
     return Py_NewRef(self->runs);
 }
 
-static int take(HotPath *self, PyObject *ticket, PyObject *values, PyObject *inputs) {
-    PyObject *done = PyObject_CallMethodObjArgs(self->recorder, name_take, ticket, values, inputs, NULL);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
+    Number began_ns = now_ns(CLOCK_MONOTONIC), size = 0;
+    PyObject *ready = inputs ? Py_True : Py_False, *held = Py_None, **place = inputs ? &ticket->inputs : &ticket->outputs;
+    PyObject *room = PyLong_FromLongLong(self->queue_bytes - self->queued_bytes);
+    if (!room) return -1;
+    if (ticket->policy == SUMMARY && self->numbers != Py_None) {
+        PyObject *arguments[] = {values, ready, room};
+        held = PyObject_Vectorcall(self->numbers, arguments, 3, NULL);
+        if (held && held != Py_None) size = STATISTICS_BYTES * PyTuple_GET_SIZE(held);
+    } else {
+        Py_INCREF(held);
+    }
+    if (held == Py_None) {
+        PyObject *policy = PyLong_FromLongLong(ticket->policy);
+        PyObject *found = policy ? PyObject_CallMethodObjArgs(self->recorder, name_hold, values, policy, room, ready, NULL)
+                                 : NULL;
+        Py_XDECREF(policy);
+        Py_DECREF(held);
+        held = NULL;
+        if (found && PyArg_ParseTuple(found, "OL", &held, &size)) Py_INCREF(held);
+        Py_XDECREF(found);
+    }
+    Py_DECREF(room);
+    if (!held) return -1;
+    PyObject *before = *place;
+    *place = held;
+    Py_XDECREF(before);
+    ticket->room += size;
+    self->queued_bytes += size;
+    ticket->values_ns += now_ns(CLOCK_MONOTONIC) - began_ns;
+    return 0;
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
-    if (ticket->policy && take(self, (PyObject *)ticket, args, Py_True) < 0) return -1;
+    if (ticket->policy && take(self, ticket, args, 1) < 0) return -1;
     if (!(ticket->runs = live_runs(self))) return -1;
     ticket->thread = thread_id();
     ticket->ident = (Number)PyThread_get_thread_ident();
@@ -194,20 +223,31 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
         Ticket *ticket = (Ticket *)args[0];
         ticket->end_ns = now_ns(CLOCK_MONOTONIC);
         ticket->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns;
-        int failed = ticket->policy && take(self, args[0], args[1], Py_False) < 0;
+        int failed = ticket->policy && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
         if (finish_ticket(self, args[0]) < 0 && !is_ours(self)) return NULL;
     }
     return Py_NewRef(args[1]);
 }
 
+static int limit(PyObject *budget, const char *name, Number *value) {
+    PyObject *number = PyObject_GetAttrString(budget, name);
+    *value = number ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int hot_init(HotPath *self, PyObject *args, PyObject *named) {
-    static char *names[] = {"recorder", "queue", "open_calls", "known", "live", "queue_calls", NULL};
-    PyObject *recorder, *queue, *open, *known, *live;
-    if (self->recorder) return PyErr_Format(PyExc_TypeError, "a HotPath is filled in once"), -1;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OOO!O!OL", names, &recorder, &queue, &PyDict_Type, &open,
-                                     &PyDict_Type, &known, &live, &self->queue_calls))
+    PyObject *recorder, *queue, *open, *known, *live, *budget;
+    if (self->recorder || (named && PyDict_GET_SIZE(named))) return PyErr_Format(PyExc_TypeError, "see recorder/hot.py"), -1;
+    if (!PyArg_ParseTuple(args, "OOO!O!OO", &recorder, &queue, &PyDict_Type, &open, &PyDict_Type, &known, &live, &budget))
         return -1;
+    if (limit(budget, "queue_calls", &self->queue_calls) < 0 || limit(budget, "queue_bytes", &self->queue_bytes) < 0)
+        return -1;
+    PyObject *capture = PyImport_ImportModule("pyfunc_debug.values.capture");
+    self->numbers = capture ? PyObject_GetAttrString(capture, "hold_numbers") : NULL;
+    Py_XDECREF(capture);
+    if (!self->numbers) return -1;
     self->recorder = Py_NewRef(recorder), self->queue = Py_NewRef(queue), self->open = Py_NewRef(open);
     self->known = Py_NewRef(known), self->live = Py_NewRef(live);
     self->number = ++hot_paths;
@@ -222,6 +262,7 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->known);
     Py_VISIT(self->live);
     Py_VISIT(self->runs);
+    Py_VISIT(self->numbers);
     return 0;
 }
 
@@ -233,6 +274,7 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->known);
     Py_CLEAR(self->live);
     Py_CLEAR(self->runs);
+    Py_CLEAR(self->numbers);
     return 0;
 }
 
@@ -256,7 +298,9 @@ static int set_live(HotPath *self, PyObject *live, void *unused) {
 static PyGetSetDef hot_properties[] = {
     {"live", (getter)get_live, (setter)set_live, "Runs in flight.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef hot_members[] = {
-    {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."}, {NULL, 0, 0, 0, NULL}};
+    {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."},
+    NUMBER(HotPath, queued_bytes),
+    {NULL, 0, 0, 0, NULL}};
 static PyMethodDef hot_methods[] = {
     {"enter", (PyCFunction)(void (*)(void))enter, METH_FASTCALL, "A call is about to start: its ticket."},
     {"leave", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, "The body returned; gives its outputs back."},
@@ -285,7 +329,7 @@ PyMODINIT_FUNC PyInit__hot(void) {
         PyObject **name;
         const char *text;
     } names[] = {{&name_append, "append"},     {&name_count, "_count_dropped"}, {&name_meet, "_meet"},
-                 {&name_meet_thread, "_meet_thread"}, {&name_now, "now"},       {&name_take, "_take"},
+                 {&name_meet_thread, "_meet_thread"}, {&name_now, "now"},       {&name_hold, "_hold"},
                  {&name_version, "version"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;

@@ -8,11 +8,15 @@ from __future__ import annotations
 import itertools
 from _thread import get_ident, get_native_id
 from collections import deque
+from collections.abc import Sequence
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyfunc_debug.events import LiveRuns
+from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.values import Held, Policy, hold_numbers
+from pyfunc_debug.values.capture import STATISTICS_BYTES
 
 SKIP = -1
 """Policy of a node outside the `nodes` glob."""
@@ -23,7 +27,7 @@ class Owner(Protocol):
 
     def _meet(self, token: str, args: Any) -> tuple[str, int]: ...
     def _meet_thread(self, native_id: int) -> None: ...
-    def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None: ...
+    def _hold(self, values: Any, policy: int, room: int, ready: bool) -> tuple[Sequence[Held] | None, int]: ...
     def _count_dropped(self, ticket: Ticket) -> None: ...
 
 
@@ -36,16 +40,18 @@ class HotPath:
       open_calls: Calls in progress.
       known: Policy of each token.
       live: Runs in flight.
-      queue_calls: So many calls may wait; more are counted but not stored.
+      budget: How much may wait.
 
     Attributes:
       accepting: Whether calls are recorded.
       live: Runs in flight.
+      queued_bytes: What the values of calls that wait or are in progress keep alive. Without a lock: two threads may
+        lose one another's update.
     """
 
     def __init__(
         self, recorder: Owner, queue: deque[Any], open_calls: dict[int, Ticket], known: dict[str, int], live: LiveRuns,
-        queue_calls: int,
+        budget: Budget,
     ) -> None:  # fmt: skip
         self.accepting = True
         self.live = live
@@ -53,7 +59,9 @@ class HotPath:
         self._queue = queue
         self._open = open_calls
         self._known = known
-        self._queue_calls = queue_calls
+        self._queue_calls = budget.queue_calls
+        self._queue_bytes = budget.queue_bytes
+        self.queued_bytes = 0
         self._ids = itertools.count(1)
         self._met: set[int] = set()
 
@@ -74,7 +82,7 @@ class HotPath:
         ticket.recorder = self._recorder
         ticket.policy = policy
         if policy:
-            self._recorder._take(ticket, args, True)
+            self._take(ticket, args, True)
         live = self.live
         made = live.made
         ticket.runs = made[1] if made[0] == live.version else live.now()
@@ -96,9 +104,27 @@ class HotPath:
         ticket.end_ns = monotonic_ns()
         ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
         if ticket.policy:
-            self._recorder._take(ticket, outputs, False)
+            self._take(ticket, outputs, False)
         self.finish(ticket)
         return outputs
+
+    def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
+        began_ns = monotonic_ns()
+        room = self._queue_bytes - self.queued_bytes
+        held: Sequence[Held] | None = None
+        if ticket.policy == Policy.SUMMARY and hold_numbers is not None:
+            held = hold_numbers(values, inputs, room)
+        if held is None:
+            held, size = self._recorder._hold(values, ticket.policy, room, inputs)
+        else:
+            size = STATISTICS_BYTES * len(held)
+        if inputs:
+            ticket.inputs = held
+        else:
+            ticket.outputs = held
+        ticket.room += size
+        self.queued_bytes += size
+        ticket.values_ns += monotonic_ns() - began_ns
 
     def finish(self, ticket: Ticket) -> None:
         """Gives a ticket whose end is noted to the writer."""

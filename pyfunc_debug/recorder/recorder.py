@@ -24,7 +24,7 @@ from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.recording import Writer
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.threads import number_anew
-from pyfunc_debug.values import Policies, hold
+from pyfunc_debug.values import Held, Policies, hold
 from pyfunc_debug.values.policy import matches
 
 _SAY = {"wrong-tape": 20}
@@ -58,11 +58,10 @@ class Recorder:
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
         self._older: Callable[[str, int], NodeFacts] | None = None
-        self._queued_bytes = 0
         number_anew()
         self._rows = Rows()
         self._thread_names = self._rows.thread_names
-        self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), self._queue_calls)
+        self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), budget)
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
         self.path = writer.path
@@ -111,30 +110,22 @@ class Recorder:
     def _meet_thread(self, native_id: int) -> None:
         self._rows.meet_thread(native_id)
 
-    def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
-        began_ns = monotonic_ns()
+    def _hold(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
         try:
-            held, size = hold(values, ticket.policy, self._queue_bytes - self._queued_bytes, ready=inputs)
+            return hold(values, policy, room, ready)
         except Exception as error:
             self.trouble("taking hold of values", error)
-            return
-        if inputs:
-            ticket.inputs = held
-        else:
-            ticket.outputs = held
-        ticket.room += size
-        # No lock: two threads may lose one another's update. The worker sets the sum right whenever the queue is empty.
-        self._queued_bytes += size
-        ticket.values_ns += monotonic_ns() - began_ns
+            return None, 0
 
     def _release(self, size: int) -> None:
-        self._queued_bytes -= size
+        self._hot.queued_bytes -= size
         if not self._queue:
-            self._queued_bytes = sum(ticket.room for ticket in list(self._open.values()))
+            # Two threads may have lost one another's update; now it is known.
+            self._hot.queued_bytes = sum(ticket.room for ticket in list(self._open.values()))
 
     def _fullness(self) -> float:
         """Share of the queue's room that is taken."""
-        return max(len(self._queue) / self._queue_calls, self._queued_bytes / self._queue_bytes)
+        return max(len(self._queue) / self._queue_calls, self._hot.queued_bytes / self._queue_bytes)
 
     def _meet(self, token: str, args: Any) -> tuple[str, int]:
         """Token and policy of a token that is not known: an eager call, or a node made before recording began."""
@@ -280,7 +271,7 @@ class Recorder:
     def _hook_cost(self) -> int:
         """What one recorded call without values costs here, measured now on a recorder of no consequence."""
         count = 500
-        probe = HotPath(self, deque(), {}, {"": 0}, LiveRuns(), count)
+        probe = HotPath(self, deque(), {}, {"": 0}, LiveRuns(), Budget(1_000_000))
         start = thread_time_ns()
         for _ in range(count):
             probe.leave(probe.enter("", ()), None)

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts, TraceFacts
@@ -332,7 +332,7 @@ class Rows:
         )
 
     def _values(
-        self, batch: Batch, ticket: Ticket, role: str, held: list[Held] | None, paths: tuple[str, ...], short: str
+        self, batch: Batch, ticket: Ticket, role: str, held: Sequence[Held] | None, paths: tuple[str, ...], short: str
     ) -> None:
         if held is None:
             return

@@ -31,8 +31,8 @@ class Ticket:
     entered_ns: int
     policy: int
     runs: Sequence[Any]
-    inputs: list[Held] | None
-    outputs: list[Held] | None
+    inputs: Sequence[Held] | None
+    outputs: Sequence[Held] | None
     room: int
     values_ns: int
     start_ns: int

@@ -21,6 +21,8 @@
 
 /* As in summary.py. */
 enum { EXACT_ELEMENTS = 1 << 16, HISTOGRAM_ELEMENTS = 2048, BINS = 20 };
+/* As in capture.py. */
+enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512 };
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -234,7 +236,7 @@ PyDoc_STRVAR(statistics_doc,
 "Returns (shape, nbytes, only, nan, inf, zeros, min, max, mean, std, sampled, histogram), as in values.Summary; `only` is\n"
 "the element of a value with one element. None for a type or memory layout that is not read here.");
 
-static PyObject *statistics(PyObject *module, PyObject *values) {
+static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
     Py_buffer view;
     if (PyObject_GetBuffer(values, &view, PyBUF_ND | PyBUF_FORMAT) < 0) {
         PyErr_Clear(); /* strings, not contiguous: summary.py knows what to do with those */
@@ -242,7 +244,7 @@ static PyObject *statistics(PyObject *module, PyObject *values) {
     }
     char kind = view.format ? view.format[0] : 'B';
     double value;
-    if ((view.format && view.format[1]) || !load(kind, view.buf, 0, 1, 0, &value)) {
+    if (view.len > most_bytes || (view.format && view.format[1]) || !load(kind, view.buf, 0, 1, 0, &value)) {
         PyBuffer_Release(&view);
         Py_RETURN_NONE;
     }
@@ -274,6 +276,8 @@ static PyObject *statistics(PyObject *module, PyObject *values) {
     PyBuffer_Release(&view);
     return found;
 }
+
+static PyObject *statistics(PyObject *module, PyObject *values) { return read_numbers(values, PY_SSIZE_T_MAX); }
 
 /* A value on its way to the writer, see values/capture.py: a plain structure, which the garbage collector leaves alone. */
 typedef struct {
@@ -325,11 +329,97 @@ static PyTypeObject held_type = {
     .tp_free = PyObject_Free,
 };
 
-static PyMethodDef methods[] = {{"statistics", statistics, METH_O, statistics_doc}, {NULL, NULL, 0, NULL}};
+static PyObject *held_numbers(PyObject *found, PyObject *dtype) { /* takes over both */
+    Held *held = (Held *)held_type.tp_alloc(&held_type, 0);
+    if (held) held->note = PyUnicode_FromString("");
+    if (!held || !held->note) {
+        Py_DECREF(found);
+        Py_DECREF(dtype);
+        Py_XDECREF(held);
+        return NULL;
+    }
+    held->thing = found, held->dtype = dtype, held->nbytes = STATISTICS_BYTES;
+    return (PyObject *)held;
+}
+
+/* Types of tensors and element types that were read in place before: both few, and never freed by TensorFlow. */
+enum { KNOWN = 32 };
+static PyObject *known[KNOWN], *array_type, *name_dtype;
+
+static int is_known(PyObject *thing) {
+    for (int i = 0; i < KNOWN && known[i]; i++) {
+        if (known[i] == thing) return 1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(can_read_doc, "can_read(tensor, /)\n--\n\nSays that tensors of this type with this dtype have been read in place.");
+
+static PyObject *can_read(PyObject *module, PyObject *tensor) {
+    PyObject *dtype = PyObject_GetAttr(tensor, name_dtype);
+    if (!dtype) return NULL;
+    PyObject *things[] = {(PyObject *)Py_TYPE(tensor), dtype};
+    for (int i = 0; i < 2; i++) {
+        for (int place = 0; place < KNOWN && !is_known(things[i]); place++) {
+            if (!known[place]) known[place] = Py_NewRef(things[i]);
+        }
+    }
+    Py_DECREF(dtype);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(hold_numbers_doc,
+"hold_numbers(values, ready, room, /)\n--\n\n"
+"What capture.hold() does for a summary when all values are arrays of numbers, or small tensors of a type that\n"
+"`can_read` was told of. A tuple of Held, each of STATISTICS_BYTES; None when it is anything else.");
+
+static PyObject *hold_numbers(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3) return PyErr_Format(PyExc_TypeError, "hold_numbers(values, ready, room)");
+    int ready = args[1] == Py_True;
+    long long room = PyLong_AsLongLong(args[2]);
+    if (room == -1 && PyErr_Occurred()) return NULL;
+    PyObject *values = PyTuple_Check(args[0])  ? Py_NewRef(args[0])
+                       : PyList_Check(args[0]) ? PyList_AsTuple(args[0])
+                                               : PyTuple_Pack(1, args[0]);
+    if (!values) return NULL;
+    Py_ssize_t size = PyTuple_GET_SIZE(values);
+    PyObject *held = room >= size * STATISTICS_BYTES ? PyTuple_New(size) : Py_NewRef(Py_None);
+    for (Py_ssize_t i = 0; held && held != Py_None && i < size; i++) {
+        PyObject *value = PyTuple_GET_ITEM(values, i), *found = NULL, *dtype = NULL, *one = NULL;
+        int is_array = (PyObject *)Py_TYPE(value) == array_type;
+        if (is_array || (ready && is_known((PyObject *)Py_TYPE(value)))) {
+            dtype = PyObject_GetAttr(value, name_dtype);
+            if (dtype && (is_array || is_known(dtype))) {
+                found = read_numbers(value, is_array ? PY_SSIZE_T_MAX : AT_ONCE_BYTES);
+            }
+        }
+        if (found && found != Py_None) {
+            if (!(one = held_numbers(found, dtype))) Py_CLEAR(held);
+            else PyTuple_SET_ITEM(held, i, one);
+            continue;
+        }
+        Py_XDECREF(found);
+        Py_XDECREF(dtype);
+        Py_CLEAR(held);
+        if (!PyErr_Occurred()) held = Py_NewRef(Py_None);
+    }
+    Py_DECREF(values);
+    return held;
+}
+
+static PyMethodDef methods[] = {
+    {"statistics", statistics, METH_O, statistics_doc},
+    {"can_read", can_read, METH_O, can_read_doc},
+    {"hold_numbers", (PyCFunction)(void (*)(void))hold_numbers, METH_FASTCALL, hold_numbers_doc},
+    {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_statistics", "Statistics of numbers in memory.", 0, methods};
 
 PyMODINIT_FUNC PyInit__statistics(void) {
-    if (PyType_Ready(&held_type) < 0) return NULL;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    Py_XDECREF(numpy);
+    name_dtype = PyUnicode_InternFromString("dtype");
+    if (!array_type || !name_dtype || PyType_Ready(&held_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0) {
         Py_DECREF(module);

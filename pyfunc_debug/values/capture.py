@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _STRING_BYTES = 256
 """What an element of a string tensor is taken to weigh: to know it, one would have to copy it."""
 _AT_ONCE_BYTES = 256 << 10
 """Up to this size a tensor that a body is given is read at once: it takes some 60 us, and its memory is not kept."""
-_STATISTICS_BYTES = 512
+STATISTICS_BYTES = 512
 """What the statistics of a value weigh in the queue."""
 _COPY_ALL_BYTES = 4 << 20
 """Up to this size an array is copied whole for a summary; above it, its statistics are taken at once from a view."""
@@ -50,11 +51,16 @@ class Held:
         self.nbytes = nbytes
 
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from pyfunc_debug.values._statistics import can_read
+
+    hold_numbers: Callable[[Any, bool, int], tuple[Held, ...] | None] | None
+    """`hold` for a summary where all values are numbers that can be read in place; None where it is anything else."""
+else:
     try:
-        from pyfunc_debug.values._statistics import Held
+        from pyfunc_debug.values._statistics import Held, can_read, hold_numbers
     except ImportError:  # installed without a compiler
-        pass
+        hold_numbers = None
 
 
 def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
@@ -89,10 +95,10 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
         return Held(None, array.dtype, array.shape)
-    if policy == _SUMMARY and statistics is not None and room >= _STATISTICS_BYTES:
+    if policy == _SUMMARY and statistics is not None and room >= STATISTICS_BYTES:
         found = statistics(array)
         if found is not None:
-            return Held(found, array.dtype, nbytes=_STATISTICS_BYTES)
+            return Held(found, array.dtype, nbytes=STATISTICS_BYTES)
     size = array.nbytes
     if array.dtype.hasobject:
         return _hold_strings(array, policy, room)
@@ -129,10 +135,11 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
         return Held(None, value.dtype, shape)
     dtype = value.dtype
     size = 64 + _element_bytes(dtype) * math.prod(shape)
-    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= _STATISTICS_BYTES:
+    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= STATISTICS_BYTES:
         found = statistics(value)
         if found is not None:
-            return Held(found, dtype, nbytes=_STATISTICS_BYTES)
+            can_read(value)
+            return Held(found, dtype, nbytes=STATISTICS_BYTES)
     if size > room:
         return Held(None, dtype, shape, "dropped: the writer's queue is full")
     return Held(value, nbytes=size)

@@ -193,11 +193,11 @@ def test_runs_beyond_the_budget_are_counted(make):
 def test_the_sum_of_queued_bytes_heals(make):
     recorder = make(values="full")
     recorder.node_made(node("graph"))
-    recorder._queued_bytes = 10**15  # as after lost updates
+    recorder._hot.queued_bytes = 10**15  # as after lost updates
     call(recorder, "graph", np.arange(5.0))
     recorder.flush()
     recorder.flush()
-    assert recorder._queued_bytes == 0
+    assert recorder._hot.queued_bytes == 0
     recorder.close({})
 
 

@@ -15,7 +15,7 @@ from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.recording.contents import decode, encode
 from pyfunc_debug.recordings import Recording
 from pyfunc_debug.records import Value
-from pyfunc_debug.values import Policies, Policy, hold, summarize
+from pyfunc_debug.values import Policies, Policy, hold, hold_numbers, summarize
 from pyfunc_debug.values import capture as capture_module
 from pyfunc_debug.values import summary as summary_module
 from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
@@ -314,3 +314,45 @@ print("alive")
 def test_an_array_that_another_thread_writes_to_meanwhile_does_no_harm():
     done = subprocess.run([sys.executable, "-c", OTHERS_WRITE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+def test_numbers_are_held_in_c_as_they_are_in_python(tf):
+    tensor = tf.constant([[1.0, np.nan], [3.0, 0.0]])
+    for values in (
+        [np.arange(6).reshape(2, 3)], (np.array(2.5), np.zeros(0)), np.ones(3000, np.float32),
+        [tensor, tensor], [tf.constant(3, tf.int8)], [tf.constant(True)], [], (),
+    ):  # fmt: skip
+        slow, size = hold(values, Policy.SUMMARY, 10**6, ready=True)  # and so it learns of the tensors
+        held = hold_numbers(values, True, 10**6)
+        assert type(held) is tuple
+        assert [(one.thing, one.dtype, one.nbytes, one.note) for one in held] == [
+            (one.thing, one.dtype, one.nbytes, one.note) for one in slow
+        ] or any(np.isnan(one.thing[6]) for one in held if one.thing[6] is not None)
+        assert sum(one.nbytes for one in held) == size
+        assert [str(summarize(one, Policy.SUMMARY)) for one in held] == [
+            str(summarize(one, Policy.SUMMARY)) for one in slow
+        ]
+
+
+def test_what_is_not_numbers_in_place_is_left_to_python(tf):
+    number = np.ones(3)
+    hold([tf.ones(3)], Policy.SUMMARY, 10**6, ready=True)
+    for values in (
+        [number, np.array(["text"], object)], [np.array([b"x"])], [np.asfortranarray(np.ones((2, 2)))], None, 3.0,
+        "text", [tf.constant("text")], [tf.ones(1 << 17)], [np.ma.masked_array([1.0])], [number, None],
+    ):  # fmt: skip
+        assert hold_numbers(values, True, 10**6) is None, values
+    assert hold_numbers([tf.ones(3)], False, 10**6) is None, "a tensor may be still in the making"
+    assert hold_numbers([number, number], True, 1000) is None, "no room"
+    assert hold_numbers([number], True, 512) is not None
+
+
+def test_holding_numbers_leaks_nothing(tf):
+    number, tensor = np.ones(3), tf.ones(3)
+    hold([tensor], Policy.SUMMARY, 10**6, ready=True)
+    things = (number, tensor, number.dtype, tensor.dtype)
+    before = [sys.getrefcount(one) for one in things]
+    for _ in range(100):
+        hold_numbers([number, tensor], True, 10**6)
+        hold_numbers([number, "text"], True, 10**6)
+    assert [sys.getrefcount(one) for one in things] == before
