@@ -54,7 +54,7 @@ def loop(calls: int) -> Callable[[], float]:
 
 def cost(rounds: int = 9, calls: int = 2000) -> None:
     """CPU us a call: stock; the probe alone; recording without and with it (writer included), by grade."""
-    # On one core: on several, idle threads of TensorFlow's pool spin, and a call that is a little later counts threefold.
+    # On one core: on several, idle threads of TensorFlow's pool spin, and a call that is a bit later counts threefold.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     timed = loop(calls)
     load = native.load
