@@ -125,7 +125,7 @@ class Recorder:
 
     def _fullness(self) -> float:
         """Share of the queue's room that is taken."""
-        return max(len(self._queue) / self._queue_calls, self._hot.queued_bytes / self._queue_bytes)
+        return max(len(self._queue) / max(self._queue_calls, 1), self._hot.queued_bytes / self._queue_bytes)
 
     def _meet(self, token: str, args: Any) -> tuple[str, int]:
         """Token and policy of a token that is not known: an eager call, or a node made before recording began."""
