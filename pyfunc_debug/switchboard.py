@@ -99,6 +99,7 @@ class Switchboard:
                 interception = Interception(self)
                 interception.start()
                 interception.failures.on_stop_iteration = self._stop_iteration
+                interception.failures.on_failure = self.watcher.call_failed
                 self._interception = interception
                 self._display.install()
                 self._hooks.install()
@@ -431,10 +432,11 @@ class _House(Surroundings):
 
 def ide_attached() -> bool:
     """Whether an IDE debugs this process through debugpy."""
-    debugpy = sys.modules.get("debugpy")
+    if "debugpy.server.api" not in sys.modules:  # asking would import it, and it replaces sys.breakpointhook
+        return False
     try:
-        return debugpy is not None and bool(debugpy.is_client_connected())
-    except AttributeError:
+        return bool(sys.modules["debugpy"].is_client_connected())
+    except (AttributeError, KeyError):
         return False
 
 

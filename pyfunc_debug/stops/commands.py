@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.stops.stop import one_line
 
 if TYPE_CHECKING:
+    from pyfunc_debug.stops.beside import Beside
     from pyfunc_debug.stops.tracer import Tracer
 
 Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
@@ -30,6 +31,8 @@ class Hand:
     """What a tracer needs of the call around it; the watcher makes it."""
 
     stand_in: FrameType | None = None
+    beside: Beside | None = None
+    """Another tool that traces this thread."""
 
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed."""
@@ -47,6 +50,9 @@ class Hand:
     def locate(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""
         return file, line
+
+    def aborted(self) -> None:
+        """An Abort leaves a trace function of a call that is not armed: who gives the other tool its thread back?"""
 
     def detach(self) -> None:
         """Disables every breakpoint."""
@@ -98,7 +104,7 @@ class Commands:
 
         Disable every breakpoint, let every waiting call go on, and go on.
         """
-        self._hand.detach()
+        self.hand.detach()
         return self.do_continue("all")
 
     def do_run(self, arg: str) -> None:

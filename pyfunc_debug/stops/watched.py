@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
 from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
@@ -35,6 +37,7 @@ class Watched(Hand):
         self.previous: Any = None
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
+        self._nested = False
         self._armed = False
         self._seen = False
         self._names: dict[str, Any] | None = None
@@ -78,13 +81,21 @@ class Watched(Hand):
             if before is not None:
                 self._stand_in(before)
             return
-        self.previous = sys.gettrace()
+        self.look_beside()
         self._armed = True
         settrace(self._wait)
 
+    def look_beside(self) -> None:
+        """Notes whose trace function this thread has; ours, where a watched body calls another."""
+        self.previous = sys.gettrace()
+        owner = getattr(self.previous, "__self__", None)
+        outer = owner.hand if isinstance(owner, Tracer) else owner
+        self._nested = isinstance(outer, Watched)
+        self.beside = outer.beside if isinstance(outer, Watched) else beside(self.previous)
+
     def _stand_in(self, rule: Breakpoint) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
-        self.previous = sys.gettrace()
+        self.look_beside()
         tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
         gradient = self.facts is not None and self.facts.gradient_of is not None
         names = {"dy": self.args} if gradient else self.names_for_condition()
@@ -117,6 +128,13 @@ class Watched(Hand):
 
     def _wait(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The thread's trace function until the body's frame is entered; its own frames are never traced before."""
+        other = self.beside
+        if other is None:
+            return self._await_body(frame, event)
+        other.tell(frame, event, arg)
+        return self._await_body(frame, event) or other.follow
+
+    def _await_body(self, frame: FrameType, event: str) -> Any:
         try:
             if event != "call" or not self._is_body_code(frame):
                 return None
@@ -128,12 +146,12 @@ class Watched(Hand):
                 self.watcher.around.break_in_debugger(frame)
                 before.tally(STOPPED)
                 theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
-                return theirs(frame, event, arg) if theirs is not None else None
+                return theirs(frame, event, None) if theirs is not None else None
             if before is not None:
                 return self.tracer_for(before, f"breakpoint {before.number} ({before.when})").from_call(frame)
             frame.f_trace_lines = bool(self.lines)
             settrace(self._call)
-            return self._local
+            return self.local
         except Abort:
             raise
         except Exception as error:
@@ -143,12 +161,23 @@ class Watched(Hand):
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A function that the body calls: traced if a `file.py:line` may be in it."""
-        if not self.lines:
-            return None
+        other = self.beside
+        if other is not None:
+            other.tell(frame, event, arg)
         file = frame.f_code.co_filename
-        return self._local if any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines) else None
+        if self.lines and any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines):
+            return self.local
+        return None if other is None else other.follow
 
-    def _local(self, frame: FrameType, event: str, arg: Any) -> Any:
+    def local(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The trace function of a frame in which a rule may stop."""
+        other = self.beside
+        if other is not None:
+            other.tell(frame, event, arg)
+        return self.look(frame, event, arg)
+
+    def look(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Whether a rule stops the call at this line, or as it returns."""
         try:
             if event == "line" and self.lines:
                 for rule in self._rules_at(frame):
@@ -161,11 +190,13 @@ class Watched(Hand):
                         self.tracer_for(rule, f"breakpoint {rule.number} (after)").from_return(frame, arg)
                         break
         except Abort:
+            if self.beside is not None:
+                self.beside.unwind(frame, event, None)
             raise
         except Exception as error:
             self.trouble("a breakpoint", error)
             return None
-        return self._local
+        return self.local
 
     def _met(self, rule: Breakpoint, more: dict[str, Any]) -> bool:
         """Whether a rule stops this call here."""
@@ -181,11 +212,13 @@ class Watched(Hand):
         return found
 
     def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
+        if self.tracer is not None:  # this call is being stepped through already: the new stop takes over
+            self.tracer.finish()
         self._note()
         stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names(), self.body)
         watching = bool(self.lines or self.after) and self.frame is not None
         tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
-        tracer.resume = self._local if watching else None
+        tracer.resume = self if watching else None
         return tracer
 
     # -- the end of the call ------------------------------------------------------------------------------------------
@@ -239,6 +272,13 @@ class Watched(Hand):
         if self.tracer is not None:
             self.tracer.finish()
         if self._armed:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """The thread's trace function is again the one that was there."""
+        if self.beside is not None and not self._nested:
+            self.beside.give_back()
+        else:
             settrace(self.previous)
 
     def _note(self) -> None:
@@ -268,6 +308,10 @@ class Watched(Hand):
             self._held_since = time.monotonic_ns()
         if rule is not None:
             rule.tally(outcome)
+
+    def aborted(self) -> None:
+        if self.previous is not None:
+            self.watcher.aborted[threading.get_ident()] = self
 
     def ended(self, tracer: Tracer) -> None:
         if tracer is self.tracer:

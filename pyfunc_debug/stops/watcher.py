@@ -63,6 +63,8 @@ class Watcher:
         self.debugger = False
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
         self._inside: dict[int, Watched] = {}
+        self.aborted: dict[int, Watched] = {}
+        """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
         rules.changed = self._rules_changed
         broker.on_unanswered = self._unanswered
 
@@ -241,6 +243,12 @@ class Watcher:
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
         )  # fmt: skip
 
+    def call_failed(self) -> None:
+        """An exception has left a body: what an Abort took from another tool is given back."""
+        watched = self.aborted.pop(threading.get_ident(), None) if self.aborted else None
+        if watched is not None:
+            watched.give_back()
+
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
     def stop_here(self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None) -> None:
@@ -250,7 +258,7 @@ class Watcher:
             running.set_step()
             return
         watched = Watched(self, token, args, number)
-        watched.previous = sys.gettrace()
+        watched.look_beside()
         tracer = watched.tracer_for(None, "breakpoint()")
         tracer.from_running(frame, bottom)
 

@@ -393,3 +393,28 @@ def test_a_stop_names_its_thread_as_the_recording_does(tf, tmp_path):
     (row,) = recording.sql("SELECT name FROM call JOIN thread ON thread.id = call.thread")
     assert re.fullmatch(r"TF-\d+", row["name"])
     assert f" on {row['name']}" in str(dialogue)
+
+
+def test_stepping_out_of_a_helper_stops_in_the_body_and_a_later_stop_gives_the_turn_back(tf, function, script):
+    """The line's stop is still stepping when the other one comes: neither may keep the turn."""
+    said = script("n", "n", "n", "c", "outputs", "c")
+    line = pfd.break_on(f"test_dialogue.py:{helper.__code__.co_firstlineno + 1}")
+    after = pfd.break_on("scale", when="after")
+    assert float(function(tf.constant(3.0))) == 8.0
+    assert (line.outcomes, after.outcomes) == ({"stopped": 1}, {"stopped": 1})
+    assert said.left == []
+    assert re.findall(r"-> (.*)", said.text)[3:5] == ["return z + k", "return z + k"], said.text
+    script("n", "n", "s")
+    assert float(tf.py_function(scale, [3.0, 1.0], tf.float32)) == 8.0
+    script("c", "c")
+    assert float(function(tf.constant(3.0))) == 8.0, "another thread gets its turn"
+    line.remove()
+    after.remove()
+
+
+def test_a_line_breakpoint_of_the_prompt_in_the_calling_body(tf, function, script):
+    said = script(f"tbreak {scale.__code__.co_firstlineno + 3}", "c", "p z", "c")
+    line = pfd.break_on(f"test_dialogue.py:{helper.__code__.co_firstlineno + 1}")
+    assert float(function(tf.constant(3.0))) == 8.0
+    line.remove()
+    assert "numpy=7.0" in said.text
