@@ -1,4 +1,4 @@
-"""Another tool's trace function on the same thread (coverage's, a user's), told what runs while ours has its place.
+"""Another tool's trace function on the same thread (coverage's, a user's), told what runs while ours is there.
 
 Such a tool may count calls and returns: coverage's tracer in C keeps a stack of the files that it is in. Missing some of
 them would cost it the lines of frames that were no concern of ours, so it is told of every one.

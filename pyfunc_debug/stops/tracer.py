@@ -6,6 +6,7 @@ thread's own trace function (coverage's, debugpy's, a user's) is put back when t
 
 from __future__ import annotations
 
+import ast
 import bdb
 import contextlib
 import ctypes
@@ -75,6 +76,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self.hand = hand
         self._previous = previous
         self._ended = False
+        self._made: list[Any] = []
         self._aborting = False
         self._counted = False
         self._touched: list[tuple[FrameType, Any]] = []
@@ -145,8 +147,12 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             frame = frame.f_back
         return outermost
 
-    def post_mortem(self, traceback_: TracebackType) -> None:
-        """Prompts at the line that raised."""
+    def post_mortem(self, traceback_: TracebackType, error: BaseException) -> None:
+        """Prompts at the line that raised; `__exception__` is there what it is in pdb when it steps onto one."""
+        last = traceback_
+        while last.tb_next is not None:
+            last = last.tb_next
+        last.tb_frame.f_locals["__exception__"] = type(error), error
         self._guard(lambda: self.interaction(None, traceback_))
 
     # -- ending -------------------------------------------------------------------------------------------------------
@@ -156,6 +162,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if not self._ended:
             self._ended = True
             self._set_stopinfo(self.botframe, None, -1)
+            self.clear_lines()
             settrace(self._previous)
             for frame, before in self._touched:
                 if before is None:
@@ -164,6 +171,23 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                     frame.f_trace = before
             self._touched.clear()
         self._broker.leave(self.stop)
+
+    def set_break(self, filename: str, lineno: int, *args: Any, **named: Any) -> Any:
+        before = set(filter(None, bdb.Breakpoint.bpbynumber))
+        refused = super().set_break(filename, lineno, *args, **named)
+        self._made += [one for one in bdb.Breakpoint.bpbynumber if one is not None and one not in before]
+        return refused
+
+    def clear_lines(self) -> None:
+        """Deletes the line breakpoints that were made at prompts of this call: bdb keeps them for the whole process."""
+        for one in self._made:
+            if one in bdb.Breakpoint.bpbynumber:
+                one.deleteMe()
+        self._made.clear()
+        self.breaks.clear()
+
+    def _load_breaks(self) -> None:
+        """Those of another debugger, or of another call, are no concern of this one."""
 
     def _abort(self) -> None:
         self.finish()
@@ -237,7 +261,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def get_stack(self, f: FrameType | None, t: TracebackType | None) -> tuple[list[tuple[FrameType, int]], int]:
         stack, index = super().get_stack(f, t)
         current = stack[index] if stack else None
-        shown = user_stack(stack)
+        shown = [*_callers(stack[0][0]), *user_stack(stack)] if stack else []
         if self.hand.stand_in is not None and f is self.hand.stand_in:
             shown.append((f, f.f_lineno))
         if not shown:
@@ -367,11 +391,18 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             try:
                 expression = compile(line, "<prompt>", "eval")
             except SyntaxError:
-                statement = compile(line + "\n", "<prompt>", "exec")
                 before = dict(names)
-                with self._evaluating():
-                    exec(statement, frame.f_globals, names)  # typed by the user at the prompt
-                self._keep(frame, before, names)
+                for statement in ast.parse(line + "\n", "<prompt>").body:
+                    if isinstance(statement, ast.Expr):  # `x; y` shows both
+                        code = compile(ast.Expression(statement.value), "<prompt>", "eval")
+                        with self._evaluating():
+                            value = eval(code, frame.f_globals, names)
+                        self.displayhook(value)
+                    else:
+                        code = compile(ast.Module([statement], []), "<prompt>", "exec")
+                        with self._evaluating():
+                            exec(code, frame.f_globals, names)  # typed by the user at the prompt
+                        self._keep(frame, before, names)
             else:
                 with self._evaluating():
                     value = eval(expression, {**frame.f_globals, **names})
@@ -398,6 +429,16 @@ def _below(frame: FrameType) -> FrameType | None:
     while one is not None and is_user(one.f_code.co_filename):
         one = one.f_back
     return one
+
+
+def _callers(frame: FrameType) -> list[tuple[FrameType, int]]:
+    """The user's frames around a call that runs on their own thread, an eager one, outermost first."""
+    found = []
+    one = frame.f_back
+    while one is not None and one.f_globals.get("__name__") != "pyfunc_debug.cli.program":
+        found.append((one, one.f_lineno))
+        one = one.f_back
+    return user_stack(found[::-1])
 
 
 def _text(value: Any) -> str:

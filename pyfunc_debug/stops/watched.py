@@ -6,13 +6,13 @@ import contextlib
 import sys
 import threading
 import time
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.frames import user_traceback
 from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
-from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, same_file
+from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, bind_back, length, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -27,9 +27,11 @@ class Watched(Hand):
         self.watcher = watcher
         self.token = token
         self.args = args
-        self.number = number
         self.facts = watcher.node(token, len(args))
+        self.gradient_of = self.facts.gradient_of if self.facts is not None else None
+        self.forward = watcher.node(self.gradient_of) if self.gradient_of is not None else None
         self.body = watcher.name_of(self.facts) or token
+        self.number = number if number is not None else watcher.next_number(self.body)
         self.before: Breakpoint | None = None
         self.lines: list[Breakpoint] = []
         self.after: list[Breakpoint] = []
@@ -50,34 +52,40 @@ class Watched(Hand):
     def input_names(self) -> tuple[str, ...]:
         """A name for each argument."""
         paths = self.facts.paths if self.facts is not None else ()
-        if self.facts is not None and self.facts.gradient_of is not None:
-            paths = ()
+        if self.gradient_of is not None:
+            paths = ("dy",) if len(self.args) == 1 else tuple(f"dy[{index}]" for index in range(len(self.args)))
         return tuple(paths[index] if index < len(paths) else f"in[{index}]" for index in range(len(self.args)))
 
     def names_for_condition(self) -> dict[str, Any]:
         if self._names is None:
-            args = self.args
-            self._names = {"inputs": args, **bind(self.facts.paths if self.facts is not None else (), args)}
+            self._names = {"inputs": self.args, **bind(self.input_names(), self.args)}
         return self._names
 
     # -- arming -------------------------------------------------------------------------------------------------------
 
-    def at_call_site(self, rule: Breakpoint) -> bool:
-        """Whether a `file.py:line` is where the node was put into its graph, or where the body begins."""
-        facts = self.facts
-        if facts is None or rule.file is None:
+    def at_line(self, rule: Breakpoint) -> bool:
+        """Whether a `file.py:line` names this node: where it was put into its graph, or where the body begins.
+
+        For what is no line of the body's (its end, its error, its gradient) any line of the body names it as well.
+        """
+        facts = self.facts if self.gradient_of is None else self.forward
+        if facts is None or rule.file is None or rule.line is None:
             return False
         sites = [(frame.file, frame.line) for frame in facts.stack[-1:]]
         if facts.site is not None:
             sites.append(facts.site[:2])
         if facts.body.file is not None and facts.body.line is not None:
             sites.append((facts.body.file, facts.body.line))
+            if rule.when != "before" and same_file(rule.file, facts.body.file):
+                return any(line == rule.line and same_file(rule.file, file) for file, line in sites) or (
+                    facts.body.line <= rule.line < facts.body.line + length(facts.body.file, facts.body.line)
+                )
         return any(line == rule.line and same_file(rule.file, file) for file, line in sites)
 
     def arm(self) -> None:
         """Waits for the body's frame on this thread."""
         before = self.before
-        if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
+        if self.facts is None or self.facts.body.file is None or self.gradient_of is not None:
             if before is not None:
                 self._stand_in(before)
             return
@@ -97,8 +105,8 @@ class Watched(Hand):
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
         self.look_beside()
         tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
-        gradient = self.facts is not None and self.facts.gradient_of is not None
-        names = {"dy": self.args} if gradient else self.names_for_condition()
+        before = list(self.args)
+        names: dict[str, Any] = {**self.names_for_condition(), "inputs": self.args}
 
         def prompt(frame: FrameType) -> None:
             self.stand_in = frame
@@ -106,12 +114,33 @@ class Watched(Hand):
 
         # Under the name of the body, so that `where` names it.
         code = compile("stop(frame())", f"<{self.body}>", "exec")
-        exec(code, {"stop": prompt, "frame": sys._getframe}, {**names, "inputs": self.args})
+        modules = {name: sys.modules[of] for name, of in (("np", "numpy"), ("tf", "tensorflow")) if of in sys.modules}
+        exec(code, {"stop": prompt, "frame": sys._getframe, **modules}, names)
+        if rule.when != "after":
+            self._change_inputs(tracer, names, before)
         if tracer.stepping:  # into the user's code that the gradient calls
             self._armed = True
             settrace(tracer.trace_dispatch)
         else:
             tracer.finish()
+
+    def _change_inputs(self, tracer: Tracer, names: dict[str, Any], before: list[Any]) -> None:
+        """What was assigned at the prompt of a stand-in frame is what the body, or the gradient, gets."""
+        now = list(self.args)
+        for index, (value, old) in enumerate(zip(bind_back(names, self.input_names()), before)):
+            if value is not old and now[index] is old:
+                now[index] = value
+        if all(one is other for one, other in zip(now, before)):
+            return
+        try:
+            self.args[:] = self.watcher.around.replace_outputs(before, now)
+        except Exception as error:
+            with contextlib.suppress(TypeError):  # numpy_function's arguments are a tuple
+                self.args[:] = before
+            self.watcher.say(
+                f"the input that you gave {self.body} cannot be used ({type(error).__name__}: {error}): "
+                "it got what TensorFlow passed"
+            )
 
     def is_body(self, frame: FrameType) -> bool:
         return frame is self.frame or self._is_body_code(frame)
@@ -253,20 +282,29 @@ class Watched(Hand):
         self._note()
         if isinstance(error, Abort) or not self.errors:
             return
-        for rule in self.errors:
-            if self._met(rule, {"error": error}):
-                traceback_ = user_traceback(error.__traceback__)
-                if traceback_ is None:
-                    continue
+        traceback_ = user_traceback(error.__traceback__)
+        for rule in self.errors if traceback_ is not None else ():
+            if self._passed(rule, traceback_) and self._met(rule, {"error": error}):
                 self.previous = sys.gettrace()
                 kind = type(error).__name__
                 tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300])
                 try:
-                    tracer.post_mortem(traceback_)
+                    tracer.post_mortem(traceback_, error)
                 finally:
                     tracer.finish()
                     self._note()
                 return
+
+    def _passed(self, rule: Breakpoint, traceback_: TracebackType | None) -> bool:
+        """Whether a rule that names a line means an error with this traceback."""
+        if rule.file is None or self.at_line(rule):
+            return True
+        while traceback_ is not None:
+            file, line = self.locate(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
+            if line == rule.line and same_file(rule.file, file):
+                return True
+            traceback_ = traceback_.tb_next
+        return False
 
     def _disarm(self) -> None:
         if self.tracer is not None:

@@ -6,10 +6,13 @@ names. A body without a Python frame (np.sin) is stopped in a stand-in frame tha
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import sys
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -26,20 +29,23 @@ from pyfunc_debug.stops.stop import Abort, Stop, one_line
 from pyfunc_debug.stops.surroundings import Surroundings
 from pyfunc_debug.stops.tracer import Tracer
 from pyfunc_debug.stops.watched import Watched
+from pyfunc_debug.threads import current_name
 
 _MOST_EAGER = 4096
 _NO_RULES: tuple[Breakpoint, ...] = ()
 
 
 class ConditionCall:
-    """`call` in a condition."""
+    """`call` in a condition: its number, its body's name, "forward" or "gradient", its thread's name, its inputs."""
 
-    __slots__ = ("id", "node", "thread")
+    __slots__ = ("id", "inputs", "kind", "node", "thread")
 
-    def __init__(self, number: int | None, node: str) -> None:
+    def __init__(self, number: int | None, node: str, kind: str, inputs: Any) -> None:
         self.id = number
         self.node = node
-        self.thread = threading.get_ident()
+        self.kind = kind
+        self.thread = current_name()
+        self.inputs = inputs
 
 
 class Watcher:
@@ -58,7 +64,7 @@ class Watcher:
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
         self._fitting: dict[str, tuple[Breakpoint, ...]] = {}
         self._globals = Globals()
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, Iterator[int]] = {}
         self._said: set[str] = set()
         self.debugger = False
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
@@ -66,6 +72,7 @@ class Watcher:
         self.aborted: dict[int, Watched] = {}
         """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
         rules.changed = self._rules_changed
+        rules.nearest = self._nearest
         broker.on_unanswered = self._unanswered
 
     def _rules_changed(self) -> None:
@@ -125,6 +132,18 @@ class Watcher:
             return rule.fits(facts)
         return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
 
+    def next_number(self, name: str) -> int:
+        """A number for a call that nobody records: the calls of one body that were watched, from 1."""
+        return next(self._numbers.setdefault(name, itertools.count(1)))
+
+    def _nearest(self, rule: Breakpoint) -> str:
+        if rule.file is not None or any(rule in fitting for fitting in self._fitting.values()):
+            return ""
+        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal}
+        found = difflib.get_close_matches(rule.where, names, 3, 0.5) or sorted(names)[:5]
+        there = f" (there are {', '.join(found)})" if found else ""
+        return f", no node of that name so far{there}"
+
     # -- the hot path -------------------------------------------------------------------------------------------------
 
     def enter(self, token: str, args: Any, number: int | None) -> Watched | None:
@@ -168,18 +187,18 @@ class Watcher:
             time.sleep(0.01)
 
     def _watch(self, rules: tuple[Breakpoint, ...], token: str, args: Any, number: int | None) -> Watched | None:
-        if number is None:
-            number = self._numbers[token] = self._numbers.get(token, 0) + 1
         watched = Watched(self, token, args, number)
         for rule in rules:
             if not rule.enabled:
                 continue
-            if rule.file is not None and not watched.at_call_site(rule):
-                watched.lines.append(rule)
+            named = rule.file is None or watched.at_line(rule)
+            if rule.when == "error":
+                watched.errors.append(rule)
+            elif not named:
+                if rule.when == "before":
+                    watched.lines.append(rule)
             elif rule.when == "after":
                 watched.after.append(rule)
-            elif rule.when == "error":
-                watched.errors.append(rule)
             elif self.holds(rule, watched, {}) and self.hit(rule, watched):
                 watched.before = watched.before or rule
         if watched.before is None and not watched.lines and not watched.after:
@@ -205,12 +224,15 @@ class Watcher:
         if more:
             names = {**names, **more}
         if "call" in code.co_names and "call" not in names:
-            names["call"] = ConditionCall(watched.number, watched.body)
+            kind = "forward" if watched.gradient_of is None else "gradient"
+            names = {**names, "call": ConditionCall(watched.number, watched.body, kind, watched.args)}
         try:
             with self.broker.judgement():
                 return self._globals.holds(code, names)
         except Exception as error:
             rule.error = f"{type(error).__name__}: {error}"
+            if isinstance(error, NameError):
+                rule.error += f" (there are {', '.join(sorted({*names, 'call', 'np', 'tf'}))})"
             rule.enabled = False
             self.say(
                 f"condition of breakpoint {rule.number} ({rule.condition}) failed: {rule.error}. Not met; the "
