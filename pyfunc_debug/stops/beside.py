@@ -1,7 +1,7 @@
 """Another tool's trace function on the same thread (coverage's, a user's), told what runs while ours is there.
 
-Such a tool may count calls and returns: coverage's tracer in C keeps a stack of the files that it is in. Missing some of
-them would cost it the lines of frames that were no concern of ours, so it is told of every one.
+Such a tool may count calls and returns: coverage's tracer in C keeps a stack of the files that it is in. Missing one
+would cost it the lines of frames that were no concern of ours, so it is told of every one.
 """
 
 from __future__ import annotations

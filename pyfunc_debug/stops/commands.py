@@ -28,6 +28,9 @@ def settrace(function: Any) -> None:
     (getattr(holder, "_original_tracing", None) or sys.settrace)(function)
 
 
+_OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
+
+
 class Hand:
     """What a tracer needs of the call around it; the watcher makes it."""
 
@@ -71,6 +74,11 @@ class Commands:
     if TYPE_CHECKING:  # what `Tracer` and pdb bring
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def parseline(self, line: str) -> Any:
+        """`inputs` is a command; `inputs[0]` and `call.shape` are Python."""
+        command, argument, line = super().parseline(line)  # type: ignore[misc]  # pdb's, behind this class
+        return (None, None, line) if command in _OWN and argument else (command, argument, line)
 
     def do_quit(self, arg: str) -> int:
         """q(uit)

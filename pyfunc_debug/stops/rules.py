@@ -244,6 +244,9 @@ def _compile(condition: str | None) -> CodeType | None:
         raise BadOptionError(f"condition={condition!r} is no Python expression: {error}") from None
 
 
+_MODULES = ("np", "tf")
+
+
 class _Modules(dict[str, Any]):
     """`np` and `tf` for conditions, where the program imported them."""
 
@@ -298,7 +301,7 @@ class Globals:
 
     def holds(self, code: CodeType, names: dict[str, Any]) -> bool:
         """Evaluates a condition; an array with several elements is no truth value, and says so."""
-        for module in ("np", "tf"):
-            if module in code.co_names and module not in names and module not in self._modules:
+        for module in _MODULES:
+            if module in code.co_names and module not in self._modules and module not in names:
                 self._modules.__missing__(module)
         return bool(eval(code, self._modules, names))  # the user's own expression, typed by them

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.frames import user_traceback
 from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
-from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, bind_back, length, same_file
+from pyfunc_debug.stops.plan import Plan
+from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind_back, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -23,69 +24,35 @@ if TYPE_CHECKING:
 class Watched(Hand):
     """One call under watch, from `enter` to `leave` or `fail`."""
 
-    def __init__(self, watcher: Watcher, token: str, args: Any, number: int | None) -> None:
+    def __init__(self, watcher: Watcher, plan: Plan, token: str, args: Any, number: int | None) -> None:
         self.watcher = watcher
+        self.plan = plan
         self.token = token
         self.args = args
-        self.facts = watcher.node(token, len(args))
-        self.gradient_of = self.facts.gradient_of if self.facts is not None else None
-        self.forward = watcher.node(self.gradient_of) if self.gradient_of is not None else None
-        self.body = watcher.name_of(self.facts) or token
-        self.number = number if number is not None else watcher.next_number(self.body)
+        self.number = number
+        self.facts = plan.facts
+        self.forward = plan.forward
+        self.body = plan.body
         self.before: Breakpoint | None = None
-        self.lines: list[Breakpoint] = []
-        self.after: list[Breakpoint] = []
-        self.errors: list[Breakpoint] = []
+        self.lines = [rule for rule in plan.lines if rule.enabled]
+        self.after = [rule for rule in plan.after if rule.enabled]
+        self.errors = [rule for rule in plan.errors if rule.enabled]
         self.previous: Any = None
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
         self._nested = False
         self._armed = False
         self._seen = False
-        self._names: dict[str, Any] | None = None
         self._result: tuple[Any] | None = None
         self._line_at: dict[tuple[str, int], tuple[Breakpoint, ...]] = {}
         self._held_since = 0
 
-    # -- names --------------------------------------------------------------------------------------------------------
-
-    def input_names(self) -> tuple[str, ...]:
-        """A name for each argument."""
-        paths = self.facts.paths if self.facts is not None else ()
-        if self.gradient_of is not None:
-            paths = ("dy",) if len(self.args) == 1 else tuple(f"dy[{index}]" for index in range(len(self.args)))
-        return tuple(paths[index] if index < len(paths) else f"in[{index}]" for index in range(len(self.args)))
-
-    def names_for_condition(self) -> dict[str, Any]:
-        if self._names is None:
-            self._names = {"inputs": self.args, **bind(self.input_names(), self.args)}
-        return self._names
-
     # -- arming -------------------------------------------------------------------------------------------------------
-
-    def at_line(self, rule: Breakpoint) -> bool:
-        """Whether a `file.py:line` names this node: where it was put into its graph, or where the body begins.
-
-        For what is no line of the body's (its end, its error, its gradient) any line of the body names it as well.
-        """
-        facts = self.facts if self.gradient_of is None else self.forward
-        if facts is None or rule.file is None or rule.line is None:
-            return False
-        sites = [(frame.file, frame.line) for frame in facts.stack[-1:]]
-        if facts.site is not None:
-            sites.append(facts.site[:2])
-        if facts.body.file is not None and facts.body.line is not None:
-            sites.append((facts.body.file, facts.body.line))
-            if rule.when != "before" and same_file(rule.file, facts.body.file):
-                return any(line == rule.line and same_file(rule.file, file) for file, line in sites) or (
-                    facts.body.line <= rule.line < facts.body.line + length(facts.body.file, facts.body.line)
-                )
-        return any(line == rule.line and same_file(rule.file, file) for file, line in sites)
 
     def arm(self) -> None:
         """Waits for the body's frame on this thread."""
         before = self.before
-        if self.facts is None or self.facts.body.file is None or self.gradient_of is not None:
+        if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
             if before is not None:
                 self._stand_in(before)
             return
@@ -101,12 +68,12 @@ class Watched(Hand):
         self._nested = isinstance(outer, Watched)
         self.beside = outer.beside if isinstance(outer, Watched) else beside(self.previous)
 
-    def _stand_in(self, rule: Breakpoint) -> None:
+    def _stand_in(self, rule: Breakpoint, **more: Any) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
         self.look_beside()
         tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
         before = list(self.args)
-        names: dict[str, Any] = {**self.names_for_condition(), "inputs": self.args}
+        names: dict[str, Any] = {**self.plan.names(self.args), **more}
 
         def prompt(frame: FrameType) -> None:
             self.stand_in = frame
@@ -127,16 +94,15 @@ class Watched(Hand):
     def _change_inputs(self, tracer: Tracer, names: dict[str, Any], before: list[Any]) -> None:
         """What was assigned at the prompt of a stand-in frame is what the body, or the gradient, gets."""
         now = list(self.args)
-        for index, (value, old) in enumerate(zip(bind_back(names, self.input_names()), before)):
+        for index, (value, old) in enumerate(zip(bind_back(names, self.plan.input_names(len(before))), before)):
             if value is not old and now[index] is old:
                 now[index] = value
         if all(one is other for one, other in zip(now, before)):
             return
         try:
-            self.args[:] = self.watcher.around.replace_outputs(before, now)
+            self.args[:] = before  # what `inputs[0] = ...` did is checked first
+            self.watcher.around.replace_inputs(self.args, now)
         except Exception as error:
-            with contextlib.suppress(TypeError):  # numpy_function's arguments are a tuple
-                self.args[:] = before
             self.watcher.say(
                 f"the input that you gave {self.body} cannot be used ({type(error).__name__}: {error}): "
                 "it got what TensorFlow passed"
@@ -229,7 +195,11 @@ class Watched(Hand):
 
     def _met(self, rule: Breakpoint, more: dict[str, Any]) -> bool:
         """Whether a rule stops this call here."""
-        return rule.enabled and self.watcher.holds(rule, self, more) and self.watcher.hit(rule, self)
+        return (
+            rule.enabled
+            and self.watcher.holds(rule, self.plan, self.number, self.args, **more)
+            and self.watcher.hit(rule)
+        )
 
     def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
         place = (frame.f_code.co_filename, frame.f_lineno)
@@ -244,7 +214,7 @@ class Watched(Hand):
         if self.tracer is not None:  # this call is being stepped through already: the new stop takes over
             self.tracer.finish()
         self._note()
-        stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names(), self.body)
+        stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
         watching = bool(self.lines or self.after) and self.frame is not None
         tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
         tracer.resume = self if watching else None
@@ -270,8 +240,7 @@ class Watched(Hand):
             for rule in self.after:
                 if self._met(rule, {"outputs": outputs}):
                     self.before = rule
-                    self._names = {**self.names_for_condition(), "outputs": outputs}
-                    self._stand_in(rule)
+                    self._stand_in(rule, outputs=outputs)
                     self._disarm()
                     self._note()
                     break
@@ -283,7 +252,9 @@ class Watched(Hand):
         if isinstance(error, Abort) or not self.errors:
             return
         traceback_ = user_traceback(error.__traceback__)
-        for rule in self.errors if traceback_ is not None else ():
+        if traceback_ is None:
+            return
+        for rule in self.errors:
             if self._passed(rule, traceback_) and self._met(rule, {"error": error}):
                 self.previous = sys.gettrace()
                 kind = type(error).__name__
@@ -297,7 +268,7 @@ class Watched(Hand):
 
     def _passed(self, rule: Breakpoint, traceback_: TracebackType | None) -> bool:
         """Whether a rule that names a line means an error with this traceback."""
-        if rule.file is None or self.at_line(rule):
+        if rule.file is None or self.plan.at_line(rule):
             return True
         while traceback_ is not None:
             file, line = self.locate(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
