@@ -40,23 +40,31 @@ def once() -> float:
 def main() -> None:
     """Prints medians over interleaved rounds: the machine's moods hit all alike."""
     once()
-    times: dict[str, list[float]] = {"off": [], "recording": [], "armed, another node": [], "condition not met": []}
-    for _ in range(ROUNDS):
+    breaks: dict[str, dict[str, str] | None] = {
+        "recording": None,
+        "armed, another node": {"where": "another_body"},
+        "condition: False": {"where": "body", "condition": "False"},
+        "condition: x.shape.rank > 3": {"where": "body", "condition": "x.shape.rank > 3"},
+        "condition: float(x) > 3": {"where": "body", "condition": "float(x) > 3"},
+    }
+    times: dict[str, list[float]] = {"off": [], **{name: [] for name in breaks}}
+    for turn in range(ROUNDS):
         times["off"].append(once())
+        # In another order each time: the recorder's thread still writes the calls of the loop before.
+        names = list(breaks)[turn % len(breaks) :] + list(breaks)[: turn % len(breaks)]
         with pfd.record(values="none", gil=False):
             once()
-            times["recording"].append(once())
-            other = pfd.break_on("another_body")
-            times["armed, another node"].append(once())
-            other.remove()
-            condition = pfd.break_on("body", condition="x.shape.rank > 3")
-            times["condition not met"].append(once())
-            assert condition.hits == 0
-            condition.remove()
+            for name in names:
+                options = breaks[name]
+                one = pfd.break_on(**options) if options is not None else None
+                times[name].append(once())
+                if one is not None:
+                    assert one.hits == 0
+                    one.remove()
     base = statistics.median(times["recording"])
     for name, values in times.items():
         middle = statistics.median(values)
-        print(f"{name:22s} {middle * 1e6:7.2f} us a call  x{middle / base:.3f}  {(middle - base) * 1e6:+6.2f} us")
+        print(f"{name:28s} {middle * 1e6:7.2f} us a call  x{middle / base:.3f}  {(middle - base) * 1e6:+6.2f} us")
 
 
 def _hook_us(token: str, args: list) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyfunc_debug.doctor import (
+    changed_by_hand,
     closed_variables,
     errors,
     leaked_tapes,
@@ -22,6 +23,7 @@ CHECKS = (
     closed_variables.check,
     second_order.check,
     leaked_tapes.check,
+    changed_by_hand.check,
 )
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

@@ -50,6 +50,9 @@ class Failures:
         self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
         """Told of each StopIteration of the user's that leaves a body; Dataset.from_generator's own are no failures."""
 
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called whenever an exception has left a body."""
+
     def add(self, error: BaseException, token: str, ticket: Any, becomes_text: bool = True) -> None:
         """Remembers an exception that is leaving a body. Never raises.
 
@@ -60,6 +63,7 @@ class Failures:
           becomes_text: Whether TensorFlow will turn it into text; an eager numpy_function's reaches the user itself.
         """
         try:
+            self.on_failure()
             number = next(self._numbers)
             self._kept[number] = FailedCall(
                 error, token, ticket, _text(error) if becomes_text else "", becomes_text and _mark(error, number)

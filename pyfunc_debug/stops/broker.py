@@ -56,6 +56,7 @@ class Broker:
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
       pool_of: The thread pool of a native thread.
+      judging: Threads that evaluate a condition.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Broker:
         self._closed = False
         self._evaluating: dict[int, int] = {}  # threads evaluating at a prompt: which evaluation
         self._evaluations = 0
-        self._judging: set[int] = set()  # threads evaluating a condition
+        self.judging: set[int] = set()
 
     @property
     def active(self) -> Stop | None:
@@ -206,21 +207,9 @@ class Broker:
             with self._turn:
                 del self._evaluating[me]
 
-    @contextlib.contextmanager
-    def judgement(self) -> Iterator[None]:
-        """While a condition is evaluated: calls that it makes and that hit a breakpoint pass."""
-        me = threading.get_ident()
-        outermost = me not in self._judging
-        self._judging.add(me)
-        try:
-            yield
-        finally:
-            if outermost:
-                self._judging.discard(me)
-
     def evaluates(self, ident: int) -> bool:
         """Whether this thread evaluates something for a prompt or a condition."""
-        return ident in self._evaluating or ident in self._judging
+        return ident in self._evaluating or ident in self.judging
 
     # -- from any thread ----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.stops.stop import one_line
 
 if TYPE_CHECKING:
+    from pyfunc_debug.events import NodeFacts
+    from pyfunc_debug.stops.beside import Beside
     from pyfunc_debug.stops.tracer import Tracer
 
 Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
@@ -26,10 +28,17 @@ def settrace(function: Any) -> None:
     (getattr(holder, "_original_tracing", None) or sys.settrace)(function)
 
 
+_OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
+
+
 class Hand:
     """What a tracer needs of the call around it; the watcher makes it."""
 
     stand_in: FrameType | None = None
+    forward: NodeFacts | None = None
+    """Of a gradient call: the node whose gradient it is."""
+    beside: Beside | None = None
+    """Another tool that traces this thread."""
 
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed."""
@@ -48,6 +57,9 @@ class Hand:
         """The user's line for a line that may be generated."""
         return file, line
 
+    def aborted(self) -> None:
+        """An Abort leaves a trace function of a call that is not armed: who gives the other tool its thread back?"""
+
     def detach(self) -> None:
         """Disables every breakpoint."""
 
@@ -62,6 +74,11 @@ class Commands:
     if TYPE_CHECKING:  # what `Tracer` and pdb bring
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def parseline(self, line: str) -> Any:
+        """`inputs` is a command; `inputs[0]` and `call.shape` are Python."""
+        command, argument, line = super().parseline(line)  # type: ignore[misc]  # pdb's, behind this class
+        return (None, None, line) if command in _OWN and argument else (command, argument, line)
 
     def do_quit(self, arg: str) -> int:
         """q(uit)
@@ -98,8 +115,24 @@ class Commands:
 
         Disable every breakpoint, let every waiting call go on, and go on.
         """
-        self._hand.detach()
+        self.hand.detach()
         return self.do_continue("all")
+
+    def do_clear(self, arg: str) -> Any:
+        """cl(ear) [filename:lineno | bpnumber ...]
+
+        Without arguments clear all line breakpoints that were made at prompts of this call.
+        """
+        if arg:
+            return Pdb.do_clear(self, arg)
+        self.clear_lines()  # pdb would ask at sys.stdin
+        return None
+
+    do_cl = do_clear
+
+    def help_pdb(self) -> None:
+        """pdb's own starts a pager."""
+        self.message(pdb.__doc__)
 
     def do_run(self, arg: str) -> None:
         """run
@@ -145,8 +178,9 @@ class Commands:
         if node is None:
             self.message("not known")
             return
-        body = f"{node.body.name} ({node.body.file}:{node.body.line})" if node.body.file else node.body.name
-        self.message(f"body   {body}")
+        forward = self.hand.forward or node
+        where = f" ({forward.body.file}:{forward.body.line})" if forward.body.file else ""
+        self.message(f"{'body  ' if forward is node else 'gradient of'} {forward.body.name}{where}")
         self.message(f"kind   tf.{node.kind}, token {node.token}")
         self.message(f"op     {node.name or 'not known'} in {node.graph or 'no graph'}")
         self.message(f"types  {', '.join(node.tout) or 'none'}")
@@ -219,6 +253,16 @@ class _Console(codelib.InteractiveConsole):
 
     def write(self, data: str) -> None:
         self._tracer.stdout.write(data)
+
+    def showtraceback(self) -> None:
+        """To whoever answers, and not through sys.excepthook to the program's stderr."""
+        kind, error, trace = sys.exc_info()
+        trace = trace.tb_next if trace is not None else None  # `runcode`
+        self.write("".join(traceback.format_exception(kind, error, trace)))
+
+    def showsyntaxerror(self, *args: Any, **named: Any) -> None:
+        """The same."""
+        self.write("".join(traceback.format_exception_only(*sys.exc_info()[:2])))
 
     def runcode(self, code: CodeType) -> None:
         hook, sys.displayhook = sys.displayhook, self._tracer.displayhook

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
+import inspect
+import linecache
 import os
 import re
 import sys
@@ -68,7 +71,9 @@ class Breakpoint:
         self.file = line.group(1) if line else None
         self.line = int(line.group(2)) if line else None
         self.code: CodeType | None = _compile(condition)
+        self.removed = False
         self._remove = remove
+        self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
         self._lock = threading.Lock()  # calls hit on many threads; never held while user code runs
         self._taken = False
 
@@ -95,8 +100,8 @@ class Breakpoint:
                     self._taken = False
 
     def enable(self) -> None:
-        """Stops calls again; a condition that failed gets another chance."""
-        self.enabled = True
+        """Stops calls again, unless it was removed; a condition that failed gets another chance."""
+        self.enabled = not self.removed
         self.error = ""
         self._taken = False
 
@@ -127,6 +132,10 @@ class Breakpoint:
         what = ", ".join(f"{self.outcomes[bucket]} {bucket}" for bucket in BUCKETS if self.outcomes[bucket])
         times = f"{self.hits} hit{'' if self.hits == 1 else 's'}"
         counts = f"{times}{f' ({what})' if what else ''}"
+        if self.removed:
+            state = ", removed"
+        elif not self.hits and not state:
+            state = self.nearest(self)
         return f"<breakpoint {self.number}: {self.when} {self.text()}, {counts}{state}>"
 
 
@@ -145,10 +154,12 @@ class Rules:
 
     Attributes:
       changed: Called after every change of the list.
+      nearest: What to say of a breakpoint that no node fits so far.
     """
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = lambda: None
+        self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
         self._all: tuple[Breakpoint, ...] = ()
         self._last = 0
 
@@ -168,32 +179,38 @@ class Rules:
             raise BadOptionError(
                 f"when={when!r} is none of {', '.join(WHENS)}{f'. Did you mean {near[0]!r}?' if near else ''}"
             )
-        if isinstance(policy, str) and policy not in ("wait", "skip"):
+        if condition is not None and not isinstance(condition, str):
+            raise BadOptionError(f"condition={condition!r}: give a Python expression as text")
+        if policy not in ("wait", "skip") and (isinstance(policy, bool) or not isinstance(policy, (int, float))):
             raise BadOptionError(f"policy={policy!r}: say 'wait', 'skip', or a number of seconds")
         if isinstance(policy, (int, float)) and not policy >= 0:
             raise BadOptionError(f"policy={policy!r}: a call cannot wait so many seconds")
         if prompt not in (None, "debugger"):
             raise BadOptionError(f"prompt={prompt!r}: leave it out, or say 'debugger' for the attached IDE")
-        if hits < 1:
-            raise BadOptionError(f"hits={hits!r}: the first hit is 1")
+        if isinstance(hits, bool) or not isinstance(hits, int) or hits < 1:
+            raise BadOptionError(f"hits={hits!r}: say the number of the first hit that stops, from 1")
+        if not isinstance(once, bool):
+            raise BadOptionError(f"once={once!r}: say True or False")
+        _check_line(where.strip())
         self._last += 1
         breakpoint_ = Breakpoint(
             self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove  # type: ignore[arg-type]  # checked above
         )  # fmt: skip
+        breakpoint_.nearest = self.nearest
         self._all = (*self._all, breakpoint_)
         self.changed()
         return breakpoint_
 
     def remove(self, breakpoint_: Breakpoint) -> None:
         """Forgets a breakpoint; one that is gone already is no error."""
-        breakpoint_.enabled = False
+        breakpoint_.enabled, breakpoint_.removed = False, True
         self._all = tuple(one for one in self._all if one is not breakpoint_)
         self.changed()
 
     def clear(self) -> None:
         """Forgets all of them."""
         for one in self._all:
-            one.enabled = False
+            one.enabled, one.removed = False, True
         self._all = ()
         self.changed()
 
@@ -205,6 +222,19 @@ class Rules:
         return len(self._all)
 
 
+def _check_line(where: str) -> None:
+    """Raises BadOptionError where a file that can be found has no code at a line."""
+    line = _LINE.fullmatch(where)
+    if line is None or not os.path.isfile(line.group(1)):
+        return
+    lines, number = linecache.getlines(os.path.abspath(line.group(1))), int(line.group(2))
+    text = lines[number - 1].strip() if 0 < number <= len(lines) else None
+    if lines and text is None:
+        raise BadOptionError(f"where={where!r}: the file has lines 1 to {len(lines)}")
+    if text is not None and (not text or text.startswith("#")):
+        raise BadOptionError(f"where={where!r}: there is no code in this line, so that no call gets there")
+
+
 def _compile(condition: str | None) -> CodeType | None:
     if condition is None:
         return None
@@ -212,6 +242,9 @@ def _compile(condition: str | None) -> CodeType | None:
         return compile(condition.strip(), "<condition>", "eval")
     except (SyntaxError, ValueError) as error:
         raise BadOptionError(f"condition={condition!r} is no Python expression: {error}") from None
+
+
+_MODULES = ("np", "tf")
 
 
 class _Modules(dict[str, Any]):
@@ -238,6 +271,25 @@ def bind(names: Iterable[str], values: Any) -> dict[str, Any]:
     return bound
 
 
+def bind_back(bound: dict[str, Any], names: Iterable[str]) -> list[Any]:
+    """The values behind `bind`'s names, in the order of the inputs; None where one is missing."""
+    values = []
+    for name in names:
+        found = bound.get(name)
+        if found is None and (part := re.fullmatch(r"(\w+)\[(\d+)\]", name)):
+            several, index = bound.get(part.group(1)), int(part.group(2))
+            found = several[index] if isinstance(several, (tuple, list)) and index < len(several) else None
+        values.append(found)
+    return values
+
+
+@functools.lru_cache(maxsize=256)
+def length(file: str, line: int) -> int:
+    """How many lines a function has that begins at a line of a file; 1 where the source cannot be read."""
+    lines = linecache.getlines(file)[line - 1 :]
+    return len(inspect.getblock(lines)) if lines else 1
+
+
 class Globals:
     """The names a condition can use besides the call's own."""
 
@@ -249,7 +301,7 @@ class Globals:
 
     def holds(self, code: CodeType, names: dict[str, Any]) -> bool:
         """Evaluates a condition; an array with several elements is no truth value, and says so."""
-        for module in ("np", "tf"):
-            if module in code.co_names and module not in names and module not in self._modules:
+        for module in _MODULES:
+            if module in code.co_names and module not in self._modules and module not in names:
                 self._modules.__missing__(module)
         return bool(eval(code, self._modules, names))  # the user's own expression, typed by them

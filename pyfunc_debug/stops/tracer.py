@@ -6,6 +6,7 @@ thread's own trace function (coverage's, debugpy's, a user's) is put back when t
 
 from __future__ import annotations
 
+import ast
 import bdb
 import contextlib
 import ctypes
@@ -13,13 +14,16 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.commands import Commands, Hand, Pdb, readline_untouched, settrace
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack
+
+if TYPE_CHECKING:
+    from pyfunc_debug.stops.watched import Watched
 
 _CONSOLE_LINES = 200
 
@@ -69,15 +73,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def __init__(self, stop: Stop, broker: Broker, hand: Hand, previous: Any) -> None:
         self.stop = stop
         self._broker = broker
-        self._hand = hand
+        self.hand = hand
         self._previous = previous
         self._ended = False
+        self._made: list[Any] = []
         self._aborting = False
         self._counted = False
         self._touched: list[tuple[FrameType, Any]] = []
         self._outermost: FrameType | None = None
-        self.resume: Any = None
-        """The frames' trace function once this stop has ended, while other breakpoints still watch the call."""
+        self._bottom: FrameType | None = None
+        self.resume: Watched | None = None
+        """Who looks at the frames' events once this stop has ended, while other breakpoints still watch the call."""
         self._console: list[str] = []
         self.changed: list[str] = []
         self.result: tuple[Any] | None = None  # a return value replaced by hand
@@ -99,9 +105,10 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def from_line(self, frame: FrameType) -> Any:
         """Stops here, at a line event of a frame."""
         self.botframe = _below(frame)
+        self._take(frame.f_back, self.botframe)
         self._set_stopinfo(None, None)
         settrace(self.trace_dispatch)
-        return self.trace_dispatch(frame, "line", None)
+        return self._dispatch(frame, "line", None)
 
     def from_return(self, frame: FrameType, value: Any) -> None:
         """Stops here, at the return event of a frame."""
@@ -122,19 +129,30 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def from_running(self, frame: FrameType, bottom: FrameType) -> None:
         """Stops at the next line of a frame that is running: `breakpoint()`. `bottom` called the body."""
-        self.botframe = bottom
-        one: FrameType | None = frame
-        while one is not None and one is not bottom:
-            if self._shown(one):
-                self._touched.append((one, one.f_trace))
-                one.f_trace = self.trace_dispatch
-                self._outermost = one
-            one = one.f_back
+        self.botframe = self._bottom = bottom
+        self._outermost = self._take(frame, bottom)
         self._set_stopinfo(None, None)
         settrace(self.trace_dispatch)
 
-    def post_mortem(self, traceback_: TracebackType) -> None:
-        """Prompts at the line that raised."""
+    def _take(self, frame: FrameType | None, bottom: FrameType | None) -> FrameType | None:
+        """Traces frames that are running; the outermost of them."""
+        outermost = None
+        while frame is not None and frame is not bottom:
+            if self._shown(frame):
+                self._touched.append((frame, frame.f_trace))
+                if self.hand.beside is not None:
+                    self.hand.beside.adopt(frame, frame.f_trace)
+                frame.f_trace = self.trace_dispatch
+                outermost = frame
+            frame = frame.f_back
+        return outermost
+
+    def post_mortem(self, traceback_: TracebackType, error: BaseException) -> None:
+        """Prompts at the line that raised; `__exception__` is there what it is in pdb when it steps onto one."""
+        last = traceback_
+        while last.tb_next is not None:
+            last = last.tb_next
+        last.tb_frame.f_locals["__exception__"] = type(error), error
         self._guard(lambda: self.interaction(None, traceback_))
 
     # -- ending -------------------------------------------------------------------------------------------------------
@@ -144,6 +162,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if not self._ended:
             self._ended = True
             self._set_stopinfo(self.botframe, None, -1)
+            self.clear_lines()
             settrace(self._previous)
             for frame, before in self._touched:
                 if before is None:
@@ -152,6 +171,28 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                     frame.f_trace = before
             self._touched.clear()
         self._broker.leave(self.stop)
+
+    def set_break(self, filename: str, lineno: int, *args: Any, **named: Any) -> Any:
+        before = set(filter(None, bdb.Breakpoint.bpbynumber))
+        refused = super().set_break(filename, lineno, *args, **named)
+        self._made += [one for one in bdb.Breakpoint.bpbynumber if one is not None and one not in before]
+        return refused
+
+    def clear_lines(self) -> None:
+        """Deletes the line breakpoints that were made at prompts of this call: bdb keeps them for the whole process."""
+        for one in self._made:
+            if one in bdb.Breakpoint.bpbynumber:
+                one.deleteMe()
+        self._made.clear()
+        self.breaks.clear()
+
+    def _load_breaks(self) -> None:
+        """Those of another debugger, or of another call, are no concern of this one."""
+
+    def _abort(self) -> None:
+        self.finish()
+        if self._bottom is not None:  # `breakpoint()`: nobody watches the end of this call
+            self.hand.aborted()
 
     def set_continue(self) -> None:
         self._set_stopinfo(self.botframe, None, -1)
@@ -166,37 +207,50 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     # -- bdb: only the user's files, and nothing escapes --------------------------------------------------------------
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
+        other = self.hand.beside
+        if other is None:
+            return self._dispatch(frame, event, arg)
+        other.tell(frame, event, arg)
+        try:
+            return self._dispatch(frame, event, arg) or other.follow
+        except Abort:
+            other.unwind(frame, event, self._bottom)
+            raise
+
+    def _dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self._ended:
-            return self.resume
+            return self.resume.look(frame, event, arg) if self.resume is not None else None
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
             self.finish()
-            self._hand.ended(self)
-        return self.resume if self._ended else local
+            self.hand.ended(self)
+        if self._ended:
+            return self.resume.local if self.resume is not None else None
+        return local
 
     def _guard(self, work: Callable[[], Any]) -> Any:
         """Nothing but Abort gets out, and nothing keeps the turn."""
         try:
             return work()
         except Abort:
-            self.finish()
+            self._abort()
             raise
         except (KeyboardInterrupt, bdb.BdbQuit):
-            self.finish()
+            self._abort()
             raise Abort("interrupted at a pyfunc_debug stop") from None
         except BaseException as error:
             self.finish()
-            self._hand.trouble("a debugger's command", error)
+            self.hand.trouble("a debugger's command", error)
             return None
         finally:
             if self._ended:
-                self._hand.ended(self)
+                self.hand.ended(self)
 
     def stop_here(self, frame: FrameType) -> bool:
         return self._shown(frame) and super().stop_here(frame)
 
     def _shown(self, frame: FrameType | None) -> bool:
-        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self._hand.stand_in)
+        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self.hand.stand_in)
 
     def _set_caller_tracefunc(self, current_frame: FrameType) -> None:
         if self._shown(current_frame.f_back):  # else bdb would trace TensorFlow's frame
@@ -207,8 +261,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def get_stack(self, f: FrameType | None, t: TracebackType | None) -> tuple[list[tuple[FrameType, int]], int]:
         stack, index = super().get_stack(f, t)
         current = stack[index] if stack else None
-        shown = user_stack(stack)
-        if self._hand.stand_in is not None and f is self._hand.stand_in:
+        shown = [*_callers(stack[0][0]), *user_stack(stack)] if stack else []
+        if self.hand.stand_in is not None and f is self.hand.stand_in:
             shown.append((f, f.f_lineno))
         if not shown:
             return stack, index
@@ -219,7 +273,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         locals_ = frame.f_locals
         super().user_return(frame, return_value)
         replaced = locals_.get("__return__", return_value)
-        if replaced is not return_value and self._hand.is_body(frame):
+        if replaced is not return_value and self.hand.is_body(frame):
             self.result = (replaced,)
             self.changed.append("the return value")
 
@@ -227,7 +281,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
         refused = self._broker.acquire(self.stop)
-        self._hand.count(self, refused or STOPPED, first=not self._counted)
+        self.hand.count(self, refused or STOPPED, first=not self._counted)
         self._counted = True
         if refused:
             self.finish()
@@ -283,7 +337,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if not self.stack:
             return {"console": list(self._console)}
         return {
-            **snapshot(self.stack, self.curindex, self._hand.locate),
+            **snapshot(self.stack, self.curindex, self.hand.locate),
             "console": list(self._console),
             "inputs": [
                 {"name": name, "text": one_line(value)} for name, value in zip(self.stop.names, self.stop.inputs)
@@ -317,7 +371,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     @contextlib.contextmanager
     def _evaluating(self) -> Iterator[None]:
         """Calls made by an evaluation pass breakpoints, and tf.functions run eagerly on this thread."""
-        with self._broker.evaluation(), self._hand.evaluation():
+        with self._broker.evaluation(), self.hand.evaluation():
             yield
 
     def _getval(self, arg: str) -> Any:
@@ -337,11 +391,18 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             try:
                 expression = compile(line, "<prompt>", "eval")
             except SyntaxError:
-                statement = compile(line + "\n", "<prompt>", "exec")
                 before = dict(names)
-                with self._evaluating():
-                    exec(statement, frame.f_globals, names)  # typed by the user at the prompt
-                self._keep(frame, before, names)
+                for statement in ast.parse(line + "\n", "<prompt>").body:
+                    if isinstance(statement, ast.Expr):  # `x; y` shows both
+                        code = compile(ast.Expression(statement.value), "<prompt>", "eval")
+                        with self._evaluating():
+                            value = eval(code, frame.f_globals, names)
+                        self.displayhook(value)
+                    else:
+                        code = compile(ast.Module([statement], []), "<prompt>", "exec")
+                        with self._evaluating():
+                            exec(code, frame.f_globals, names)  # typed by the user at the prompt
+                        self._keep(frame, before, names)
             else:
                 with self._evaluating():
                     value = eval(expression, {**frame.f_globals, **names})
@@ -368,6 +429,16 @@ def _below(frame: FrameType) -> FrameType | None:
     while one is not None and is_user(one.f_code.co_filename):
         one = one.f_back
     return one
+
+
+def _callers(frame: FrameType) -> list[tuple[FrameType, int]]:
+    """The user's frames around a call that runs on their own thread, an eager one, outermost first."""
+    found = []
+    one = frame.f_back
+    while one is not None and one.f_globals.get("__name__") != "pyfunc_debug.cli.program":
+        found.append((one, one.f_lineno))
+        one = one.f_back
+    return user_stack(found[::-1])
 
 
 def _text(value: Any) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
-from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind, same_file
+from pyfunc_debug.stops.plan import Plan
+from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind_back, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -21,55 +24,30 @@ if TYPE_CHECKING:
 class Watched(Hand):
     """One call under watch, from `enter` to `leave` or `fail`."""
 
-    def __init__(self, watcher: Watcher, token: str, args: Any, number: int | None) -> None:
+    def __init__(self, watcher: Watcher, plan: Plan, token: str, args: Any, number: int | None) -> None:
         self.watcher = watcher
+        self.plan = plan
         self.token = token
         self.args = args
         self.number = number
-        self.facts = watcher.node(token, len(args))
-        self.body = watcher.name_of(self.facts) or token
+        self.facts = plan.facts
+        self.forward = plan.forward
+        self.body = plan.body
         self.before: Breakpoint | None = None
-        self.lines: list[Breakpoint] = []
-        self.after: list[Breakpoint] = []
-        self.errors: list[Breakpoint] = []
+        self.lines = [rule for rule in plan.lines if rule.enabled]
+        self.after = [rule for rule in plan.after if rule.enabled]
+        self.errors = [rule for rule in plan.errors if rule.enabled]
         self.previous: Any = None
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
+        self._nested = False
         self._armed = False
         self._seen = False
-        self._names: dict[str, Any] | None = None
         self._result: tuple[Any] | None = None
         self._line_at: dict[tuple[str, int], tuple[Breakpoint, ...]] = {}
         self._held_since = 0
 
-    # -- names --------------------------------------------------------------------------------------------------------
-
-    def input_names(self) -> tuple[str, ...]:
-        """A name for each argument."""
-        paths = self.facts.paths if self.facts is not None else ()
-        if self.facts is not None and self.facts.gradient_of is not None:
-            paths = ()
-        return tuple(paths[index] if index < len(paths) else f"in[{index}]" for index in range(len(self.args)))
-
-    def names_for_condition(self) -> dict[str, Any]:
-        if self._names is None:
-            args = self.args
-            self._names = {"inputs": args, **bind(self.facts.paths if self.facts is not None else (), args)}
-        return self._names
-
     # -- arming -------------------------------------------------------------------------------------------------------
-
-    def at_call_site(self, rule: Breakpoint) -> bool:
-        """Whether a `file.py:line` is where the node was put into its graph, or where the body begins."""
-        facts = self.facts
-        if facts is None or rule.file is None:
-            return False
-        sites = [(frame.file, frame.line) for frame in facts.stack[-1:]]
-        if facts.site is not None:
-            sites.append(facts.site[:2])
-        if facts.body.file is not None and facts.body.line is not None:
-            sites.append((facts.body.file, facts.body.line))
-        return any(line == rule.line and same_file(rule.file, file) for file, line in sites)
 
     def arm(self) -> None:
         """Waits for the body's frame on this thread."""
@@ -78,16 +56,24 @@ class Watched(Hand):
             if before is not None:
                 self._stand_in(before)
             return
-        self.previous = sys.gettrace()
+        self.look_beside()
         self._armed = True
         settrace(self._wait)
 
-    def _stand_in(self, rule: Breakpoint) -> None:
-        """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
+    def look_beside(self) -> None:
+        """Notes whose trace function this thread has; ours, where a watched body calls another."""
         self.previous = sys.gettrace()
+        owner = getattr(self.previous, "__self__", None)
+        outer = owner.hand if isinstance(owner, Tracer) else owner
+        self._nested = isinstance(outer, Watched)
+        self.beside = outer.beside if isinstance(outer, Watched) else beside(self.previous)
+
+    def _stand_in(self, rule: Breakpoint, **more: Any) -> None:
+        """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
+        self.look_beside()
         tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
-        gradient = self.facts is not None and self.facts.gradient_of is not None
-        names = {"dy": self.args} if gradient else self.names_for_condition()
+        before = list(self.args)
+        names: dict[str, Any] = {**self.plan.names(self.args), **more}
 
         def prompt(frame: FrameType) -> None:
             self.stand_in = frame
@@ -95,12 +81,32 @@ class Watched(Hand):
 
         # Under the name of the body, so that `where` names it.
         code = compile("stop(frame())", f"<{self.body}>", "exec")
-        exec(code, {"stop": prompt, "frame": sys._getframe}, {**names, "inputs": self.args})
+        modules = {name: sys.modules[of] for name, of in (("np", "numpy"), ("tf", "tensorflow")) if of in sys.modules}
+        exec(code, {"stop": prompt, "frame": sys._getframe, **modules}, names)
+        if rule.when != "after":
+            self._change_inputs(tracer, names, before)
         if tracer.stepping:  # into the user's code that the gradient calls
             self._armed = True
             settrace(tracer.trace_dispatch)
         else:
             tracer.finish()
+
+    def _change_inputs(self, tracer: Tracer, names: dict[str, Any], before: list[Any]) -> None:
+        """What was assigned at the prompt of a stand-in frame is what the body, or the gradient, gets."""
+        now = list(self.args)
+        for index, (value, old) in enumerate(zip(bind_back(names, self.plan.input_names(len(before))), before)):
+            if value is not old and now[index] is old:
+                now[index] = value
+        if all(one is other for one, other in zip(now, before)):
+            return
+        try:
+            self.args[:] = before  # what `inputs[0] = ...` did is checked first
+            self.watcher.around.replace_inputs(self.args, now)
+        except Exception as error:
+            self.watcher.say(
+                f"the input that you gave {self.body} cannot be used ({type(error).__name__}: {error}): "
+                "it got what TensorFlow passed"
+            )
 
     def is_body(self, frame: FrameType) -> bool:
         return frame is self.frame or self._is_body_code(frame)
@@ -117,6 +123,13 @@ class Watched(Hand):
 
     def _wait(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The thread's trace function until the body's frame is entered; its own frames are never traced before."""
+        other = self.beside
+        if other is None:
+            return self._await_body(frame, event)
+        other.tell(frame, event, arg)
+        return self._await_body(frame, event) or other.follow
+
+    def _await_body(self, frame: FrameType, event: str) -> Any:
         try:
             if event != "call" or not self._is_body_code(frame):
                 return None
@@ -128,12 +141,12 @@ class Watched(Hand):
                 self.watcher.around.break_in_debugger(frame)
                 before.tally(STOPPED)
                 theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
-                return theirs(frame, event, arg) if theirs is not None else None
+                return theirs(frame, event, None) if theirs is not None else None
             if before is not None:
                 return self.tracer_for(before, f"breakpoint {before.number} ({before.when})").from_call(frame)
             frame.f_trace_lines = bool(self.lines)
             settrace(self._call)
-            return self._local
+            return self.local
         except Abort:
             raise
         except Exception as error:
@@ -143,12 +156,23 @@ class Watched(Hand):
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A function that the body calls: traced if a `file.py:line` may be in it."""
-        if not self.lines:
-            return None
+        other = self.beside
+        if other is not None:
+            other.tell(frame, event, arg)
         file = frame.f_code.co_filename
-        return self._local if any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines) else None
+        if self.lines and any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines):
+            return self.local
+        return None if other is None else other.follow
 
-    def _local(self, frame: FrameType, event: str, arg: Any) -> Any:
+    def local(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The trace function of a frame in which a rule may stop."""
+        other = self.beside
+        if other is not None:
+            other.tell(frame, event, arg)
+        return self.look(frame, event, arg)
+
+    def look(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Whether a rule stops the call at this line, or as it returns."""
         try:
             if event == "line" and self.lines:
                 for rule in self._rules_at(frame):
@@ -161,15 +185,21 @@ class Watched(Hand):
                         self.tracer_for(rule, f"breakpoint {rule.number} (after)").from_return(frame, arg)
                         break
         except Abort:
+            if self.beside is not None:
+                self.beside.unwind(frame, event, None)
             raise
         except Exception as error:
             self.trouble("a breakpoint", error)
             return None
-        return self._local
+        return self.local
 
     def _met(self, rule: Breakpoint, more: dict[str, Any]) -> bool:
         """Whether a rule stops this call here."""
-        return rule.enabled and self.watcher.holds(rule, self, more) and self.watcher.hit(rule, self)
+        return (
+            rule.enabled
+            and self.watcher.holds(rule, self.plan, self.number, self.args, **more)
+            and self.watcher.hit(rule)
+        )
 
     def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
         place = (frame.f_code.co_filename, frame.f_lineno)
@@ -181,11 +211,13 @@ class Watched(Hand):
         return found
 
     def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
+        if self.tracer is not None:  # this call is being stepped through already: the new stop takes over
+            self.tracer.finish()
         self._note()
-        stop = Stop(self.facts, self.number, rule, why, self.args, self.input_names(), self.body)
+        stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
         watching = bool(self.lines or self.after) and self.frame is not None
         tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
-        tracer.resume = self._local if watching else None
+        tracer.resume = self if watching else None
         return tracer
 
     # -- the end of the call ------------------------------------------------------------------------------------------
@@ -208,8 +240,7 @@ class Watched(Hand):
             for rule in self.after:
                 if self._met(rule, {"outputs": outputs}):
                     self.before = rule
-                    self._names = {**self.names_for_condition(), "outputs": outputs}
-                    self._stand_in(rule)
+                    self._stand_in(rule, outputs=outputs)
                     self._disarm()
                     self._note()
                     break
@@ -220,25 +251,43 @@ class Watched(Hand):
         self._note()
         if isinstance(error, Abort) or not self.errors:
             return
+        traceback_ = user_traceback(error.__traceback__)
+        if traceback_ is None:
+            return
         for rule in self.errors:
-            if self._met(rule, {"error": error}):
-                traceback_ = user_traceback(error.__traceback__)
-                if traceback_ is None:
-                    continue
+            if self._passed(rule, traceback_) and self._met(rule, {"error": error}):
                 self.previous = sys.gettrace()
                 kind = type(error).__name__
                 tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300])
                 try:
-                    tracer.post_mortem(traceback_)
+                    tracer.post_mortem(traceback_, error)
                 finally:
                     tracer.finish()
                     self._note()
                 return
 
+    def _passed(self, rule: Breakpoint, traceback_: TracebackType | None) -> bool:
+        """Whether a rule that names a line means an error with this traceback."""
+        if rule.file is None or self.plan.at_line(rule):
+            return True
+        while traceback_ is not None:
+            file, line = self.locate(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
+            if line == rule.line and same_file(rule.file, file):
+                return True
+            traceback_ = traceback_.tb_next
+        return False
+
     def _disarm(self) -> None:
         if self.tracer is not None:
             self.tracer.finish()
         if self._armed:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """The thread's trace function is again the one that was there."""
+        if self.beside is not None and not self._nested:
+            self.beside.give_back()
+        else:
             settrace(self.previous)
 
     def _note(self) -> None:
@@ -268,6 +317,10 @@ class Watched(Hand):
             self._held_since = time.monotonic_ns()
         if rule is not None:
             rule.tally(outcome)
+
+    def aborted(self) -> None:
+        if self.previous is not None:
+            self.watcher.aborted[threading.get_ident()] = self
 
     def ended(self, tracer: Tracer) -> None:
         if tracer is self.tracer:

@@ -6,16 +6,20 @@ names. A body without a Python frame (np.sin) is stopped in a stand-in frame tha
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import sys
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.frames import is_user
 from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import (
     EVALUATION,
     Breakpoint,
@@ -26,20 +30,22 @@ from pyfunc_debug.stops.stop import Abort, Stop, one_line
 from pyfunc_debug.stops.surroundings import Surroundings
 from pyfunc_debug.stops.tracer import Tracer
 from pyfunc_debug.stops.watched import Watched
+from pyfunc_debug.threads import current_name
 
 _MOST_EAGER = 4096
-_NO_RULES: tuple[Breakpoint, ...] = ()
 
 
 class ConditionCall:
-    """`call` in a condition."""
+    """`call` in a condition: its number, its body's name, "forward" or "gradient", its thread's name, its inputs."""
 
-    __slots__ = ("id", "node", "thread")
+    __slots__ = ("id", "inputs", "kind", "node", "thread")
 
-    def __init__(self, number: int | None, node: str) -> None:
+    def __init__(self, number: int | None, node: str, kind: str, inputs: Any) -> None:
         self.id = number
         self.node = node
-        self.thread = threading.get_ident()
+        self.kind = kind
+        self.thread = current_name()
+        self.inputs = inputs
 
 
 class Watcher:
@@ -56,18 +62,21 @@ class Watcher:
         self.broker = broker
         self.around = surroundings
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
-        self._fitting: dict[str, tuple[Breakpoint, ...]] = {}
+        self._plans: dict[str, Plan] = {}
         self._globals = Globals()
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, Iterator[int]] = {}
         self._said: set[str] = set()
         self.debugger = False
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
         self._inside: dict[int, Watched] = {}
+        self.aborted: dict[int, Watched] = {}
+        """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
         rules.changed = self._rules_changed
+        rules.nearest = self._nearest
         broker.on_unanswered = self._unanswered
 
     def _rules_changed(self) -> None:
-        self._fitting = {}
+        self._plans = {}
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -78,7 +87,7 @@ class Watcher:
             oldest = list(self._nodes.items())[: _MOST_EAGER // 2]
             for token in [token for token, one in oldest if one.site is not None]:
                 self._nodes.pop(token, None)
-                self._fitting.pop(token, None)
+                self._plans.pop(token, None)
 
     def node(self, token: str, arguments: int = 0) -> NodeFacts | None:
         """The node's facts, found out now if it was made before."""
@@ -99,16 +108,19 @@ class Watcher:
         forward = self.node(facts.gradient_of) if facts.gradient_of is not None else None
         return f"∇ {forward.body.name}" if forward is not None else facts.body.name
 
-    def _meet(self, token: str, args: Any) -> tuple[Breakpoint, ...]:
-        """Which breakpoints name this node: asked once for each node after every change of the breakpoints."""
+    def _meet(self, token: str, count: int) -> Plan:
+        """What the breakpoints want of this node: asked once for each node after every change of the breakpoints."""
         rules = self.rules.all() if not self.broker.closed else ()
-        fitting: tuple[Breakpoint, ...] = _NO_RULES
-        if rules:
-            facts = self.node(token, len(args))
-            if facts is not None:
-                fitting = tuple(rule for rule in rules if self._names(rule, facts))
-        self._fitting[token] = fitting
-        return fitting
+        facts = self.node(token, count) if rules else None
+        fitting = [rule for rule in rules if facts is not None and self._names(rule, facts)]
+        plan = self._plans[token] = self.plan(token, facts, fitting)
+        return plan
+
+    def plan(self, token: str, facts: NodeFacts | None, rules: Iterable[Breakpoint] = ()) -> Plan:
+        """A plan for a node."""
+        forward = self.node(facts.gradient_of) if facts is not None and facts.gradient_of is not None else None
+        body = self.name_of(facts) or token
+        return Plan(facts, forward, body, rules, self._numbers.setdefault(body, itertools.count(1)))
 
     def _names(self, rule: Breakpoint, facts: NodeFacts) -> bool:
         if facts.gradient_of is not None:
@@ -123,17 +135,27 @@ class Watcher:
             return rule.fits(facts)
         return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
 
+    def _nearest(self, rule: Breakpoint) -> str:
+        if rule.file is not None or any(
+            rule in [*one.starts, *one.after, *one.errors] for one in list(self._plans.values())
+        ):
+            return ""
+        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal}
+        found = difflib.get_close_matches(rule.where, names, 3, 0.5) or sorted(names)[:5]
+        there = f" (there are {', '.join(found)})" if found else ""
+        return f", no node of that name so far{there}"
+
     # -- the hot path -------------------------------------------------------------------------------------------------
 
     def enter(self, token: str, args: Any, number: int | None) -> Watched | None:
         """A call is about to start. Raises Abort only."""
-        rules = self._fitting.get(token)
-        if rules is None:
-            rules = self._meet(token, args)
-        if not rules and not self.debugger:
+        plan = self._plans.get(token)
+        if plan is None:
+            plan = self._meet(token, len(args))
+        if not plan and not self.debugger:
             return None
         try:
-            return self._watch(rules, token, args, number)
+            return self._watch(plan, token, args, number)
         except Abort:
             raise
         except Exception as error:
@@ -160,28 +182,26 @@ class Watcher:
         At the end of a program: a body that still wants the GIL when Python is gone hangs TensorFlow, and the process.
         """
         self.broker.close()
-        self._fitting.clear()
+        self._plans.clear()
         end = time.monotonic() + timeout_s
         while self._inside and time.monotonic() < end:
             time.sleep(0.01)
 
-    def _watch(self, rules: tuple[Breakpoint, ...], token: str, args: Any, number: int | None) -> Watched | None:
+    def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> Watched | None:
         if number is None:
-            number = self._numbers[token] = self._numbers.get(token, 0) + 1
-        watched = Watched(self, token, args, number)
-        for rule in rules:
-            if not rule.enabled:
-                continue
-            if rule.file is not None and not watched.at_call_site(rule):
-                watched.lines.append(rule)
-            elif rule.when == "after":
-                watched.after.append(rule)
-            elif rule.when == "error":
-                watched.errors.append(rule)
-            elif self.holds(rule, watched, {}) and self.hit(rule, watched):
-                watched.before = watched.before or rule
-        if watched.before is None and not watched.lines and not watched.after:
+            number = next(plan.numbers)
+        first = None
+        for rule in plan.starts:
+            if rule.enabled and (rule.code is None or self.holds(rule, plan, number, args)) and self.hit(rule):
+                first = first or rule
+        if first is None and not plan.watches:
             if self.debugger:  # else the thread's trace function is ours during this call
+                self.around.attach_debugger()
+            return None
+        watched = Watched(self, plan, token, args, number)
+        watched.before = first
+        if first is None and not watched.lines and not watched.after:
+            if self.debugger:
                 self.around.attach_debugger()
             return watched if watched.errors else None
         self._inside[id(watched)] = watched
@@ -194,29 +214,36 @@ class Watcher:
 
     # -- hits ---------------------------------------------------------------------------------------------------------
 
-    def holds(self, rule: Breakpoint, watched: Watched, more: dict[str, Any]) -> bool:
+    def holds(self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, **more: Any) -> bool:
         """Whether a rule's condition is fulfilled. One that raises is shown once, and the breakpoint is disabled."""
         code = rule.code
         if code is None:
             return True
-        names = watched.names_for_condition()
+        names = plan.names(args)
         if more:
-            names = {**names, **more}
-        if "call" in code.co_names and "call" not in names:
-            names["call"] = ConditionCall(watched.number, watched.body)
+            names |= more
+        if "call" not in names and "call" in code.co_names:
+            names["call"] = ConditionCall(number, plan.body, "gradient" if plan.forward else "forward", args)
+        judging, me = self.broker.judging, threading.get_ident()
+        outermost = me not in judging
+        judging.add(me)  # calls that the condition makes pass breakpoints
         try:
-            with self.broker.judgement():
-                return self._globals.holds(code, names)
+            return self._globals.holds(code, names)
         except Exception as error:
             rule.error = f"{type(error).__name__}: {error}"
+            if isinstance(error, NameError):
+                rule.error += f" (there are {', '.join(sorted({*names, 'call', 'np', 'tf'}))})"
             rule.enabled = False
             self.say(
                 f"condition of breakpoint {rule.number} ({rule.condition}) failed: {rule.error}. Not met; the "
                 f"breakpoint is disabled now (enable() tries again)"
             )
             return False
+        finally:
+            if outermost:
+                judging.discard(me)
 
-    def hit(self, rule: Breakpoint, watched: Watched) -> bool:
+    def hit(self, rule: Breakpoint) -> bool:
         """Counts a hit; whether it is to stop."""
         if not rule.hit():
             return False
@@ -241,6 +268,12 @@ class Watcher:
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
         )  # fmt: skip
 
+    def call_failed(self) -> None:
+        """An exception has left a body: what an Abort took from another tool is given back."""
+        watched = self.aborted.pop(threading.get_ident(), None) if self.aborted else None
+        if watched is not None:
+            watched.give_back()
+
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
     def stop_here(self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None) -> None:
@@ -249,8 +282,9 @@ class Watcher:
         if isinstance(running, Tracer) and not running._ended:  # being stepped through already: go on to the next line
             running.set_step()
             return
-        watched = Watched(self, token, args, number)
-        watched.previous = sys.gettrace()
+        plan = self.plan(token, self.node(token, len(args)))
+        watched = Watched(self, plan, token, args, number if number is not None else next(plan.numbers))
+        watched.look_beside()
         tracer = watched.tracer_for(None, "breakpoint()")
         tracer.from_running(frame, bottom)
 

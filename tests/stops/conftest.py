@@ -39,4 +39,4 @@ def everything_is_put_back():
     assert board.broker.active is None
     assert board.broker.waiting() == []
     now = (sys.breakpointhook, sys.excepthook, pdb.set_trace, signal.getsignal(signal.SIGINT), sys.gettrace())
-    assert all(one is other for one, other in zip(before, now)), (before, now)
+    assert [(one, other) for one, other in zip(before, now) if one is not other] == []

@@ -140,3 +140,14 @@ def _connect(port, process):
             except subprocess.TimeoutExpired:
                 continue
     raise AssertionError("the adapter does not listen")
+
+
+def test_an_imported_debugpy_that_nobody_uses_stays_asleep():
+    """Asking it whether an IDE is attached imports its server, which replaces sys.breakpointhook for good."""
+    program = (
+        "import sys, debugpy, tensorflow as tf, pyfunc_debug as pfd\n"
+        "one = pfd.break_on('body')\none.remove()\n"
+        "print(sys.breakpointhook is sys.__breakpointhook__, 'debugpy.server.api' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "True False\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bdb
+import os
 import re
 import textwrap
 
@@ -160,6 +162,10 @@ def test_quit_ends_the_body_with_an_ordinary_exception(tf, function, script):
         ("help node", "The node: its body"),
         ("!x.shape", "TensorShape([])"),
         ("[x for _ in range(2)]", "numpy=3.0"),
+        ("inputs.nonsense", "NameError: name 'inputs'"),
+        ("k.dtype; x.shape", "tf.float32\nTensorShape([])"),
+        ("help pdb", "The Python Debugger Pdb"),
+        ("clear", ""),
     ],
 )
 def test_commands(tf, function, script, command, said):
@@ -178,13 +184,8 @@ def test_until_tbreak_and_a_conditional_line(tf, function, script):
     breakpoint_ = pfd.break_on("scale")
     assert float(function(tf.constant(3.0))) == 8.0
     breakpoint_.remove()
-    import bdb
-
-    bdb.Breakpoint.clearBreakpoints() if hasattr(bdb.Breakpoint, "clearBreakpoints") else None
-    for one in list(bdb.Breakpoint.bpbynumber):
-        if one is not None:
-            one.deleteMe()
     assert "numpy=7.0" in said.text
+    assert bdb.Breakpoint.bplist == {}, "bdb keeps them for the whole process: they end with the call"
 
 
 def test_display_of_a_tensor_does_not_reach_the_body(tf, function, script):
@@ -197,11 +198,13 @@ def test_display_of_a_tensor_does_not_reach_the_body(tf, function, script):
 
 
 def test_interact_and_debug(tf, function, script):
-    said = script("interact", "abc = 7 * 6", "print(abc + 1)", "abc", "exit()", "c")
+    said = script("interact", "abc = 7 * 6", "print(abc + 1)", "abc", "1 / 0", "(]", "exit()", "c")
     breakpoint_ = pfd.break_on("scale")
     assert float(function(tf.constant(3.0))) == 8.0
     breakpoint_.remove()
     assert "42" in said.text
+    assert "ZeroDivisionError: division by zero" in said.text, "and not on the program's stderr"
+    assert "SyntaxError" in said.text
 
 
 def test_a_line_in_a_helper(tf, function, script):
@@ -302,6 +305,9 @@ def test_a_condition_that_raises_is_shown_once_and_disables(tf, function, script
     [
         {"where": ""}, {"where": "x", "when": "befor"}, {"where": "x", "condition": "a ="}, {"where": "x", "hits": 0},
         {"where": "x", "policy": "never"}, {"where": "x", "policy": -1.0}, {"where": "x", "prompt": "emacs"},
+        {"where": "x", "condition": 3}, {"where": "x", "hits": "2"}, {"where": "x", "hits": 1.5},
+        {"where": "x", "policy": None}, {"where": "x", "policy": True}, {"where": "x", "once": "no"},
+        {"where": f"{__file__}:0"}, {"where": f"{__file__}:99999"}, {"where": f"{__file__}:2"},
     ],
 )  # fmt: skip
 def test_bad_options(options):
@@ -393,3 +399,133 @@ def test_a_stop_names_its_thread_as_the_recording_does(tf, tmp_path):
     (row,) = recording.sql("SELECT name FROM call JOIN thread ON thread.id = call.thread")
     assert re.fullmatch(r"TF-\d+", row["name"])
     assert f" on {row['name']}" in str(dialogue)
+
+
+def test_stepping_out_of_a_helper_stops_in_the_body_and_a_later_stop_gives_the_turn_back(tf, function, script):
+    """The line's stop is still stepping when the other one comes: neither may keep the turn."""
+    said = script("n", "n", "n", "c", "outputs", "c")
+    line = pfd.break_on(f"test_dialogue.py:{helper.__code__.co_firstlineno + 1}")
+    after = pfd.break_on("scale", when="after")
+    assert float(function(tf.constant(3.0))) == 8.0
+    assert (line.outcomes, after.outcomes) == ({"stopped": 1}, {"stopped": 1})
+    assert said.left == []
+    assert re.findall(r"-> (.*)", said.text)[3:5] == ["return z + k", "return z + k"], said.text
+    script("n", "n", "s")
+    assert float(tf.py_function(scale, [3.0, 1.0], tf.float32)) == 8.0
+    script("c", "c")
+    assert float(function(tf.constant(3.0))) == 8.0, "another thread gets its turn"
+    line.remove()
+    after.remove()
+
+
+def test_a_line_breakpoint_of_the_prompt_in_the_calling_body(tf, function, script):
+    said = script(f"tbreak {scale.__code__.co_firstlineno + 3}", "c", "p z", "c")
+    line = pfd.break_on(f"test_dialogue.py:{helper.__code__.co_firstlineno + 1}")
+    assert float(function(tf.constant(3.0))) == 8.0
+    line.remove()
+    assert "numpy=7.0" in said.text
+
+
+def _line(function, offset):
+    return f"{os.path.basename(__file__)}:{function.__code__.co_firstlineno + offset}"
+
+
+def raises(x):
+    y = x * 2.0
+    return deeper(y)
+
+
+def deeper(y):
+    raise ValueError("deep down")
+
+
+@pytest.mark.parametrize("place", [(raises, 0), (raises, 1), (deeper, 1)])
+def test_error_at_a_line_means_the_body_or_a_line_that_the_error_passed(tf, script, place):
+    said = script("p __exception__", "u", "p y", "c")
+    breakpoint_ = pfd.break_on(_line(*place), when="error")
+    elsewhere = pfd.break_on(_line(helper, 1), when="error")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.function(lambda x: tf.py_function(raises, [x], tf.float32))(tf.constant(1.0))
+    breakpoint_.remove()
+    elsewhere.remove()
+    assert (breakpoint_.hits, elsewhere.hits) == (1, 0)
+    assert "ValueError('deep down')" in said.text
+    assert "numpy=2.0" in said.text
+
+
+def test_after_at_a_line_of_the_body_is_after_the_body(tf, function, script):
+    said = script("outputs", "c")
+    breakpoint_ = pfd.break_on(_line(scale, 1), when="after")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert "float32[] 8." in said.text
+
+
+def test_what_a_gradient_gets_can_be_asked_for_and_changed(tf, script):
+    said = script("inputs", "node", "p dy", "dy = np.float32(10)", "c")
+    x = tf.constant(3.0)
+    function = tf.function(lambda x: tf.py_function(scale, [x, tf.constant(1.0)], tf.float32))
+    with pfd.record(gil=False) as recording:
+        breakpoint_ = pfd.break_on(_line(scale, 1), when="gradient", condition="dy == 1 and call.kind == 'gradient'")
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        assert float(tape.gradient(y, x)) == 20.0
+        breakpoint_.remove()
+    assert "dy = float32[] 1." in said.text
+    assert "gradient of scale (" in said.text
+    (finding,) = [one for one in recording.findings() if one.rule == "changed-by-hand"]
+    assert "changed dy at a stop in scale" in finding.message
+
+
+def test_an_input_of_a_body_without_python_code_is_changed_or_refused(tf, script, capsys):
+    import numpy as np
+
+    function = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))
+    breakpoint_ = pfd.break_on("sin")
+    for line, result in (("x = np.float32(np.pi / 2)", 1.0), ("inputs[0] = np.float32(np.pi / 2)", 1.0)):
+        script(line, "c")
+        assert float(function(tf.constant(0.0))) == result
+    assert capsys.readouterr().err.count("cannot be used") == 0
+    script("x = 'text'", "c")
+    assert float(function(tf.constant(0.0))) == 0.0
+    breakpoint_.remove()
+    assert "the input that you gave sin cannot be used (ValueError" in capsys.readouterr().err
+
+
+def test_call_in_a_condition(tf, function, script):
+    script("c", "c")
+    condition = "call.node == 'scale' and call.kind == 'forward' and call.thread.startswith('TF-') and call.id >= 1"
+    breakpoint_ = pfd.break_on("scale", condition=condition + " and float(call.inputs[0]) == 3")
+    function(tf.constant(3.0))
+    function(tf.constant(4.0))
+    breakpoint_.remove()
+    assert (breakpoint_.hits, breakpoint_.error) == (1, "")
+
+
+def test_an_unknown_name_in_a_condition_is_answered_with_the_known_ones(tf, function, script, capsys):
+    breakpoint_ = pfd.break_on("scale", condition="outputs > 1")
+    function(tf.constant(3.0))
+    breakpoint_.remove()
+    assert "NameError: name 'outputs' is not defined (there are call, inputs, k, np, tf, x)" in capsys.readouterr().err
+
+
+def test_a_breakpoint_that_nothing_fits_says_what_there_is(tf, function, script):
+    breakpoint_ = pfd.break_on("sclae")
+    function(tf.constant(3.0))
+    assert "0 hits, no node of that name so far (there are scale" in repr(breakpoint_)
+    breakpoint_.remove()
+    breakpoint_.enable()
+    assert repr(breakpoint_) == f"<breakpoint {breakpoint_.number}: before sclae, 0 hits, removed>"
+
+
+def test_eager_calls_are_counted_on_and_show_who_called(tf, script):
+    said = script("up", "p local", "c", "call", "c")
+    breakpoint_ = pfd.break_on("scale")
+    local = 4711
+    for _ in range(2):
+        tf.py_function(scale, [3.0, 1.0], tf.float32)
+    breakpoint_.remove()
+    assert str(local) in said.text
+    first, second = re.findall(r"\(before\): scale #(\d+)", said.text)
+    assert int(second) == int(first) + 1
