@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import io
 import sys
 import threading
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -318,3 +320,22 @@ def test_threads_that_are_in_no_phase_are_not_counted():
         thread.start()
         thread.join()
     assert counts(recording)[line_of(body, "w = v + 1.0")].ran == 1
+
+
+def test_only_the_users_own_files_are_counted():
+    pair = collections.namedtuple("pair", "mean count")
+
+    def body(v):
+        return pair(np.median(v), v.size).mean
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    with pfd.record(gil=False, lines=True) as recording:
+        step(X)
+    rows = recording.sql("select distinct file, line from line order by line")
+    assert [(row["file"], row["line"]) for row in rows] == [
+        (__file__, line_of(body, "return pair")),
+        (__file__, line_of(step, "return tf.numpy")),
+    ]
