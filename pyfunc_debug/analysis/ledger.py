@@ -322,12 +322,17 @@ def own_cost(meta: dict[str, Any]) -> OwnCost | None:
     return OwnCost((hook * int(cost["calls"]) + values + writer) / wall, wall, hook, values, writer)
 
 
+def _percent(share: float) -> str:
+    """Two digits, and never in powers of ten."""
+    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:,.0f}"
+
+
 def _cost(meta: dict[str, Any]) -> str:
     cost = own_cost(meta)
     if cost is None:
         return ""
     return (
-        f"recording cost ~{100 * cost.share:.2g} % of {cost.wall_ns / 1e9:.3g} s: hook ~{cost.hook_ns / 1e3:.2g} us a "
+        f"recording cost ~{_percent(cost.share)} % of {cost.wall_ns / 1e9:.3g} s: hook ~{cost.hook_ns / 1e3:.2g} us a "
         f"call (calibrated), values {cost.values_ns / 1e6:.3g} ms, writer thread {cost.writer_ns / 1e6:.3g} ms CPU "
         "(measured)"
     )

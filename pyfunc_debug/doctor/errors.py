@@ -34,5 +34,6 @@ def check(reader: Reader) -> Iterator[Finding]:
             yield Finding(
                 "body-raised", "error", node, (first,),
                 f"{body} raised {kind} {times} (first in call #{first}): {message}"[:500],
-                f"pyfunc-debug show FILE --call {first} shows its inputs and its traceback", file, line,
+                f"`pyfunc-debug show FILE --call {first}`, in a notebook `%pyfunc_show {first}`: its inputs and traceback",
+                file, line,
             )  # fmt: skip
