@@ -164,8 +164,11 @@ class Lines:
             here.last = {}
 
     def hit(self, place: Place, phase: Phase) -> bool:
-        """Counts one execution; True when the line need not be counted any more."""
+        """Counts one execution; True when it is one too many: the line need not be looked at any more."""
         counts = self._counts[place]
+        if counts[phase.kind] >= CAP:
+            self._capped.add(place)
+            return True
         # No function is called within this statement, so no other thread can take the GIL in the middle of it.
         counts[phase.kind] += 1
         if phase.kind == TRACE:
@@ -174,10 +177,7 @@ class Lines:
             where = getattr(self._here, "where", ())
             if where:
                 self._inside[place.file, place.line].add(where[-1])
-        if counts[phase.kind] < CAP:
-            return False
-        self._capped.add(place)
-        return True
+        return False
 
     # -- patches ------------------------------------------------------------------------------------------------------
 

@@ -158,6 +158,25 @@ def test_parallel_prints_go_to_their_own_calls():
         assert one.text == f"element {int(recording.call(one.call).inputs[0].array())}\n"
 
 
+@pytest.mark.parametrize(("calls", "capped"), [(engine.CAP, False), (engine.CAP + 5, True)])
+def test_all_lines_of_a_body_reach_the_same_cap(calls, capped):
+    def body(v):
+        first = v * 1.0
+        second = first * 1.0
+        return second
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    with pfd.record(values="none", gil=False, lines=True) as recording:
+        for _ in range(calls):
+            step(X)
+    found = counts(recording)
+    first = line_of(body, "first = v")
+    assert [(found[line].ran, found[line].capped) for line in range(first, first + 3)] == [(engine.CAP, capped)] * 3
+
+
 def test_hot_lines_are_capped_and_say_at_least():
     def body(v):
         total = 0
