@@ -1,4 +1,4 @@
-"""The magics: `%%pyfunc_trace`, `%pyfunc_trace`, `%pyfunc_show`, `%pyfunc_report`."""
+"""The magics: `%%pyfunc_trace`, `%pyfunc_trace`, `%pyfunc_show`, `%pyfunc_doctor`, `%pyfunc_report`."""
 
 from __future__ import annotations
 
@@ -61,15 +61,16 @@ class PyfuncMagics:
     def trace_cell(self, line: str, cell: str) -> Any:
         """Record every call of every py_function while this cell runs, and show the panel.
 
-            %%pyfunc_trace [-o FILE] [--values POLICY] [--nodes GLOB] [--gradients MODE] [--lines]
-                           [--no-gil] [--budget 256MB] [--no-panel]
+            %%pyfunc_trace [-o FILE] [--values POLICY] [--nodes GLOB] [--gradients MODE]
+                           [--lines | --graph-lines] [--no-gil] [--budget 256MB] [--no-panel]
 
         -o FILE            keep the recording in FILE (.pfrec); a recording of that name is replaced
         --values POLICY    what to keep of inputs and outputs: none, shape, summary (default), sample, full;
                            for some nodes only: --values "augment*=full" (may be given several times)
         --nodes GLOB       record only nodes whose body, op or token matches
-        --gradients MODE   stock (default): exactly TensorFlow's gradients
+        --gradients MODE   stock (default): exactly TensorFlow's gradients; exact: correct ones for each call
         --lines            count how often each of your lines ran, at trace and in bodies
+        --graph-lines      also how often the graph ran each line, by TensorFlow's profiler (for short cells)
         --no-gil           do not measure waiting for the GIL
         --budget BYTES     largest size of the recording (default 256MB)
         --no-panel         no live panel, only the ledger when the cell ends
@@ -153,6 +154,17 @@ class PyfuncMagics:
             self._show_static(source, view)
         else:
             print(source)
+
+    def doctor(self, line: str) -> None:
+        """Say what deserves attention in the last recording: what, at which line, and how to mend it.
+
+        %pyfunc_doctor
+        """
+        from pyfunc_debug.doctor.text import findings_text
+
+        if line.strip():
+            raise UsageError("%pyfunc_doctor takes no arguments: it examines the last recording")
+        print(findings_text(self._last_recording().findings()) or "No findings.")
 
     def report(self, line: str) -> None:
         """Write the last recording as one HTML file that opens anywhere, without a kernel and without a network.
@@ -327,6 +339,7 @@ class _Extension:
             ("line", "pyfunc_trace"): self.magics.trace_line,
             ("line", cells.BEGIN): self.magics.begin,
             ("line", "pyfunc_show"): self.magics.show,
+            ("line", "pyfunc_doctor"): self.magics.doctor,
             ("line", "pyfunc_report"): self.magics.report,
         }
         self.kept = {(kind, name): shell.magics_manager.magics[kind].get(name) for kind, name in table}
@@ -340,7 +353,7 @@ class _Extension:
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)
         self.stops = self.magics.stops = stops.install(shell)
-        self.commands = ("%pyfunc_show", "%pyfunc_trace", "%%pyfunc_trace")
+        self.commands = ("%pyfunc_show", "%pyfunc_break", "%pyfunc_trace", "%%pyfunc_trace")
         for command in self.commands:
             shell.set_hook("complete_command", self.complete, str_key=command)
 
@@ -352,6 +365,10 @@ class _Extension:
             return [*self._nodes(), *self._functions()]
         if "pyfunc_show" in words[0]:
             return [*self._nodes(), "--source"]
+        if "pyfunc_break" in words[0]:
+            if before == "--when":
+                return ["before", "after", "error", "gradient"]
+            return [*self._nodes(), "list", "clear", "--when", "--if", "--hits", "--once"]
         if before == "--nodes":
             return self._nodes()
         if before == "--values":

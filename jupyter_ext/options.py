@@ -20,14 +20,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--nodes", default="*", metavar="GLOB")
     parser.add_argument("--gradients", default="stock", metavar="MODE")
     parser.add_argument("--lines", action="store_true")
+    parser.add_argument("--graph-lines", action="store_true")
     parser.add_argument("--no-gil", action="store_true")
     parser.add_argument("--budget", default="256MB", metavar="BYTES")
     parser.add_argument("--no-panel", action="store_true")
     return parser
 
 
-OPTIONS = ("-o", "--output", "--values", "--nodes", "--gradients", "--lines", "--no-gil", "--budget", "--no-panel")
-_WITH_VALUE = frozenset(OPTIONS) - {"--lines", "--no-gil", "--no-panel"}
+_WITH_VALUE = ("-o", "--output", "--values", "--nodes", "--gradients", "--budget")
+OPTIONS = (*_WITH_VALUE, "--lines", "--graph-lines", "--no-gil", "--no-panel")
 
 
 def split(line: str) -> tuple[list[str], str]:
@@ -78,7 +79,7 @@ def parse(words: list[str]) -> tuple[dict[str, Any], bool]:
         "nodes": found.nodes,
         "gradients": found.gradients,
         "gil": not found.no_gil,
-        "lines": found.lines,
+        "lines": "graph" if found.graph_lines else found.lines,
         "budget": found.budget,
     }, not found.no_panel
 

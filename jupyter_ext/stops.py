@@ -146,10 +146,13 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
                 print("no breakpoints")
             return None
         if words[0] == "clear":
-            wanted = {int(word) for word in words[1:]}
-            for one in board.rules.all():
-                if not wanted or one.number in wanted:
-                    one.remove()
+            known = {one.number: one for one in board.rules.all()}
+            wanted = [_whole(word, "clear") for word in words[1:]] or list(known)
+            for number in wanted:
+                if number not in known:
+                    raise UsageError(f"there is no breakpoint {number}: see %pyfunc_break list")
+            for number in wanted:
+                known[number].remove()
             return None
         where, *rest = words
         options: dict[str, Any] = {}
@@ -160,9 +163,10 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
                 continue
             name = {"--when": "when", "--if": "condition", "--hits": "hits"}.get(word)
             if name is None or not rest:
-                raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?")
+                quote = '. Put a condition with spaces in quotes: --if "x.max() > 1"' if "condition" in options else ""
+                raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?{quote}")
             value = rest.pop(0)
-            options[name] = int(value) if name == "hits" else value
+            options[name] = _whole(value, word) if name == "hits" else value
         return board.rules.add(where, **options)
 
     @line_magic  # type: ignore[untyped-decorator]
@@ -174,9 +178,15 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
         from pyfunc_debug.stopping import post_mortem
 
         try:
-            post_mortem(int(line) if line.strip() else None)
-        except (PyfuncDebugError, ValueError) as error:
+            post_mortem(_whole(line.strip().lstrip("#"), "%pyfunc_debug") if line.strip() else None)
+        except PyfuncDebugError as error:
             raise UsageError(str(error)) from None
+
+
+def _whole(word: str, after: str) -> int:
+    if not word.isdigit():
+        raise UsageError(f"{after} takes a whole number, not {word!r}")
+    return int(word)
 
 
 class Stops:

@@ -18,8 +18,8 @@ import numpy as np
 
 from pyfunc_debug.analysis.comparison import Comparison, Side, align
 from pyfunc_debug.analysis.differences import Tolerance, ValueDifference, compare_values
+from pyfunc_debug.error_text import error_text
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.frames import failure_frames
 from pyfunc_debug.interception.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources
 from pyfunc_debug.python_state import changes, fingerprints
 from pyfunc_debug.records import Call, Thread, Value
@@ -180,10 +180,12 @@ class _Work:
             return Resources([], 0)
 
     def _quietly(self, function: Any) -> None:
-        """A first run, which optimises and loads the graph: not measured."""
+        """A first run, which builds the backward graph, optimises and loads: not measured."""
         with _random_put_back():
             try:
-                function(*self._args, **self._kwargs)
+                with self._tf.GradientTape() as tape:
+                    tape.watch([tensor for _, tensor in self._inputs()])
+                    function(*self._args, **self._kwargs)
             except Exception:
                 pass  # the measured run fails again, and is told of
 
@@ -217,10 +219,7 @@ class _Work:
             self._failed(run, error)
 
     def _failed(self, run: _Run, error: Exception) -> None:
-        frames = failure_frames(error.__traceback__)
-        run.error = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:200]
-        if frames:
-            run.where = f"{frames[-1][0].rpartition('/')[2]}:{frames[-1][1]}"
+        run.error, run.where = error_text(error)
 
     def _inputs(self) -> list[tuple[str, Any]]:
         """Floating tensors among the arguments, by name."""
@@ -254,7 +253,7 @@ class _Work:
         try:
             run.gradients = dict(zip(names, tape.gradient(targets, sources)))
         except Exception as error:
-            run.gradient_error = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"
+            run.gradient_error = error_text(error)[0]
 
     # -- results ------------------------------------------------------------------------------------------------------
 

@@ -52,6 +52,11 @@ def is_user(filename: str) -> bool:
     return not filename.startswith(_STDLIB)
 
 
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed package, TensorFlow or another."""
+    return any(site in filename for site in _SITE)
+
+
 Site = tuple[str, int, str]
 """File, line and function of one of the user's frames."""
 

@@ -35,27 +35,30 @@ def changes(before: dict[str, object], after: dict[str, object]) -> list[str]:
 def _function(function: Any, prefix: str, found: dict[str, object], seen: set[int]) -> None:
     if id(function) in seen or len(seen) > _MOST:
         return
-    seen.add(id(function))
-    if isinstance(function, types.MethodType):
-        _thing(f"{prefix}self", function.__self__, found, seen, 0)
-        function = function.__func__
     try:
-        function = inspect.unwrap(function)
+        plain = inspect.unwrap(function)
     except ValueError:
         return
-    code = getattr(function, "__code__", None)
+    if isinstance(plain, types.MethodType):
+        owner: Any = plain.__self__
+        if type(owner).__name__ == "TfMethodTarget":  # a decorated method: tf.function holds its object weakly
+            owner = owner.target
+        _thing(f"{prefix}self", owner, found, seen, 0)
+        plain = inspect.unwrap(plain.__func__)
+    code = getattr(plain, "__code__", None)
+    if code is None and not isinstance(plain, type):
+        _thing(f"{prefix}{type(plain).__name__}", plain, found, seen, 0)  # a callable object
+    seen.add(id(function))
     if not isinstance(code, types.CodeType) or not is_user(code.co_filename):
-        if code is None and not isinstance(function, type):
-            _thing(f"{prefix}{type(function).__name__}", function, found, seen, 0)
         return
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+    for name, cell in zip(code.co_freevars, plain.__closure__ or ()):
         try:
             _thing(prefix + name, cell.cell_contents, found, seen, 0)
         except ValueError:  # an empty cell
             continue
     for name in _names(code):
-        if name in function.__globals__:
-            _thing(prefix + name, function.__globals__[name], found, seen, 0)
+        if name in plain.__globals__:
+            _thing(prefix + name, plain.__globals__[name], found, seen, 0)
 
 
 def _names(code: types.CodeType) -> list[str]:

@@ -96,7 +96,7 @@ def _failure(call: Call | int | None) -> BaseException:
     failed = board.failures()
     if call is None:
         if not failed:
-            raise NotKeptError("no call has failed while recording or breakpoints were on")
+            raise NotKeptError("no call failed in the last recording, or since while breakpoints were on")
         # Dataset.from_generator ends its data with a StopIteration of its own: nothing of the user's is in it.
         found: BaseException = next(
             (one.error for one in failed if user_traceback(one.error.__traceback__)), failed[0].error

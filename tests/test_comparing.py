@@ -138,6 +138,32 @@ def test_python_state_that_changes_once_or_each_time_is_said():
     assert any("`counter.number`" in note for note in found.notes)
 
 
+def test_python_state_of_a_method_and_of_a_layer_is_said():
+    class Module(tf.Module):
+        def __init__(self):
+            self.steps = 0
+
+        @tf.function
+        def step(self, x):
+            self.steps += 1
+            return x
+
+    class Layer(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.steps = 0
+
+        def call(self, x):
+            self.steps += 1
+            return x
+
+    module = Module()
+    for thing, name in ((module.step, "self.steps"), (Layer(), "Layer.steps")):
+        assert pfd.compare(thing, X).notes == (
+            f"Python state `{name}` changes each time it runs eagerly; as a graph it changed once, when traced",
+        )
+
+
 def test_random_numbers_are_said_and_states_put_back():
     @tf.function
     def step(x):
@@ -186,6 +212,47 @@ def test_errors_of_either_side_are_results():
     assert found.right.where == f"test_comparing.py:{gathers.python_function.__code__.co_firstlineno + 2}"
 
 
+def test_a_failure_is_told_in_its_own_words_whatever_tensorflow_wrapped_it_in():
+    def body(v):
+        raise ValueError("not this one")
+
+    @tf.function
+    def in_a_body(x):
+        return tf.py_function(body, [x], tf.float32)
+
+    @tf.function
+    def in_an_array_body(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    @tf.function
+    def in_the_trace(x):
+        return {}["missing"]
+
+    @tf.function
+    def in_the_trace_too(x):
+        return {}["another"]
+
+    for function, said, line in (
+        (in_a_body, "ValueError: not this one", body.__code__.co_firstlineno + 1),
+        (in_an_array_body, "ValueError: not this one", body.__code__.co_firstlineno + 1),
+        (in_the_trace, "KeyError: 'missing'", in_the_trace.python_function.__code__.co_firstlineno + 2),
+    ):
+        found = pfd.compare(function, X)
+        assert (found.left.error, found.right.error) == (said, said)
+        assert found.left.where == found.right.where == f"test_comparing.py:{line}"
+        assert "both fail, in the same way" in str(found)
+    assert "both fail, differently" in str(pfd.compare(in_the_trace, X, against=in_the_trace_too))
+
+    @tf.function
+    def in_the_graph(x):
+        return tf.gather(x, tf.cast(x[0], tf.int32) + 5)
+
+    found = pfd.compare(in_the_graph, X)
+    assert "Graph execution error" not in found.left.error
+    assert found.left.error.startswith("InvalidArgumentError: indices")
+    assert found.left.where == found.right.where
+
+
 def test_pruned_stateless_nodes_are_not_called_different():
     @tf.function
     def step(x):
@@ -225,6 +292,28 @@ def test_another_function():
     assert [row.status for row in found.calls] == ["equal", "equal"]  # forward and gradient
     assert found.first.role == "output"
     assert pfd.compare(left, X, against=lambda x: x * 2.0 + 1.0, gradients=False).outputs[0].status == "equal"
+
+
+def test_the_backward_graph_is_built_outside_of_what_is_timed(monkeypatch):
+    events = []
+
+    class Clock:
+        @staticmethod
+        def monotonic_ns():
+            events.append("clock")
+            return 0
+
+    @tf.custom_gradient
+    def doubled(x):
+        def backward(upstream):
+            events.append("built")
+            return 2.0 * upstream
+
+        return 2.0 * x, backward
+
+    monkeypatch.setattr("pyfunc_debug.comparing.time", Clock)
+    pfd.compare(tf.function(lambda x: doubled(x)), X)
+    assert events[:5] == ["clock", "clock", "built", "clock", "clock"]  # traced; built; the graph's run
 
 
 def test_other_threads_keep_running_graphs():

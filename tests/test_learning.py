@@ -35,6 +35,15 @@ def test_answers_are_not_replaced(tmp_path, capsys):
     assert mine.read_text() != "my answers"
 
 
+def test_a_jupyterlab_that_does_not_start_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "jupyter_server_config.py").write_text("raise SystemExit(3)")
+    assert main(["learn", "--lab", str(tmp_path / "my lessons")]) == 1
+    said = capsys.readouterr().err
+    assert "JupyterLab ended with code 3" in said
+    assert f"cd '{tmp_path}/my lessons' && jupyter lab 01_what_runs_when.ipynb" in said
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(pfd.BadOptionError, match="cannot write lessons to"):

@@ -31,7 +31,7 @@ class Side:
       name: "graph", "eager", or the name of the other function.
       duration_ns: The time of one run, without tracing; it includes what recording costs.
       trace_ns: The time of its graph trace; None when it had none.
-      error: Type and first line of the exception that it ended with, or None.
+      error: Type and first line of the exception that it ended with, or None; for a body's, the one that left the body.
       where: The user's line where that exception was raised, if known.
     """
 
@@ -180,8 +180,9 @@ def _times(side: Side) -> str:
 def _verdict(found: Comparison) -> str:
     names = f"{found.left.name} and {found.right.name}"
     if found.left.error or found.right.error:
-        same = found.left.error == found.right.error
-        return f"{names} both fail in the same way" if same else f"{names} end differently"
+        if not (found.left.error and found.right.error):
+            return f"{names} end differently"
+        return f"{names} both fail, " + ("in the same way" if found.left.error == found.right.error else "differently")
     first = found.first
     if first is None:
         close = any(one.status == "close" for one in found._all())

@@ -280,7 +280,9 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
     if cost:
         lines.append(cost)
     if hidden:
-        lines.append(f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden (--all shows them)")
+        lines.append(
+            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden (shown by --all, include_internal=True)"
+        )
     return tuple(lines)
 
 
@@ -322,13 +324,22 @@ def own_cost(meta: dict[str, Any]) -> OwnCost | None:
     return OwnCost((hook * int(cost["calls"]) + values + writer) / wall, wall, hook, values, writer)
 
 
+def _percent(share: float) -> str:
+    """Two digits, and never in powers of ten."""
+    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:,.0f}"
+
+
+def _time(ns: int) -> str:
+    return f"{ns / 1e9:.3g} s" if 1e9 <= ns < 1e12 else f"{ns / 1e9:,.0f} s" if ns >= 1e12 else f"{ns / 1e6:.3g} ms"
+
+
 def _cost(meta: dict[str, Any]) -> str:
     cost = own_cost(meta)
     if cost is None:
         return ""
     return (
-        f"recording cost ~{100 * cost.share:.2g} % of {cost.wall_ns / 1e9:.3g} s: hook ~{cost.hook_ns / 1e3:.2g} us a "
-        f"call (calibrated), values {cost.values_ns / 1e6:.3g} ms, writer thread {cost.writer_ns / 1e6:.3g} ms CPU "
+        f"recording cost ~{_percent(cost.share)} % of {_time(cost.wall_ns)}: hook ~{cost.hook_ns / 1e3:.2g} us a "
+        f"call (calibrated), values {_time(cost.values_ns)}, writer thread {_time(cost.writer_ns)} CPU "
         "(measured)"
     )
 

@@ -184,7 +184,7 @@ def explanation_html(explanation: Explanation) -> str:
         )
         rows.append(
             f"<tr><td{right}>{number}</td><td{left}>"
-            f'<code style="background:none">{escape(row.signature)}</code>{said}</td>'
+            f'<code style="background:none;padding:0">{escape(row.signature)}</code>{said}</td>'
             f"<td{right}>{milliseconds(row.duration_ns)}</td><td{right}>{count(row.runs)}</td></tr>"
         )
     titles = f"<th{right}>#</th><th{left}>traced for, and why</th><th{right}>trace ms</th><th{right}>runs</th>"

@@ -243,8 +243,8 @@ def _notes(source: Source) -> list[str]:
 def source_html(source: Source) -> str:
     """The gutter as HTML for notebooks, escaped."""
     escape = html.escape
-    number = ' style="text-align:right;opacity:.7;font-variant-numeric:tabular-nums"'
-    left = ' style="text-align:left"'
+    number = ' style="text-align:right;vertical-align:top;opacity:.7;font-variant-numeric:tabular-nums"'
+    left = ' style="text-align:left;vertical-align:top"'
     rows = []
     for line in source.lines:
         extra = "".join(f"<div><small>{escape(text)}</small></div>" for text in _printed(line))
@@ -252,7 +252,7 @@ def source_html(source: Source) -> str:
             extra += f"<div><small>{escape(lambdas_text(line))}</small></div>"
         rows.append(
             f"<tr><td{number}>{line.number}</td><td{number}>{line.traced}</td><td{number}>{line.ran}</td>"
-            f'<td{left}><code style="white-space:pre;background:none">{escape(line.text)}</code>{extra}</td>'
+            f'<td{left}><code style="white-space:pre;background:none;padding:0">{escape(line.text)}</code>{extra}</td>'
             f"<td{left}><small>{escape(line.label)}</small></td></tr>"
         )
     titles = f"<th{number}>line</th><th{number}>traced</th><th{number}>runs</th><th{left}></th><th{left}></th>"

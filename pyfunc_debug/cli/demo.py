@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.analysis.tables import ledger_text
 from pyfunc_debug.cli import options
-from pyfunc_debug.cli.doctor import findings_text
+from pyfunc_debug.doctor.text import findings_text
 from pyfunc_debug.session import LiveRecording, record
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.learning import copy_lessons
 
 
@@ -36,7 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if importlib.util.find_spec("jupyterlab") is None:
         raise BadOptionError("JupyterLab is not installed here: pip install 'pyfunc-debug[lab]'")
-    return subprocess.call([sys.executable, "-m", "jupyterlab", copies[0].name], cwd=arguments.folder)
+    code = subprocess.call([sys.executable, "-m", "jupyterlab", copies[0].name], cwd=arguments.folder)
+    if code:
+        folder = shlex.quote(str(arguments.folder))
+        raise PyfuncDebugError(
+            f"JupyterLab ended with code {code} and says why above. The lessons are in {arguments.folder}. To start it "
+            f"yourself with options (in a container: --allow-root): cd {folder} && jupyter lab {copies[0].name}"
+        )
+    return 0
 
 
 def _title(path: Path) -> str:

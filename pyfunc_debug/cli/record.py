@@ -118,7 +118,7 @@ class _Ending:
         print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
         findings = self.recording.findings()
         if findings:
-            from pyfunc_debug.cli.doctor import findings_text
+            from pyfunc_debug.doctor.text import findings_text
 
             print(f"\n{findings_text(findings, width)}", file=sys.stderr)
         print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)

@@ -34,5 +34,6 @@ def check(reader: Reader) -> Iterator[Finding]:
             yield Finding(
                 "body-raised", "error", node, (first,),
                 f"{body} raised {kind} {times} (first in call #{first}): {message}"[:500],
-                f"pyfunc-debug show FILE --call {first} shows its inputs and its traceback", file, line,
+                f"see its inputs and traceback: `pyfunc-debug show FILE --call {first}`, `%pyfunc_show {first}`",
+                file, line,
             )  # fmt: skip

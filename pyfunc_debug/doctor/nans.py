@@ -26,5 +26,5 @@ def check(reader: Reader) -> Iterator[Finding]:
         yield Finding(
             "nan-born", "warning", node, (first,),
             f"{body} returned {what} from finite inputs in {calls}, first in call #{first}",
-            f"pyfunc-debug show FILE --call {first} shows its inputs", file, line,
+            f"see its inputs: `pyfunc-debug show FILE --call {first}`, `%pyfunc_show {first}`", file, line,
         )  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 
+from pyfunc_debug.analysis.tables import place
 from pyfunc_debug.recording import Reader
 
 _LINES = 4
@@ -42,7 +42,7 @@ def started(reader: Reader, call: int) -> str:
 
 def _line(frames: str) -> str:
     file, line, *_ = json.loads(frames)[-1]
-    return f"{os.path.basename(file)}:{line}"
+    return place(file, line)
 
 
 def path(reader: Reader, node: int | None, position: int) -> str:

@@ -15,7 +15,7 @@ import types
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from pyfunc_debug.frames import is_user
+from pyfunc_debug.frames import is_installed, is_user
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -46,11 +46,16 @@ NOTHING = Table({}, False)
 
 
 class LineTables:
-    """Makes a table for each code object once."""
+    """Makes a table for each code object once.
+
+    Attributes:
+      libraries: Identities of code objects whose lines are never the user's: one look-up in a set.
+    """
 
     def __init__(self, maps: SourceMaps) -> None:
         self._maps = maps
         self._tables: dict[int, tuple[types.CodeType, Any, Table]] = {}
+        self.libraries: set[int] = set()
 
     def of(self, code: types.CodeType) -> Table:
         """The table of a code object; empty when none of its lines are the user's."""
@@ -64,11 +69,18 @@ class LineTables:
             places = {}
         table = Table(places, _repeats(code, places)) if places else NOTHING
         self._tables[id(code)] = (code, source, table)
+        if not places and not is_generated(code.co_filename):  # what was generated may yet get its source map
+            self.libraries.add(id(code))
         return table
 
     def counted(self) -> list[types.CodeType]:
         """All code objects with lines of the user's."""
         return [code for code, _, table in list(self._tables.values()) if table.places]
+
+
+def is_counted(file: str) -> bool:
+    """Whether lines of this file are counted: the user's, not those of installed packages or of text run by exec."""
+    return is_user(file) and not is_installed(file) and not file.startswith("<string")
 
 
 def _repeats(code: types.CodeType, places: dict[int, Place]) -> bool:
@@ -110,7 +122,7 @@ def _statement_line(node: ast.expr, first: dict[int, int]) -> int:
 def _plain_places(code: types.CodeType) -> dict[int, Place]:
     """Code that runs as the user wrote it."""
     file = code.co_filename
-    if not is_user(file) or code.co_name == "<module>" or code.co_name in _COMPREHENSIONS or is_generated(file):
+    if not is_counted(file) or code.co_name == "<module>" or code.co_name in _COMPREHENSIONS or is_generated(file):
         return {}
     if code.co_name == "<lambda>":
         return {line: Place(file, line, "lambda") for line in _code_lines(code)}
@@ -212,7 +224,11 @@ def _generated_places(code: types.CodeType, source: tuple[dict[int, int], str, i
     module = _module(code.co_filename)
     name = code.co_name
     role = module.roles.get(name)
-    if name in ("outer_factory", "inner_factory", *_COMPREHENSIONS) or role in ("state", "test") or not is_user(file):
+    if (
+        name in ("outer_factory", "inner_factory", *_COMPREHENSIONS)
+        or role in ("state", "test")
+        or not is_counted(file)
+    ):
         return {}
     dead: frozenset[int] | tuple[()] = module.dead
     kind = "line"

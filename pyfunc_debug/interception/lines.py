@@ -164,8 +164,11 @@ class Lines:
             here.last = {}
 
     def hit(self, place: Place, phase: Phase) -> bool:
-        """Counts one execution; True when the line need not be counted any more."""
+        """Counts one execution; True when it is one too many: the line need not be looked at any more."""
         counts = self._counts[place]
+        if counts[phase.kind] >= CAP:
+            self._capped.add(place)
+            return True
         # No function is called within this statement, so no other thread can take the GIL in the middle of it.
         counts[phase.kind] += 1
         if phase.kind == TRACE:
@@ -174,10 +177,7 @@ class Lines:
             where = getattr(self._here, "where", ())
             if where:
                 self._inside[place.file, place.line].add(where[-1])
-        if counts[phase.kind] < CAP:
-            return False
-        self._capped.add(place)
-        return True
+        return False
 
     # -- patches ------------------------------------------------------------------------------------------------------
 
@@ -307,6 +307,7 @@ class _Tracing:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
+        self._alone = self._tracer(None)  # one for all phases: most have no other tracer
 
     def start(self) -> None:
         pass
@@ -323,7 +324,7 @@ class _Tracing:
             return None
         if hasattr(before, "pfd_lines"):
             return None  # a phase inside a phase: armed already
-        ours = self._tracer(before)
+        ours = self._alone if before is None else self._tracer(before)
         sys.settrace(ours)
         return before, ours
 
@@ -334,20 +335,32 @@ class _Tracing:
 
     def _tracer(self, before: Any) -> Any:
         lines, here, tables = self._lines, self._lines._here, self._lines._tables
+        libraries = tables.libraries
 
-        def trace(frame: FrameType, event: str, arg: Any) -> Any:
-            chained = before(frame, event, arg) if before is not None else None
+        def alone(frame: FrameType, event: str, arg: Any) -> Any:
+            code = frame.f_code
+            # A graph trace calls 100,000 functions of TensorFlow's: this line is most of what counting costs.
+            if id(code) in libraries:
+                return None
+            table = tables.of(code)
+            if not table.places:
+                return None
+            return _local(table.places, lines, here, is_generated(code.co_filename), None)
+
+        def beside(frame: FrameType, event: str, arg: Any) -> Any:
+            chained = before(frame, event, arg)
             table = tables.of(frame.f_code)
             if not table.places:
                 return chained
-            return _local(frame, table.places, lines, here, is_generated(frame.f_code.co_filename), chained)
+            return _local(table.places, lines, here, is_generated(frame.f_code.co_filename), chained)
 
+        trace = alone if before is None else beside
         trace.pfd_lines = True  # type: ignore[attr-defined]  # a mark for `arm`
         return trace
 
 
 def _local(
-    frame: FrameType, places: dict[int, Place], lines: Lines, here: Any, generated: bool, chained: Any
+    places: dict[int, Place], lines: Lines, here: Any, generated: bool, chained: Any
 ) -> Callable[[FrameType, str, Any], Any]:
     """The trace function of one frame: counts a statement once for each time it is begun."""
     last: Place | None = None

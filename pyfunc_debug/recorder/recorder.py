@@ -239,7 +239,7 @@ class Recorder:
     def now(self) -> dict[str, int]:
         """Counts for a progress line: calls begun, waiting to be written, in progress."""
         return {
-            "calls": self._rows.calls + len(self._queue),
+            "calls": self._rows.calls + sum(type(one) is Ticket for one in list(self._queue)) + len(self._open),
             "queued": len(self._queue),
             "open": len(self._open),
         }

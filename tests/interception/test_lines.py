@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import io
 import sys
 import threading
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -154,6 +156,25 @@ def test_parallel_prints_go_to_their_own_calls():
     assert len(found) == 30
     for one in found:
         assert one.text == f"element {int(recording.call(one.call).inputs[0].array())}\n"
+
+
+@pytest.mark.parametrize(("calls", "capped"), [(engine.CAP, False), (engine.CAP + 5, True)])
+def test_all_lines_of_a_body_reach_the_same_cap(calls, capped):
+    def body(v):
+        first = v * 1.0
+        second = first * 1.0
+        return second
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    with pfd.record(values="none", gil=False, lines=True) as recording:
+        for _ in range(calls):
+            step(X)
+    found = counts(recording)
+    first = line_of(body, "first = v")
+    assert [(found[line].ran, found[line].capped) for line in range(first, first + 3)] == [(engine.CAP, capped)] * 3
 
 
 def test_hot_lines_are_capped_and_say_at_least():
@@ -318,3 +339,22 @@ def test_threads_that_are_in_no_phase_are_not_counted():
         thread.start()
         thread.join()
     assert counts(recording)[line_of(body, "w = v + 1.0")].ran == 1
+
+
+def test_only_the_users_own_files_are_counted():
+    pair = collections.namedtuple("pair", "mean count")
+
+    def body(v):
+        return pair(np.median(v), v.size).mean
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(body, [x], tf.float32)
+
+    with pfd.record(gil=False, lines=True) as recording:
+        step(X)
+    rows = recording.sql("select distinct file, line from line order by line")
+    assert [(row["file"], row["line"]) for row in rows] == [
+        (__file__, line_of(body, "return pair")),
+        (__file__, line_of(step, "return tf.numpy")),
+    ]

@@ -160,10 +160,49 @@ def test_node_names_options_and_words_are_completed(shell):
     assert "augment" in shell.complete("a", "%%pyfunc_trace --nodes a", 24)[1]
     assert "full" in shell.complete("f", "%%pyfunc_trace --values f", 25)[1]
     assert "status" in shell.complete("st", "%pyfunc_trace st", 16)[1]
+    assert "augment" in shell.complete("a", "%pyfunc_break a", 15)[1]
+    assert "gradient" in shell.complete("g", "%pyfunc_break augment --when g", 30)[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%pyfunc_break augment --hits many", "--hits takes a whole number, not 'many'"),
+        ("%pyfunc_break augment --if x.max() > 1", 'quotes: --if "x.max() > 1"'),
+        ("%pyfunc_break clear 70", "there is no breakpoint 70"),
+        ("%pyfunc_break clear all", "clear takes a whole number, not 'all'"),
+        ("%pyfunc_debug last", "%pyfunc_debug takes a whole number, not 'last'"),
+    ],
+)
+def test_bad_use_of_breakpoints_is_one_line(shell, line, words):
+    assert words in run(shell, line)[1]
+    assert run(shell, "%pyfunc_break list")[1].strip() == "no breakpoints"
+
+
+def test_the_status_counts_calls_and_nothing_else(shell):
+    run(shell, "%pyfunc_trace --no-gil on")
+    for _ in range(3):
+        run(shell, "step(one)")
+    assert "3 calls so far" in run(shell, "%pyfunc_trace status")[1]
+    run(shell, "%pyfunc_trace off")
+
+
+def test_lines_of_the_graph_are_counted_when_asked_for(shell):
+    run(shell, "%pyfunc_trace --graph-lines step(one)")
+    assert "by TensorFlow's profiler" in run(shell, "%pyfunc_show --source step")[1]
+
+
+def test_the_doctor_says_what_deserves_attention(shell):
+    assert "nothing was recorded yet" in run(shell, "%pyfunc_doctor")[1]
+    run(shell, "%pyfunc_trace step(one)")
+    assert run(shell, "%pyfunc_doctor")[1].strip() == "No findings."
+    run(shell, "%%pyfunc_trace\ntf.numpy_function(lambda x: 1 / 0, [one], tf.float32)")
+    assert "error: " in run(shell, "%pyfunc_doctor")[1]
+    assert "takes no arguments" in run(shell, "%pyfunc_doctor augment")[1]
 
 
 def test_help_is_there(shell):
-    for magic in ("%%pyfunc_trace?", "%pyfunc_show?", "%pyfunc_report?"):
+    for magic in ("%%pyfunc_trace?", "%pyfunc_show?", "%pyfunc_report?", "%pyfunc_doctor?"):
         shell.run_cell(magic).raise_error()
     assert "--values" in shell.magics_manager.magics["cell"]["pyfunc_trace"].__doc__
     assert "off" in shell.magics_manager.magics["line"]["pyfunc_trace"].__doc__
