@@ -146,10 +146,12 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
                 print("no breakpoints")
             return None
         if words[0] == "clear":
-            wanted = {int(word) for word in words[1:]}
-            for one in board.rules.all():
-                if not wanted or one.number in wanted:
-                    one.remove()
+            wanted = [_number(word) for word in words[1:]]
+            there = {one.number: one for one in board.rules.all()}
+            for number in wanted or there:
+                if number not in there:
+                    raise UsageError(f"there is no breakpoint {number}: %pyfunc_break list shows them")
+                there[number].remove()
             return None
         where, *rest = words
         options: dict[str, Any] = {}
@@ -162,7 +164,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
             if name is None or not rest:
                 raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?")
             value = rest.pop(0)
-            options[name] = int(value) if name == "hits" else value
+            options[name] = _number(value) if name == "hits" else value
         return board.rules.add(where, **options)
 
     @line_magic  # type: ignore[untyped-decorator]
@@ -174,9 +176,16 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
         from pyfunc_debug.stopping import post_mortem
 
         try:
-            post_mortem(int(line) if line.strip() else None)
-        except (PyfuncDebugError, ValueError) as error:
+            post_mortem(_number(line.strip().lstrip("#")) if line.strip() else None)
+        except PyfuncDebugError as error:
             raise UsageError(str(error)) from None
+
+
+def _number(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise UsageError(f"{word!r} is no number: see %pyfunc_break?") from None
 
 
 class Stops:

@@ -315,8 +315,8 @@ class Watched(Hand):
             return
         if outcome == STEPPING:
             self.watcher.say(
-                f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, and "
-                "may be waiting for this one"
+                f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, "
+                "and may be waiting for this one"
             )
         if outcome == STOPPED:
             self._held_since = time.monotonic_ns()
