@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from pyfunc_debug.pools import Pool
-from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, UNANSWERED
+from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, STEPPING, UNANSWERED
 from pyfunc_debug.stops.stop import Abort, Stop
 
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
 _EVALUATION_S = 0.25
 """A call that hits a breakpoint while a prompt evaluates waits so long; then the evaluation may be waiting for it."""
+
+_STEPPING_S = 2.0
+"""A call waits so long while another one runs on after a step: that may be waiting for this very call."""
 
 
 class Front(Protocol):
@@ -152,6 +155,12 @@ class Broker:
                     if patience <= 0:
                         return EVALUATION
                     left = patience if left is None else min(left, patience)
+                running = self._active.running_since if self._active is not None else None
+                if running is not None:
+                    patience = max(running, arrived) + _STEPPING_S - now
+                    if patience <= 0:
+                        return STEPPING
+                    left = patience if left is None else min(left, patience)
                 self._turn.wait(left)
             self._check(stop)
             # Released just before its turn came: it goes on all the same.
@@ -172,6 +181,13 @@ class Broker:
             except Exception as error:
                 print(f"pyfunc_debug: {front.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
         return None
+
+    def prompts(self, stop: Stop, open_: bool) -> None:
+        """A stop is at its prompt, or runs on after an answer."""
+        with self._turn:
+            stop.open = open_
+            stop.running_since = None if open_ else time.monotonic()
+            self._turn.notify_all()
 
     def leave(self, stop: Stop) -> None:
         """Gives the turn back. Harmless when `stop` does not have it."""

@@ -148,7 +148,8 @@ class Commands:
 
         An interactive interpreter on a copy of the names of this frame. Ctrl-D, or exit(), comes back.
         """
-        console = _Console(self, {**self.curframe.f_globals, **self.curframe_locals})
+        leave = {"exit": _leave, "quit": _leave}  # a notebook's own would end the kernel
+        console = _Console(self, {**self.curframe.f_globals, **leave, **self.curframe_locals})
         with contextlib.suppress(EOFError):
             console.interact(banner="*interactive*", exitmsg="")
 
@@ -235,6 +236,10 @@ class Commands:
             self.message("not known: the node was made before recording or breakpoints were switched on")
         for frame in stack:
             self.message(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.text}')
+
+
+def _leave(code: Any = None) -> None:
+    raise SystemExit(code)
 
 
 class _Console(codelib.InteractiveConsole):

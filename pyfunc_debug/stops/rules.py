@@ -28,9 +28,10 @@ SKIPPED = "skipped"
 EXPIRED = "waited too long"
 RELEASED = "released"
 EVALUATION = "during an evaluation"
+STEPPING = "while another was stepping"
 UNANSWERED = "nobody to answer"
 TOO_EARLY = "before the wanted hit"
-BUCKETS = (STOPPED, SKIPPED, EXPIRED, RELEASED, EVALUATION, UNANSWERED, TOO_EARLY)
+BUCKETS = (STOPPED, SKIPPED, EXPIRED, RELEASED, EVALUATION, STEPPING, UNANSWERED, TOO_EARLY)
 """What became of a hit; each is counted in exactly one of these."""
 
 

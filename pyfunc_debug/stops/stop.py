@@ -43,6 +43,7 @@ class Stop:
       seq: Counts prompts: a command carries the one it was made for.
       front: Who answers it now.
       open: Whether it is at its prompt.
+      running_since: Since when (time.monotonic) it runs on, after a step, without having come back to its prompt.
       aborted: Set when it is interrupted.
       released: Set when it is to go on without an answer.
     """
@@ -67,6 +68,7 @@ class Stop:
         self.held_ns = 0
         self.seq = 0
         self.open = False
+        self.running_since: float | None = None
         self.aborted = False
         self.released = False
         self.front: Front | None = None

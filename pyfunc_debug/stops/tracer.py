@@ -310,7 +310,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if front is None:
             return ""
         stop.seq += 1
-        stop.open = True
+        self._broker.prompts(stop, True)
         self._broker.tell_listeners()
         try:
             line = front.ask(stop, prompt)
@@ -318,7 +318,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self._broker.interrupt()
             raise Abort("interrupted at a pyfunc_debug stop") from None
         finally:
-            stop.open = False
+            self._broker.prompts(stop, False)
         if stop.aborted:
             raise Abort("interrupted at a pyfunc_debug stop")
         if line is None or stop.released:

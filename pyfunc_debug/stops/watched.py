@@ -13,7 +13,7 @@ from pyfunc_debug.frames import user_traceback
 from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
 from pyfunc_debug.stops.plan import Plan
-from pyfunc_debug.stops.rules import STOPPED, Breakpoint, bind_back, same_file
+from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, bind_back, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -313,6 +313,11 @@ class Watched(Hand):
         rule = tracer.stop.breakpoint
         if not first:
             return
+        if outcome == STEPPING:
+            self.watcher.say(
+                f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, "
+                "and may be waiting for this one"
+            )
         if outcome == STOPPED:
             self._held_since = time.monotonic_ns()
         if rule is not None:

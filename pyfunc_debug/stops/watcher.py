@@ -136,8 +136,10 @@ class Watcher:
         return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
 
     def _nearest(self, rule: Breakpoint) -> str:
-        if rule.file is not None or any(
-            rule in [*one.starts, *one.after, *one.errors] for one in list(self._plans.values())
+        if (
+            rule.file is not None
+            or not self._plans
+            or any(rule in [*one.starts, *one.after, *one.errors] for one in list(self._plans.values()))
         ):
             return ""
         names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal}

@@ -180,7 +180,7 @@ def test_a_later_evaluation_lets_nobody_pass_who_waited_already(house, arrives):
 
 def test_an_evaluation_inside_an_evaluation_is_the_same_one(house):
     with house.broker.evaluation():
-        with house.broker.evaluation(), house.broker.judgement():
+        with house.broker.evaluation():
             pass
         assert house.broker.evaluates(threading.get_ident())
     assert not house.broker.evaluates(threading.get_ident())

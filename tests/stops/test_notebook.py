@@ -86,6 +86,34 @@ def test_input_works_afterwards(kernel):
     assert "got yes" in text
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("clear 99", "there is no breakpoint 99"),
+        ("clear x", "'x' is no number"),
+        ("body --hits many", "'many' is no number"),
+        ("body --when aftr", "Did you mean 'after'?"),
+        ("body --often", "cannot understand '--often'"),
+    ],
+)
+def test_a_wrong_word_is_answered_in_one_line(kernel, line, said):
+    text, _, _ = kernel.run(f"%pyfunc_break {line}")
+    assert text.startswith("UsageError: ")
+    assert said in text
+
+
+def test_exit_leaves_interact_and_not_the_kernel(kernel):
+    """IPython puts an `exit` into the notebook's names that shuts the kernel down."""
+    text, error, _ = kernel.run(
+        'b = pfd.break_on("body")\nprint(float(f(tf.constant(4.0))))', ["interact", "x + 1", "exit()", "c"]
+    )
+    assert not error
+    assert "numpy=5.0" in text
+    assert "8.0" in text
+    text, error, _ = kernel.run("b.remove()\nprint('alive')")
+    assert text == "alive\n"
+
+
 def test_interrupt_at_a_prompt_ends_the_cell_with_keyboardinterrupt(kernel):
     for code in ("f(tf.constant(1.0))", "list(tf.data.Dataset.range(1).map(lambda i: f(tf.cast(i, tf.float32))))"):
         text, error, _ = kernel.run(

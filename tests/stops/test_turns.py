@@ -307,3 +307,25 @@ def test_a_thread_that_python_made_is_in_no_pool(tf):
     from pyfunc_debug.pools import pool_of
 
     assert pool_of(threading.get_native_id()) is None
+
+
+def test_a_step_over_a_line_that_waits_for_a_call_with_a_breakpoint_does_not_hang(tf, script, capsys):
+    """The inner call wants the turn, which the outer one has; and the outer one waits for the inner one."""
+    inner = tf.function(lambda i: tf.py_function(body, [i], tf.int64))
+
+    def outer(i):
+        found = inner(i)
+        return found * 10
+
+    script("n", "p found", "c")
+    breakpoints = [pfd.break_on("body"), pfd.break_on("*outer")]
+    function = tf.function(lambda i: tf.py_function(outer, [i], tf.int64))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(int(function(tf.constant(3, tf.int64)))), daemon=True)
+    thread.start()
+    thread.join(_WATCHDOG_S)
+    assert results == [70]
+    for one in breakpoints:
+        one.remove()
+    assert [one.outcomes for one in breakpoints] == [{"while another was stepping": 1}, {"stopped": 1}]
+    assert "may be waiting for this one" in capsys.readouterr().err
