@@ -281,7 +281,8 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
         lines.append(cost)
     if hidden:
         lines.append(
-            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden (shown by --all, include_internal=True)"
+            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
+            "(--all, or ledger(include_internal=True), shows them)"
         )
     return tuple(lines)
 

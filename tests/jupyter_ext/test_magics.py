@@ -48,8 +48,16 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.user_ns["_"] == 2.0
     recording = shell.user_ns["_pyfunc"]
     assert [call.status for call in recording.calls("augment")] == ["ok"] * 5
-    assert "augment" in text, "a terminal gets the ledger"
+    assert "augment  numpy In[" in text, "a terminal gets the ledger, with its cells by number"
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
+
+
+def test_a_cell_typed_line_by_line_ends_with_a_blank_line(shell):
+    complete = shell.input_transformer_manager.check_complete
+    assert complete("%%pyfunc_trace --lines")[0] == "incomplete"
+    assert complete("%%pyfunc_trace --lines\nstep(one)")[0] == "incomplete"
+    assert complete("%%pyfunc_trace --lines\nstep(one)\n\n")[0] == "complete"
+    assert complete("%pyfunc_trace step(one)")[0] == "complete"
 
 
 def test_an_error_ends_the_recording_and_has_the_cells_own_frames(shell):
