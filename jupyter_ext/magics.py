@@ -349,9 +349,9 @@ class _Extension:
             if name in ("pyfunc_trace", cells.BEGIN):
                 no_var_expand(magic)  # braces and dollars of a statement are Python's
             shell.register_magic_function(magic, kind, name)
-        self.transformer: Any = functools.partial(cells.transform, statement_of=options.split)
+        self.transformer = functools.partial(cells.transform, statement_of=options.split)
         # So IPython leaves it out when it asks whether a cell is complete: a `%%` cell goes on until a blank line.
-        self.transformer.has_side_effects = True
+        vars(self.transformer)["has_side_effects"] = True
         shell.input_transformers_cleanup.append(self.transformer)
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)
