@@ -394,3 +394,18 @@ def test_the_gil_is_measured_in_another_way_meanwhile(monkeypatch):
 def test_other_values_of_lines_are_refused():
     with pytest.raises(pfd.BadOptionError, match="lines='grph' is none of True, False, 'graph'"):
         pfd.record(lines="grph")
+
+
+def test_a_function_without_counts_of_its_own_is_not_called_uncounted():
+    @tf.function
+    def cheap(x):
+        return tf.reshape(x, [1])
+
+    @tf.function
+    def counted(x):
+        return tf.sin(x)
+
+    with pfd.record(gil=False, lines="graph") as recording:
+        cheap(X)
+        counted(X)
+    assert "or the profiler leaves it out" in str(recording.source("*cheap"))
