@@ -212,6 +212,17 @@ def older():
     return lambda: (f(X), f(X))
 
 
+def older_of_the_same_name():
+    @tf.function
+    def f(x):
+        for _ in tf.range(4):
+            x = tf.sin(x)
+        return x
+
+    f(X)
+    return f
+
+
 PROGRAMS = [
     loop_with_a_branch, while_on_a_tensor, a_variable_that_begins_in_the_loop, nested_functions,
     unrolled_loop_and_helper_called_twice, two_graph_traces_of_one_function, functions_with_one_name,
@@ -265,6 +276,16 @@ def test_functions_traced_before_are_counted():
     with pfd.record(gil=False, lines="graph") as recording:
         run()
     assert counted(recording, older) == planted(older)
+
+
+def test_functions_of_one_name_traced_before_are_told_apart_by_their_ops():
+    other = older_of_the_same_name()
+    run = older()
+    with pfd.record(gil=False, lines="graph") as recording:
+        run()
+    assert counted(recording, older) == planted(older)
+    assert counted(recording, older_of_the_same_name) == {}
+    del other
 
 
 def test_the_gutter_shows_them_and_says_who_counted():
