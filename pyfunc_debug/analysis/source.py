@@ -98,6 +98,11 @@ def make_source(reader: Reader, name: str) -> Source:
     """
     where = _find(reader, name)
     if where is None:
+        older = [one for (one,) in reader.rows("SELECT name FROM function WHERE file IS NULL OR line IS NULL")]
+        if any(matches(name, one, one.rpartition(".")[2]) for one in older):
+            raise NotKeptError(
+                f"{name} was traced before recording began, so its lines are not known here: record its graph trace too"
+            )
         known = sorted({row[0] for row in reader.rows(_NAMES)})
         near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
         raise BadOptionError(

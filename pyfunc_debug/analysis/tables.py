@@ -160,7 +160,7 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
     else:
         head = render(ledger_table(ledger), width, color)
         if not ledger.calls:
-            head += "\n\nNo py_function ran yet."
+            head += "\n\nNo call of a py_function was recorded yet."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
     return f"{head}\n\n{foot}".rstrip()
 

@@ -152,6 +152,13 @@ def test_show_and_report_in_a_terminal(shell, tmp_path):
     assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
 
 
+def test_a_ledger_of_chosen_nodes_says_so(shell):
+    text = run(shell, "%pyfunc_trace --nodes nothing* step(one)")[1]
+    assert "only calls of nodes that match nothing* were recorded" in text
+    assert "No call of a py_function was recorded yet" in text
+    assert "only calls" not in run(shell, "%pyfunc_trace step(one)")[1]
+
+
 def test_lines_are_counted_and_shown(shell):
     run(shell, "%pyfunc_trace --lines step(one)")
     text = run(shell, "%pyfunc_show --source augment")[1]
@@ -159,6 +166,7 @@ def test_lines_are_counted_and_shown(shell):
     assert "not counted: record with lines" not in text
     run(shell, "%pyfunc_trace step(one)")
     assert "lines were not counted" in run(shell, "%pyfunc_show --source augment")[1]
+    assert "step was traced before recording began" in run(shell, "%pyfunc_show --source step")[1]
     assert "step" in shell.complete("s", "%pyfunc_show --source s", 23)[1]
 
 
