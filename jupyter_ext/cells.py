@@ -34,11 +34,11 @@ def transform(lines: list[str], statement_of: Callable[[str], tuple[list[str], s
         if body and body[0].startswith("%%"):
             # Cell magics below ours: `%%time` and others take the rest as they always do.
             body = cell_magic(body)
-        return [_begin(first[len(CELL) :]), *body]
+        return [_begin(first[len(CELL) :], CELL), *body]
     if _is(first, LINE) and not "".join(lines[1:]).strip():
         words, statement = statement_of(first[len(LINE) :])
         if statement and statement not in _WORDS:
-            return [_begin(" ".join(words)), statement + "\n"]
+            return [_begin(" ".join(words), LINE), statement + "\n"]
     return lines
 
 
@@ -47,5 +47,6 @@ def _is(line: str, magic: str) -> bool:
     return line.startswith(magic) and (not rest or rest[0].isspace()) and not line.rstrip().endswith("?")
 
 
-def _begin(options: str) -> str:
-    return f"get_ipython().run_line_magic({BEGIN!r}, {options.strip()!r})\n"
+def _begin(options: str, magic: str) -> str:
+    """The comment is for people: tracebacks and sources show the cell as it was run."""
+    return f"get_ipython().run_line_magic({BEGIN!r}, {options.strip()!r})  # {magic}\n"

@@ -187,7 +187,8 @@ class PyfuncMagics:
             return f"not recording; the last recording is {self.last!r}" if self.last is not None else "not recording"
         progress = self.active.recording.progress()
         until = "until %pyfunc_trace off" if self.active.scope == "session" else "while this cell runs"
-        return f"recording into {self.active.recording.path} {until}: {progress['calls']:,} calls so far"
+        calls = "1 call" if progress["calls"] == 1 else f"{progress['calls']:,} calls"
+        return f"recording into {self.active.recording.path} {until}: {calls} so far"
 
     @contextlib.contextmanager
     def _recorded(self, line: str) -> Any:
@@ -349,6 +350,8 @@ class _Extension:
                 no_var_expand(magic)  # braces and dollars of a statement are Python's
             shell.register_magic_function(magic, kind, name)
         self.transformer = functools.partial(cells.transform, statement_of=options.split)
+        # So IPython leaves it out when it asks whether a cell is complete: a `%%` cell goes on until a blank line.
+        vars(self.transformer)["has_side_effects"] = True
         shell.input_transformers_cleanup.append(self.transformer)
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import os
+import re
 import sys
 import sysconfig
 from types import CodeType, FrameType, TracebackType
@@ -26,6 +27,8 @@ _OURS = tuple(
 _STDLIB = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib")})
 _SITE = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _REMEMBERED = 4096
+_TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
+"""A cell of IPython in a terminal."""
 _DEMO = _OURS[0] + "demo" + os.sep
 
 
@@ -113,6 +116,9 @@ class RepeatedCaller:
 
 def cell_label(file: str) -> str | None:
     """`In[4]` for the file name under which this process' IPython compiled a cell; None for any other file."""
+    typed = _TYPED_CELL.match(file)
+    if typed is not None:
+        return f"In[{typed[1]}]"
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)  # private: without it the file's own name
     number = numbers.get(file) if isinstance(numbers, dict) else None

@@ -300,7 +300,5 @@ class Recording:
 
     def __repr__(self) -> str:
         counts = self._reader.counts()
-        return (
-            f"<recording {os.path.basename(self.path)}: {counts['node']} nodes, {counts['call']:,} calls, "
-            f"{counts['failure']} failures, {self._reader.state()}>"
-        )
+        told = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
+        return f"<recording {os.path.basename(self.path)}: {', '.join(told)}, {self._reader.state()}>"

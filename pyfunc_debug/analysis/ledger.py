@@ -267,6 +267,9 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
                       ("runs", "runs were not stored")):  # fmt: skip
         if dropped.get(key):
             lines.append(f"{dropped[key]:,} {what}: the budget of {meta.get('budget', '?')} bytes was used up")
+    wanted = (meta.get("options") or {}).get("nodes", "*")
+    if wanted != "*":
+        lines.append(f"only calls of nodes that match {wanted} were recorded")
     if meta.get("stopped"):
         lines.append(str(meta["stopped"]))
     if meta.get("state") == "recording":
@@ -282,7 +285,7 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
     if hidden:
         lines.append(
             f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
-            "(shown by --all, include_internal=True)"
+            "(--all, or ledger(include_internal=True), shows them)"
         )
     return tuple(lines)
 

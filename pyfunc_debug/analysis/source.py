@@ -63,12 +63,17 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class Source:
-    """A function with its gutter."""
+    """A function with its gutter.
+
+    Attributes:
+      graph_counted: Whether the graphs' lines were counted in this recording, of this function or of others.
+    """
 
     name: str
     file: str
     lines: tuple[SourceLine, ...]
     notes: tuple[str, ...] = ()
+    graph_counted: bool = False
 
     def __str__(self) -> str:
         return source_text(self)
@@ -93,6 +98,11 @@ def make_source(reader: Reader, name: str) -> Source:
     """
     where = _find(reader, name)
     if where is None:
+        older = [one for (one,) in reader.rows("SELECT name FROM function WHERE file IS NULL OR line IS NULL")]
+        if any(matches(name, one, one.rpartition(".")[2]) for one in older):
+            raise NotKeptError(
+                f"{name} was traced before recording began, so its lines are not known here: record its graph trace too"
+            )
         known = sorted({row[0] for row in reader.rows(_NAMES)})
         near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
         raise BadOptionError(
@@ -105,7 +115,8 @@ def make_source(reader: Reader, name: str) -> Source:
     first, last = extent(text, line)
     rows = source_lines(text, reader.lines(file), reader.prints(file), first, last)
     recorded = bool(reader.meta.get("options", {}).get("lines"))
-    return Source(found, file, rows, () if recorded else (_NO_LINES,))
+    by_graph = bool(reader.rows("SELECT 1 FROM line WHERE kind IN ('graph', 'graph lambda') LIMIT 1"))
+    return Source(found, file, rows, () if recorded else (_NO_LINES,), by_graph)
 
 
 def source_lines(
@@ -229,12 +240,11 @@ def source_text(source: Source, color: bool = False) -> str:
 
 def _notes(source: Source) -> list[str]:
     notes = list(source.notes)
-    counted = any(line.by_profiler for line in source.lines)
-    if counted:
+    if any(line.by_profiler for line in source.lines):
         notes.append("runs of lines in the graph: by TensorFlow's profiler")
     if any(line.ran == "-" for line in source.lines):
         in_graph = "what the graph made of it is not counted"
-        if counted:
+        if source.graph_counted:
             in_graph = "the graph did not run it, or optimised it away, or the profiler leaves it out"
         notes.append(f"runs -: Python did not run the line in a body; {in_graph}")
     return notes

@@ -51,11 +51,11 @@ def kind_text(kind: str) -> str:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """`train.py:12`, `In[4]:12` for a cell of this process' notebook, `cell:12` for another's."""
+    """`train.py:12`, `In[4]:12` for a cell of this process' notebook or terminal, `cell:12` for another's."""
     if file is None:
         return ""
     folder, name = os.path.split(file)
-    if os.path.basename(folder).startswith("ipykernel_"):
+    if os.path.basename(folder).startswith("ipykernel_") or file.startswith("<ipython-input-"):
         name = cell_label(file) or "cell"
     return name + ("" if line is None else f":{line}")
 
@@ -160,7 +160,7 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
     else:
         head = render(ledger_table(ledger), width, color)
         if not ledger.calls:
-            head += "\n\nNo py_function ran yet."
+            head += "\n\nNo call of a py_function was recorded yet."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
     return f"{head}\n\n{foot}".rstrip()
 

@@ -363,8 +363,11 @@ class Join:
             if step in started:  # else TensorFlow's own: constants computed ahead, datasets being made
                 who = started[step]
                 merged[who, frozenset(ops) if who is None else frozenset()].update(ops)
+        of_data = [root for root in self._roots if root.graph.name.startswith(TF_DATA)]
         for (who, _), ops in merged.items():
-            roots = self._data_roots(ops) if who is None else self._named(who)
+            roots = of_data if who is None else self._named(who)
+            if who is None or len(roots) > 1:
+                roots = self._likeliest(roots, ops)
             for path, times in ops.items():
                 if not roots and "__backward_" not in (who or ""):
                     self._lose(path)
@@ -375,14 +378,16 @@ class Join:
             return []
         return self._by_name.get(name) or self._by_name.get(readable(name)) or []
 
-    def _data_roots(self, ops: Iterable[str]) -> list[Root]:
-        """The functions of tf.data that have most of these ops; several when that does not decide it."""
-        scores = [
-            (sum(bool(self._resolve(root, root.graph, path)) for path in ops), root)
-            for root in self._roots if root.graph.name.startswith(TF_DATA)
-        ]  # fmt: skip
-        best = max((score for score, _ in scores), default=0)
-        return [root for score, root in scores if score == best and best]
+    def _likeliest(self, candidates: list[Root], ops: Iterable[str]) -> list[Root]:
+        """Those of several functions that have most of these ops; several when that does not decide it.
+
+        Functions traced before recording are known by their readable names only, and many are called `f`.
+        """
+        before = set(self._doubtful)
+        scores = [sum(bool(self._resolve(root, root.graph, path)) for path in ops) for root in candidates]
+        self._doubtful = before  # nothing is lost yet
+        best = max(scores, default=0)
+        return [root for root, score in zip(candidates, scores) if score == best and best]
 
     def _note(self, executed: dict[int, Counter[Executed]], roots: list[Root], path: str, times: int) -> None:
         """Gives an event to its op; what might be one of several lines makes all of them doubtful."""

@@ -192,7 +192,7 @@ def _node_rows(
         if lost_calls:
             marks.append(("note", f"{lost_calls:,} more calls ran: the budget left no room to store them"))
         if kind == "forward" and not count and not lost_calls:
-            marks.append(("note", "did not run while recording"))
+            marks.append(("note", "built into a graph; no calls recorded"))
         yield {
             "key": f"n{key}" + ("g" if kind == "gradient" else ""),
             "parent": f"f{node.function if node.function is not None else -1}" if kind == "forward" else f"n{key}",

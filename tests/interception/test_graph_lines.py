@@ -212,6 +212,17 @@ def older():
     return lambda: (f(X), f(X))
 
 
+def older_of_the_same_name():
+    @tf.function
+    def f(x):
+        for _ in tf.range(4):
+            x = tf.sin(x)
+        return x
+
+    f(X)
+    return f
+
+
 PROGRAMS = [
     loop_with_a_branch, while_on_a_tensor, a_variable_that_begins_in_the_loop, nested_functions,
     unrolled_loop_and_helper_called_twice, two_graph_traces_of_one_function, functions_with_one_name,
@@ -265,6 +276,16 @@ def test_functions_traced_before_are_counted():
     with pfd.record(gil=False, lines="graph") as recording:
         run()
     assert counted(recording, older) == planted(older)
+
+
+def test_functions_of_one_name_traced_before_are_told_apart_by_their_ops():
+    other = older_of_the_same_name()
+    run = older()
+    with pfd.record(gil=False, lines="graph") as recording:
+        run()
+    assert counted(recording, older) == planted(older)
+    assert counted(recording, older_of_the_same_name) == {}
+    del other
 
 
 def test_the_gutter_shows_them_and_says_who_counted():
@@ -394,3 +415,18 @@ def test_the_gil_is_measured_in_another_way_meanwhile(monkeypatch):
 def test_other_values_of_lines_are_refused():
     with pytest.raises(pfd.BadOptionError, match="lines='grph' is none of True, False, 'graph'"):
         pfd.record(lines="grph")
+
+
+def test_a_function_without_counts_of_its_own_is_not_called_uncounted():
+    @tf.function
+    def cheap(x):
+        return tf.reshape(x, [1])
+
+    @tf.function
+    def counted(x):
+        return tf.sin(x)
+
+    with pfd.record(gil=False, lines="graph") as recording:
+        cheap(X)
+        counted(X)
+    assert "or the profiler leaves it out" in str(recording.source("*cheap"))

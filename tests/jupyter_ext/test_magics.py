@@ -48,8 +48,16 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.user_ns["_"] == 2.0
     recording = shell.user_ns["_pyfunc"]
     assert [call.status for call in recording.calls("augment")] == ["ok"] * 5
-    assert "augment" in text, "a terminal gets the ledger"
+    assert "augment  numpy In[" in text, "a terminal gets the ledger, with its cells by number"
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
+
+
+def test_a_cell_typed_line_by_line_ends_with_a_blank_line(shell):
+    complete = shell.input_transformer_manager.check_complete
+    assert complete("%%pyfunc_trace --lines")[0] == "incomplete"
+    assert complete("%%pyfunc_trace --lines\nstep(one)")[0] == "incomplete"
+    assert complete("%%pyfunc_trace --lines\nstep(one)\n\n")[0] == "complete"
+    assert complete("%pyfunc_trace step(one)")[0] == "complete"
 
 
 def test_an_error_ends_the_recording_and_has_the_cells_own_frames(shell):
@@ -144,6 +152,13 @@ def test_show_and_report_in_a_terminal(shell, tmp_path):
     assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
 
 
+def test_a_ledger_of_chosen_nodes_says_so(shell):
+    text = run(shell, "%pyfunc_trace --nodes nothing* step(one)")[1]
+    assert "only calls of nodes that match nothing* were recorded" in text
+    assert "No call of a py_function was recorded yet" in text
+    assert "only calls" not in run(shell, "%pyfunc_trace step(one)")[1]
+
+
 def test_lines_are_counted_and_shown(shell):
     run(shell, "%pyfunc_trace --lines step(one)")
     text = run(shell, "%pyfunc_show --source augment")[1]
@@ -151,6 +166,7 @@ def test_lines_are_counted_and_shown(shell):
     assert "not counted: record with lines" not in text
     run(shell, "%pyfunc_trace step(one)")
     assert "lines were not counted" in run(shell, "%pyfunc_show --source augment")[1]
+    assert "step was traced before recording began" in run(shell, "%pyfunc_show --source step")[1]
     assert "step" in shell.complete("s", "%pyfunc_show --source s", 23)[1]
 
 

@@ -90,8 +90,8 @@ def test_input_works_afterwards(kernel):
     ("line", "said"),
     [
         ("clear 99", "there is no breakpoint 99"),
-        ("clear x", "'x' is no number"),
-        ("body --hits many", "'many' is no number"),
+        ("clear x", "clear takes a whole number, not 'x'"),
+        ("body --hits many", "--hits takes a whole number, not 'many'"),
         ("body --when aftr", "Did you mean 'after'?"),
         ("body --often", "cannot understand '--often'"),
     ],

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 
+import type { Trace } from "../src/data/protocol";
+import { firstInside } from "../src/timeline/draw";
 import { between, bins, cover, noCalls, PARTS, take, type Calls } from "../src/data/columns";
 
 function calls(rows: { start: number; end: number; wait?: number; released?: number; flags?: number; thread?: number }[]): Calls {
@@ -55,4 +57,11 @@ describe("calls as columns", () => {
     expect(part(values, "held", 2, 0)).toEqual([0, 0]);
     expect(part(values, "held", 2, 1)).toEqual([0, 1]);
   });
+});
+
+it("ends the label of a graph trace where one inside it begins", () => {
+  const trace = (id: number, start_ns: number, parent: number | null): Trace =>
+    ({ id, start_ns, parent, duration_ns: 1, function: 1, ordinal: 1, name: "f", thread: 1, reason: [], signature: "", error: null });
+  const traces = [trace(1, 0, null), trace(3, 9, 1), trace(2, 5, 1), trace(4, 6, 2)];
+  expect(traces.map((one) => firstInside(one, traces))).toEqual([5, Infinity, 6, Infinity]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { bytes, clock, inUnit, int, middle, percent, plural, sig3, time, typeText, unitOf } from "../src/format";
+import { bytes, clock, inUnit, int, middle, percent, plural, sig3, time, typeText, unitOf, waited } from "../src/format";
 
 describe("numbers for people", () => {
   it.each([
@@ -19,6 +19,14 @@ describe("numbers for people", () => {
   it("says nothing where nothing is known", () => {
     expect(inUnit(null, unitOf([]))).toBe("");
     expect(inUnit(NaN, unitOf([]))).toBe("");
+  });
+  it("writes a wait below what can be told as the other times of its column", () => {
+    const unit = unitOf([3e6]);
+    const shown = (ns: number): string => inUnit(ns, unit);
+    expect([waited(400, 1000, "native", shown), inUnit(400, unit)]).toEqual(["<0.01", "<0.01"]);
+    expect(waited(400, 50_000, "bound", shown)).toBe("<0.05");
+    expect(waited(80_000, 50_000, "bound", shown)).toBe("≤ 0.08");
+    expect(waited(400, 50_000, "bound", time)).toBe("< 50 µs");
   });
   it("counts time like a clock", () => {
     expect(clock(23e9)).toBe("00:23");

@@ -1,5 +1,6 @@
 // Draws a scene: lanes with graph traces, runs and calls; the axis; the minimap. Only what is in view.
 import { beginOf, ERROR, GRADIENT, PARTS, turnOf } from "../data/columns";
+import type { Trace } from "../data/protocol";
 import { middle } from "../format";
 import { cross, SHAPE, type Kind, type Paints } from "./paint";
 import { LANE, type Scene } from "./scene";
@@ -88,15 +89,23 @@ function drawTraces(
     if (from + width < scale.left || from > scale.left + scale.width) continue;
     c.fillStyle = paints.fill.trace;
     c.fillRect(from, y + 4, width, SHAPE.trace.height);
-    const label = fit(c, `600 11px ${paints.font}`, width - 14, [
+  }
+  for (const trace of scene.traces) {
+    const y = lane.get(trace.thread);
+    if (y === undefined) continue;
+    const from = scale.x(trace.start_ns);
+    const width = scale.x(trace.start_ns + trace.duration_ns) - from;
+    if (width <= 24 || from + width < scale.left || from > scale.left + scale.width) continue;
+    const room = Math.min(width, scale.x(firstInside(trace, scene.traces)) - from);
+    const label = fit(c, `600 11px ${paints.font}`, room - 14, [
       `graph trace ${trace.ordinal} of ${trace.name}`,
       `graph trace ${trace.ordinal}`,
       `${trace.ordinal}`,
     ]);
-    if (label && width > 24) {
+    if (label) {
       const at = Math.max(from, scale.left) + 6;
       const wide = c.measureText(label).width + 8;
-      if (at + wide > from + width) continue;
+      if (at + wide > from + room) continue;
       c.fillStyle = paints.colours.bg;
       c.fillRect(at - 1, y + 6.5, wide, 13);
       c.fillStyle = paints.colours.fg;
@@ -105,6 +114,10 @@ function drawTraces(
     }
   }
 }
+
+/** When the first graph trace inside another begins, which hides it from there on; Infinity if there is none. */
+export const firstInside = (outer: Trace, traces: readonly Trace[]): number =>
+  traces.reduce((first, inner) => (inner.parent === outer.id ? Math.min(first, inner.start_ns) : first), Infinity);
 
 function drawRuns(
   c: CanvasRenderingContext2D,

@@ -62,7 +62,7 @@ export class FindingsPane {
     const place = h("button.lk", { type: "button" }, finding.place);
     place.addEventListener("click", () => finding.file && finding.line && this.goto(finding.file, finding.line));
     item.append(
-      h("div.fr", {}, h("span", { class: `sev sev-${letter}`, "aria-hidden": "true" }, letter), title, finding.name ? h("code", {}, finding.name) : null, finding.place ? place : null, finding.count ? h("span.cnt.dim", {}, plural(finding.count, "call")) : null),
+      h("div.fr", {}, h("span", { class: `sev sev-${letter}`, "aria-hidden": "true" }, letter), title, finding.name ? h("code", {}, finding.name) : null, finding.place ? place : null, finding.count > 1 ? h("span.cnt.dim", {}, plural(finding.count, "call")) : null),
       h("p", {}, ...prose(finding.message)),
     );
     if (finding.fix || finding.calls.length) item.append(this.fix(finding));
