@@ -71,7 +71,7 @@ class Switchboard:
         self._breaking = False
         self._lines: Any = None
         self._cancel_import: Callable[[], None] | None = None
-        self._display = Display(self.broker.take_interrupt)
+        self._display = Display(self.broker.show_interrupt)
         self._hooks = Hooks(self._breakpoint)
         self._interrupts = Interrupts(self.broker)
         self.last_failures: list[Any] = []

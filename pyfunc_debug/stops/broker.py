@@ -298,6 +298,14 @@ class Broker:
         self._aborting_until = 0.0
         return taken
 
+    def show_interrupt(self) -> bool:
+        """The same, as the last word: calls that a pipeline still makes while it is taken down end as well."""
+        taken = self._interrupted
+        if taken:
+            self.take_interrupt()
+            self._aborting_until = time.monotonic() + _ABORTING_S
+        return taken
+
     @property
     def interrupted(self) -> bool:
         """Whether a stop was interrupted and the program was not told yet."""

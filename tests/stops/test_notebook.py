@@ -125,6 +125,16 @@ def test_interrupt_at_a_prompt_ends_the_cell_with_keyboardinterrupt(kernel):
         assert "8.0" in text
 
 
+def test_interrupt_at_a_pipeline_asks_no_more_in_this_cell_and_again_in_the_next(kernel):
+    kernel.run("b = pfd.break_on('body')")
+    data = "[float(v) for v in tf.data.Dataset.range(6).map(lambda i: f(tf.cast(i, tf.float32)), 4)]"
+    for _ in range(3):
+        _, error, prompts = kernel.run(data, on_input=kernel.manager.interrupt_kernel)
+        assert error.startswith("KeyboardInterrupt")
+        assert len(prompts) == 1
+    kernel.run("b.remove()")
+
+
 def test_interrupt_at_a_breakpoint_call_while_only_recording(kernel):
     text, error, prompts = kernel.run(
         "with pfd.record(gil=False):\n    h(tf.constant(1.0))", [], on_input=lambda: kernel.manager.interrupt_kernel()
