@@ -154,8 +154,12 @@ class Notebook:
     def run(self, cell: int) -> None:
         """Runs one cell without waiting for its end."""
         self._counts[cell] = self.page.evaluate(f"(i) => {_CELLS}[i].model.executionCount", cell)
-        self.page.evaluate("(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", cell)
-        self.command("notebook:run-cell")
+        # In one turn: an input box that is taken away gives the focus back to its cell, and makes that the active one.
+        self.page.evaluate(
+            "(i) => { const app = window.jupyterapp; app.shell.currentWidget.content.activeCellIndex = i;"
+            " app.commands.execute('notebook:run-cell'); }",
+            cell,
+        )
 
     def wait(self, cell: int) -> None:
         """Waits until the last run of a cell has ended.

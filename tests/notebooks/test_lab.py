@@ -26,13 +26,12 @@ def test_the_lesson_on_breakpoints_is_a_dialogue_in_jupyterlab(tmp_path):
             notebook.run(cell)
             if cell == yours:
                 for number, line in enumerate(("p x", "x = tf.constant(50.0)", "c"), 1):
-                    box = page.locator(BOX)
-                    box.wait_for()
+                    box = page.wait_for_selector(BOX)
                     notebook.shot(f"lesson-prompt-{number}.png")
                     box.fill(line)
                     # JupyterLab takes this box away a moment after the next one is there.
                     box.evaluate("(box) => { box.dataset.answered = 1; }")
-                    page.keyboard.press("Enter")
+                    box.press("Enter")
             notebook.wait(cell)
             assert not [one for one in notebook.outputs(cell) if one["output_type"] == "error"], text
         said = "".join(one.get("text", "") for one in notebook.outputs(yours))

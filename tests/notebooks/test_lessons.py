@@ -40,7 +40,7 @@ def test_lesson_runs_and_its_claims_hold(path, kernel, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     manager = kernel()
     client = NotebookClient(notebook, km=manager, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
-    client.execute(env=environment)
+    client.execute(env=environment, cleanup_kc=True)  # of a manager that it was given it would leave the kernel running
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]
 
