@@ -69,9 +69,10 @@ def test_parallel_calls_ask_one_after_the_other(kernel):
     assert [calls[0]] * 3 + [calls[3]] * 3 + [calls[6]] * 3 == calls, "a stop keeps its turn until it continues"
 
 
-def test_breakpoint_in_a_body(kernel):
+@pytest.mark.parametrize("written", ["breakpoint()", "import pdb; pdb.set_trace()"])
+def test_breakpoint_in_a_body(kernel, written):
     text, error, _ = kernel.run(
-        "def mine(x):\n    a = x + 1\n    breakpoint()\n    return a\n"
+        f"def mine(x):\n    a = x + 1\n    {written}\n    return a\n"
         "h = tf.function(lambda x: tf.py_function(mine, [x], tf.float32))\n"
         "with pfd.record(gil=False):\n    print(float(h(tf.constant(1.0))))",
         ["p a", "c"],
