@@ -3,6 +3,8 @@
 # ruff: noqa: E501 - JavaScript is long lines
 from __future__ import annotations
 
+import re
+
 import ipykernel
 import pytest
 
@@ -125,14 +127,18 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
         # With the focus in the pane, letters are pdb's; in the console they are letters.
         page.locator(".pfd .d-stop .scroll").focus()
         assert at.prompts(lambda: page.keyboard.press("n")) == "bright = float(x.mean())"
+        # Three calls run at a time: whichever of them came first is here.
+        at.type("p 'was', round(float(x.max()), 1)")
+        was = float(re.search(r"\('was', (\d\.\d)\)", at.console())[1])
+        assert was >= 0.3
         at.type("x = x + 100")
         at.type("p 'c n s', round(float(x.max()), 1)")
-        assert "('c n s', 100.3)" in at.console()
+        assert f"('c n s', {100 + was:.1f})" in at.console()
         page.locator(".pfd .ask input").press("ArrowUp")
         assert page.locator(".pfd .ask input").input_value() == "p 'c n s', round(float(x.max()), 1)"
         page.locator(".pfd .ask input").fill("")
         assert at.press("next").startswith("return np.clip")
-        assert "100.3" in at.local("bright")
+        assert f"{100 + was:.1f}" in at.local("bright")
 
         page.wait_for_function("() => document.querySelectorAll('.pfd .queue tr').length >= 1")
         assert "waits" in page.locator(".pfd .queue tr").first.inner_text()
@@ -146,7 +152,7 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
         page.locator('.pfd [data-command="detach"]').click()
         at.notebook.wait(1)
         # 0 to 11 through augment, and the one that was changed by hand is clipped at 100.
-        assert "total 106.3" in at.printed()
+        assert f"total {106.6 - was:.1f}" in at.printed()
         assert "1 stopped" in at.printed()
         page.wait_for_selector(".pfd .chip", state="hidden")
         assert "No call is stopped" in page.locator(".pfd .d-stop").inner_text()
