@@ -114,17 +114,16 @@ class LiveRuns:
     Without a lock: each change gets a number of its own, and a list is good for as long as no other number is there.
 
     Attributes:
-      version: Number of the newest change.
-      made: The newest list, with the number that it was made for.
+      version: Number of the newest change: what `now` gave is good until it is another.
     """
 
-    __slots__ = ("_numbers", "_runs", "made", "version")
+    __slots__ = ("_made", "_numbers", "_runs", "version")
 
     def __init__(self) -> None:
         self._runs: dict[int, RunFacts] = {}
         self._numbers = itertools.count(1)
         self.version = 0
-        self.made: tuple[int, list[RunFacts]] = (0, [])
+        self._made: tuple[int, list[RunFacts]] = (0, [])
 
     def begin(self, run: RunFacts) -> None:
         """Before it starts."""
@@ -138,10 +137,10 @@ class LiveRuns:
 
     def now(self) -> list[RunFacts]:
         """The runs in flight; calls share the list, nobody changes it."""
-        version, made = self.version, self.made
+        version, made = self.version, self._made
         if made[0] != version:
             # A list: making a tuple may run the garbage collector, and with it other threads, between two items.
-            self.made = made = (version, list(self._runs.values()))
+            self._made = made = (version, list(self._runs.values()))
         return made[1]
 
 

@@ -83,9 +83,7 @@ class HotPath:
         ticket.policy = policy
         if policy:
             self._take(ticket, args, True)
-        live = self.live
-        made = live.made
-        ticket.runs = made[1] if made[0] == live.version else live.now()
+        ticket.runs = self.live.now()
         ticket.thread = thread = get_native_id()
         ticket.ident = get_ident()
         if thread not in self._met:
