@@ -49,7 +49,9 @@ def call_text(call: Call, node: Node, reader: Reader) -> str:
     """One call: where and when, its values, stack and failure."""
     threads = {thread.id: thread.name for thread in reader.threads()}
     kind = "∇ gradient call" if call.kind == "gradient" else "call"
-    cpu = "" if call.cpu_ns is None else f", CPU {milliseconds(call.cpu_ns)} ms"
+    cpu = f", CPU {milliseconds(call.cpu_ns)} ms" if call.cpu_ns is not None else ", CPU not measured"
+    if call.end_ns is None:
+        cpu = ""
     lines = [
         f"{kind} #{call.id} of {node.body} ({kind_text(node.kind)} {place(node.file, node.line)})",
         f"  {call.status}, {milliseconds(call.duration_ns)} ms{cpu}, thread {threads.get(call.thread, '?')}",

@@ -14,7 +14,10 @@
 
 typedef long long Number;
 
-enum { SUMMARY = 2, STATISTICS_BYTES = 512 }; /* as in values/policy.py and values/capture.py */
+/* As in values/_statistics.c, and there is none where that was not built. */
+#define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
+static PyObject *(*hold_all)(PyObject *values, int policy, Number room, int ready, Number *size);
+enum { SHAPE = 1, SUMMARY = 2 };
 
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
@@ -78,15 +81,20 @@ static PyTypeObject ticket_type = {
 
 /* -- HotPath ----------------------------------------------------------------------------------------------------------- */
 
+/* As in recorder/hot.py. */
+enum { SHORT_NS = 100000, STREAK = 8, EVERY = 16, NOT_MEASURED = -1 };
+enum { SLOTS = 64 }; /* tokens that fall into the same slot only share a streak */
+
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *open, *known, *live, *runs, *numbers;
+    PyObject *recorder, *queue, *open, *known, *live, *runs;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
-    char accepting;
+    char accepting, all_cpu;
+    unsigned char streaks[SLOTS], turn;
 } HotPath;
 
 static Number hot_paths = 0;
-static PyObject *name_append, *name_count, *name_meet, *name_meet_thread, *name_now, *name_hold, *name_version;
+static PyObject *name_append, *name_count, *name_meet, *name_meet_thread, *name_now, *name_version;
 
 /* Something of ours failed: the program goes on, and the call is not recorded. Interrupts are the program's own. */
 static int is_ours(HotPath *self) {
@@ -114,27 +122,18 @@ static PyObject *live_runs(HotPath *self) {
 
 static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
     Number began_ns = now_ns(CLOCK_MONOTONIC), size = 0;
-    PyObject *ready = inputs ? Py_True : Py_False, *held = Py_None, **place = inputs ? &ticket->inputs : &ticket->outputs;
-    PyObject *room = PyLong_FromLongLong(self->queue_bytes - self->queued_bytes);
-    if (!room) return -1;
-    if (ticket->policy == SUMMARY && self->numbers != Py_None) {
-        PyObject *arguments[] = {values, ready, room};
-        held = PyObject_Vectorcall(self->numbers, arguments, 3, NULL);
-        if (held && held != Py_None) size = STATISTICS_BYTES * PyTuple_GET_SIZE(held);
-    } else {
-        Py_INCREF(held);
+    Number room = self->queue_bytes - self->queued_bytes;
+    PyObject *held = Py_None, **place = inputs ? &ticket->inputs : &ticket->outputs;
+    if (hold_all && (ticket->policy == SHAPE || ticket->policy == SUMMARY)) {
+        held = hold_all(values, (int)ticket->policy, room, inputs, &size);
     }
     if (held == Py_None) {
-        PyObject *policy = PyLong_FromLongLong(ticket->policy);
-        PyObject *found = policy ? PyObject_CallMethodObjArgs(self->recorder, name_hold, values, policy, room, ready, NULL)
-                                 : NULL;
-        Py_XDECREF(policy);
-        Py_DECREF(held);
+        PyObject *found = PyObject_CallMethod(self->recorder, "_hold", "OLLO", values, ticket->policy, room,
+                                              inputs ? Py_True : Py_False);
         held = NULL;
         if (found && PyArg_ParseTuple(found, "OL", &held, &size)) Py_INCREF(held);
         Py_XDECREF(found);
     }
-    Py_DECREF(room);
     if (!held) return -1;
     PyObject *before = *place;
     *place = held;
@@ -143,6 +142,16 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
     self->queued_bytes += size;
     ticket->values_ns += now_ns(CLOCK_MONOTONIC) - began_ns;
     return 0;
+}
+
+/* How many short calls of the node came one after the other. */
+static unsigned char *streak(HotPath *self, Ticket *ticket) {
+    return &self->streaks[PyObject_Hash(ticket->token) & (SLOTS - 1)];
+}
+
+/* Whether to ask for the CPU time, a system call: it would be half of what a short call costs. */
+static int wants_cpu(HotPath *self, Ticket *ticket) {
+    return self->all_cpu || *streak(self, ticket) < STREAK || ++self->turn % EVERY == 0;
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
@@ -163,7 +172,7 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     int failed = !call || PyDict_SetItem(self->open, call, (PyObject *)ticket) < 0;
     Py_XDECREF(call);
     if (failed) return -1;
-    ticket->cpu_start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    ticket->cpu_start_ns = wants_cpu(self, ticket) ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
     ticket->start_ns = now_ns(CLOCK_MONOTONIC);
     return 0;
 }
@@ -222,7 +231,10 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     if (Py_IS_TYPE(args[0], &ticket_type)) {
         Ticket *ticket = (Ticket *)args[0];
         ticket->end_ns = now_ns(CLOCK_MONOTONIC);
-        ticket->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns;
+        int measured = ticket->cpu_start_ns != NOT_MEASURED;
+        ticket->cpu_ns = measured ? now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns : NOT_MEASURED;
+        unsigned char *before = streak(self, ticket);
+        *before = ticket->end_ns - ticket->start_ns >= SHORT_NS ? 0 : *before < STREAK ? *before + 1 : STREAK;
         int failed = ticket->policy && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
         if (finish_ticket(self, args[0]) < 0 && !is_ours(self)) return NULL;
@@ -244,10 +256,6 @@ static int hot_init(HotPath *self, PyObject *args, PyObject *named) {
         return -1;
     if (limit(budget, "queue_calls", &self->queue_calls) < 0 || limit(budget, "queue_bytes", &self->queue_bytes) < 0)
         return -1;
-    PyObject *capture = PyImport_ImportModule("pyfunc_debug.values.capture");
-    self->numbers = capture ? PyObject_GetAttrString(capture, "hold_numbers") : NULL;
-    Py_XDECREF(capture);
-    if (!self->numbers) return -1;
     self->recorder = Py_NewRef(recorder), self->queue = Py_NewRef(queue), self->open = Py_NewRef(open);
     self->known = Py_NewRef(known), self->live = Py_NewRef(live);
     self->number = ++hot_paths;
@@ -262,7 +270,6 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->known);
     Py_VISIT(self->live);
     Py_VISIT(self->runs);
-    Py_VISIT(self->numbers);
     return 0;
 }
 
@@ -274,7 +281,6 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->known);
     Py_CLEAR(self->live);
     Py_CLEAR(self->runs);
-    Py_CLEAR(self->numbers);
     return 0;
 }
 
@@ -298,6 +304,7 @@ static int set_live(HotPath *self, PyObject *live, void *unused) {
 static PyGetSetDef hot_properties[] = {
     {"live", (getter)get_live, (setter)set_live, "Runs in flight.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef hot_members[] = {
+    {"all_cpu", T_BOOL, offsetof(HotPath, all_cpu), 0, "Whether the CPU time of every call is wanted."},
     {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."},
     NUMBER(HotPath, queued_bytes),
     {NULL, 0, 0, 0, NULL}};
@@ -329,12 +336,14 @@ PyMODINIT_FUNC PyInit__hot(void) {
         PyObject **name;
         const char *text;
     } names[] = {{&name_append, "append"},     {&name_count, "_count_dropped"}, {&name_meet, "_meet"},
-                 {&name_meet_thread, "_meet_thread"}, {&name_now, "now"},       {&name_hold, "_hold"},
+                 {&name_meet_thread, "_meet_thread"}, {&name_now, "now"},
                  {&name_version, "version"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
     }
     if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
+    *(void **)&hold_all = PyCapsule_Import(HOLD_ALL, 0);
+    if (!hold_all) PyErr_Clear();
     pthread_atfork(NULL, NULL, forget_thread);
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

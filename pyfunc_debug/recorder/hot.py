@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.recorder.budget import Budget
-from pyfunc_debug.recorder.ticket import Ticket
-from pyfunc_debug.values import Held, Policy, hold_numbers
-from pyfunc_debug.values.capture import STATISTICS_BYTES
+from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket, cpu_since
+from pyfunc_debug.values import Held, Policy, hold_quickly
 
 SKIP = -1
 """Policy of a node outside the `nodes` glob."""
+SHORT_NS = 100_000
+"""A body that takes less is short: to ask for its CPU time, a system call, would be a third of what recording costs."""
+STREAK = 8
+"""After so many short calls of a node one after the other ..."""
+EVERY = 16
+"""... the CPU time of only so many is measured, until one is long. With GIL timing that of all is."""
 
 
 class Owner(Protocol):
@@ -44,6 +49,7 @@ class HotPath:
 
     Attributes:
       accepting: Whether calls are recorded.
+      all_cpu: Whether the CPU time of every call is wanted.
       live: Runs in flight.
       queued_bytes: What the values of calls that wait or are in progress keep alive. Without a lock: two threads may
         lose one another's update.
@@ -54,6 +60,7 @@ class HotPath:
         budget: Budget,
     ) -> None:  # fmt: skip
         self.accepting = True
+        self.all_cpu = False
         self.live = live
         self._recorder = recorder
         self._queue = queue
@@ -64,6 +71,8 @@ class HotPath:
         self.queued_bytes = 0
         self._ids = itertools.count(1)
         self._met: set[int] = set()
+        self._streaks: dict[str, int] = {}
+        self._turns = itertools.count(1)
 
     def enter(self, token: str, args: Any) -> Ticket | None:
         """A call is about to start."""
@@ -91,7 +100,8 @@ class HotPath:
             self._met.add(thread)
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
-        ticket.cpu_start_ns = thread_time_ns()
+        wanted = self.all_cpu or self._streaks.get(token, 0) < STREAK or next(self._turns) % EVERY == 0
+        ticket.cpu_start_ns = thread_time_ns() if wanted else NOT_MEASURED
         ticket.start_ns = monotonic_ns()
         return ticket
 
@@ -100,7 +110,9 @@ class HotPath:
         if ticket is None:
             return outputs
         ticket.end_ns = monotonic_ns()
-        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
+        ticket.cpu_ns = cpu_since(ticket.cpu_start_ns)
+        short = ticket.end_ns - ticket.start_ns < SHORT_NS
+        self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
         if ticket.policy:
             self._take(ticket, outputs, False)
         self.finish(ticket)
@@ -109,13 +121,10 @@ class HotPath:
     def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
         began_ns = monotonic_ns()
         room = self._queue_bytes - self.queued_bytes
-        held: Sequence[Held] | None = None
-        if ticket.policy == Policy.SUMMARY and hold_numbers is not None:
-            held = hold_numbers(values, inputs, room)
-        if held is None:
-            held, size = self._recorder._hold(values, ticket.policy, room, inputs)
-        else:
-            size = STATISTICS_BYTES * len(held)
+        taken: tuple[Sequence[Held] | None, int] | None = None
+        if hold_quickly is not None and ticket.policy in (Policy.SHAPE, Policy.SUMMARY):
+            taken = hold_quickly(values, ticket.policy, room, inputs)
+        held, size = taken or self._recorder._hold(values, ticket.policy, room, inputs)
         if inputs:
             ticket.inputs = held
         else:

@@ -19,7 +19,7 @@ from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hot import SKIP, HotPath
 from pyfunc_debug.recorder.rows import Rows
-from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.recorder.ticket import Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.recording import Writer
 from pyfunc_debug.records import Line, Printed
@@ -84,6 +84,7 @@ class Recorder:
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
         self._worker.gil = GilRows(probe)
+        self._hot.all_cpu = True
 
     # -- the hot path: events.Observer --------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ class Recorder:
         if ticket is None:
             return
         ticket.end_ns = monotonic_ns()
-        ticket.cpu_ns = thread_time_ns() - ticket.cpu_start_ns
+        ticket.cpu_ns = cpu_since(ticket.cpu_start_ns)
         kind = type(error).__name__
         try:
             told: Any = traceback.TracebackException(
@@ -272,6 +273,7 @@ class Recorder:
         """What one recorded call without values costs here, measured now on a recorder of no consequence."""
         count = 500
         probe = HotPath(self, deque(), {}, {"": 0}, LiveRuns(), Budget(1_000_000))
+        probe.all_cpu = self._hot.all_cpu
         start = thread_time_ns()
         for _ in range(count):
             probe.leave(probe.enter("", ()), None)

@@ -17,7 +17,7 @@ from typing import Any
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.frames import is_user, line_text
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
-from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
 from pyfunc_debug.recording.contents import encode
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.threads import current_name
@@ -307,7 +307,7 @@ class Rows:
             "call", ticket.call, node, kind, forward, certain,
             json.dumps([run.id for run in runs]) if runs and certain is None else None,
             self.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
-            None if running else ticket.cpu_ns, status, failure, tape,
+            None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
         )  # fmt: skip
         if ticket.policy and not running:
             inputs, outputs = self._paths.get(node, ((), ()))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import thread_time_ns
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.values import Held
+
+NOT_MEASURED = -1
 
 
 class Ticket:
     """Filled in by the `HotPath`; read by the writer thread. On Linux a type of _hot.c with the same attributes.
 
     `end_ns` 0 means that the body still runs. `entered_ns` is before our work, `start_ns` right before the body.
-    `thread` is the operating system's number, `ident` is threading.get_ident().
+    `thread` is the operating system's number, `ident` is threading.get_ident(). `cpu_start_ns` and `cpu_ns` are
+    `NOT_MEASURED` for most short calls, see hot.py.
 
     `pair` tells of a gradient call, where interception knows: the call it belongs to, the call whose tape was used,
     which outputs of the forward node its inputs belong to, and which inputs its outputs.
@@ -47,10 +51,15 @@ class Ticket:
         self.inputs = self.outputs = self.failure = self.pair = None
 
 
+def cpu_since(start_ns: int) -> int:
+    """CPU time of this thread since then, which may be `NOT_MEASURED`."""
+    return NOT_MEASURED if start_ns == NOT_MEASURED else thread_time_ns() - start_ns
+
+
 if not TYPE_CHECKING:
     try:
         from pyfunc_debug.recorder._hot import Ticket
     except ImportError:  # no compiler when it was installed, or another system
         pass
 
-__all__ = ["Ticket"]
+__all__ = ["NOT_MEASURED", "Ticket", "cpu_since"]

@@ -7,6 +7,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +22,10 @@
 
 /* As in summary.py. */
 enum { EXACT_ELEMENTS = 1 << 16, HISTOGRAM_ELEMENTS = 2048, BINS = 20 };
-/* As in capture.py. */
-enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512 };
+/* As in capture.py and policy.py. */
+enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHAPE = 1, SUMMARY = 2 };
+/* Where recorder/_hot.c finds `hold_all`. */
+#define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -30,7 +33,7 @@ enum { RELEASE_ELEMENTS = 1 << 18 };
 
 typedef struct {
     Py_ssize_t count, nan, inf, zeros;
-    double low, high, sum, mean, squares; /* over finite elements; squares: of the distances from the mean */
+    double low, high, mean, squares; /* over finite elements; squares: of the distances from the mean */
     Py_ssize_t bins[BINS];
     int has_bins;
 } Statistics;
@@ -82,24 +85,35 @@ FAST static int load(char kind, const void *data, Py_ssize_t start, Py_ssize_t s
     return 0;
 }
 
-/* Adds up a block. With a NaN in it only the sum, which is then NaN, can be used. */
-FAST static void add_up(const double *values, Py_ssize_t count, double *sum, double *low, double *high, double *zeros) {
-    double total = 0, lowest = INFINITY, highest = -INFINITY, nothing = 0;
-#pragma omp simd reduction(+ : total, nothing) reduction(min : lowest) reduction(max : highest)
-    for (Py_ssize_t i = 0; i < count; i++) {
-        total += values[i];
-        nothing += values[i] == 0.0 ? 1.0 : 0.0;
-        lowest = values[i] < lowest ? values[i] : lowest;
-        highest = values[i] > highest ? values[i] : highest;
-    }
-    *sum = total, *zeros = nothing, *low = lowest, *high = highest;
-}
+typedef struct {
+    double distance, squares; /* sums of the distances from `near`, and of their squares */
+    double low, high, zeros;
+} Block;
 
-FAST static double squared_distances(const double *values, Py_ssize_t count, double mean) {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (Py_ssize_t i = 0; i < count; i++) sum += (values[i] - mean) * (values[i] - mean);
-    return sum;
+/* Adds up a block in one pass, both its halves at once: an addition waits for the one before it. With a NaN or Inf in
+ * it only `distance`, which is then no number, can be used. */
+FAST static Block add_up(const double *values, Py_ssize_t count, double near) {
+    double low = INFINITY, high = -INFINITY, zeros = 0, distance = 0, squares = 0;
+    double low2 = INFINITY, high2 = -INFINITY, zeros2 = 0, distance2 = 0, squares2 = 0;
+    Py_ssize_t half = count / 2;
+    const double *others = values + (count - half);
+#pragma omp simd reduction(+ : zeros, distance, squares, zeros2, distance2, squares2) \
+    reduction(min : low, low2) reduction(max : high, high2)
+    for (Py_ssize_t i = 0; i < half; i++) {
+        double value = values[i], away = value - near, value2 = others[i], away2 = value2 - near;
+        distance += away, distance2 += away2;
+        squares += away * away, squares2 += away2 * away2;
+        zeros += value == 0.0 ? 1.0 : 0.0, zeros2 += value2 == 0.0 ? 1.0 : 0.0;
+        low = value < low ? value : low, low2 = value2 < low2 ? value2 : low2;
+        high = value > high ? value : high, high2 = value2 > high2 ? value2 : high2;
+    }
+    if (count % 2) {
+        double value = values[half], away = value - near;
+        distance += away, squares += away * away, zeros += value == 0.0;
+        low = value < low ? value : low, high = value > high ? value : high;
+    }
+    low = low2 < low ? low2 : low, high = high2 > high ? high2 : high;
+    return (Block){distance + distance2, squares + squares2, low, high, zeros + zeros2};
 }
 
 /* Takes NaN and Inf out of a block and counts them; returns how many elements are left. */
@@ -117,45 +131,50 @@ static Py_ssize_t sort_out(double *values, Py_ssize_t count, Statistics *all) {
 }
 
 static void add_block(double *values, Py_ssize_t count, Statistics *all) {
-    double sum, low, high, zeros;
-    add_up(values, count, &sum, &low, &high, &zeros);
-    if (!isfinite(sum)) { /* a NaN, an Inf, or numbers too large to add */
+    double near = all->count ? all->mean : values[0]; /* a number among them: then the squares lose no digits */
+    Block block = add_up(values, count, isfinite(near) ? near : 0);
+    if (!isfinite(block.distance)) { /* a NaN, an Inf, or numbers too large to add */
         count = sort_out(values, count, all);
-        add_up(values, count, &sum, &low, &high, &zeros);
+        near = all->count || !count ? all->mean : values[0];
+        block = add_up(values, count, near);
     }
     if (!count) return;
-    double mean = sum / (double)count;
-    double squares = squared_distances(values, count, mean);
-    double before = (double)all->count, here = (double)count, distance = mean - all->mean;
-    if (!all->count) {
-        all->mean = mean;
-        all->squares = squares;
-    } else { /* Chan, Golub and LeVeque: variances of parts make the variance of the whole */
-        all->squares += squares + distance * distance * (before * here / (before + here));
-        all->mean += distance * (here / (before + here));
-    }
-    all->sum += sum;
+    double here = (double)count, before = (double)all->count, away = block.distance / here;
+    double squares = block.squares - block.distance * away, distance = near + away - all->mean;
+    if (squares < 0) squares = 0; /* rounding */
+    /* Chan, Golub and LeVeque: variances of parts make the variance of the whole. */
+    all->squares += squares + distance * distance * (before * here / (before + here));
+    all->mean = all->count ? all->mean + distance * (here / (before + here)) : near + away;
     all->count += count;
-    all->zeros += (Py_ssize_t)zeros;
-    if (low < all->low) all->low = low;
-    if (high > all->high) all->high = high;
+    all->zeros += (Py_ssize_t)block.zeros;
+    if (block.low < all->low) all->low = block.low;
+    if (block.high > all->high) all->high = block.high;
+}
+
+/* The bin of each value; BINS for NaN and Inf. Another thread may have written to the memory since `low` was found. */
+FAST static void find_bins(const double *values, Py_ssize_t count, double low, double scale, int *bins) {
+#pragma omp simd
+    for (Py_ssize_t i = 0; i < count; i++) {
+        double place = (values[i] - low) * scale;
+        place = place > 0 ? place : 0;
+        place = place < BINS - 1 ? place : BINS - 1;
+        bins[i] = values[i] - values[i] == 0 ? (int)place : BINS;
+    }
 }
 
 static void fill_bins(char kind, const void *data, Py_ssize_t step, Py_ssize_t seen, Statistics *all) {
     double width = all->high - all->low;
     if (!(all->high > all->low) || !isfinite(width) || !isfinite(BINS / width)) return;
-    double values[BLOCK], scale = BINS / width;
-    Py_ssize_t few = spread(seen, HISTOGRAM_ELEMENTS, seen), count = (seen + few - 1) / few;
+    double values[BLOCK];
+    int bins[BLOCK];
+    Py_ssize_t few = spread(seen, HISTOGRAM_ELEMENTS, seen), count = (seen + few - 1) / few, counts[BINS + 1] = {0};
     for (Py_ssize_t start = 0; start < count; start += BLOCK) {
         Py_ssize_t here = count - start < BLOCK ? count - start : BLOCK;
         load(kind, data, start, step * few, here, values);
-        for (Py_ssize_t i = 0; i < here; i++) {
-            if (!isfinite(values[i])) continue;
-            /* Another thread may have written to the memory since low and high were found. */
-            double place = (values[i] - all->low) * scale;
-            all->bins[place < 0 ? 0 : place < BINS ? (int)place : BINS - 1]++;
-        }
+        find_bins(values, here, all->low, BINS / width, bins);
+        for (Py_ssize_t i = 0; i < here; i++) counts[bins[i]]++;
     }
+    memcpy(all->bins, counts, sizeof all->bins);
     all->has_bins = 1;
 }
 
@@ -197,29 +216,40 @@ static void take(char kind, const void *data, Py_ssize_t size, Py_ssize_t step, 
     if (seen < size && kind == 'd') odd_doubles(data, size, all);
 }
 
+/* What was read of one value. Not a tuple: thousands wait for the writer, and the garbage collector would look at each. */
+typedef struct {
+    PyObject_VAR_HEAD /* as many items as dimensions */
+    Statistics all;
+    Py_ssize_t nbytes, size, seen;
+    char kind;
+    char first[sizeof(long long)]; /* element */
+    Py_ssize_t shape[];
+} Numbers;
+
 static PyObject *number(double value, int known) {
     if (known && isfinite(value)) return PyFloat_FromDouble(value);
     Py_RETURN_NONE;
 }
 
 /* The only element, exactly; None when there are several. */
-static PyObject *only(char kind, const void *data, Py_ssize_t size) {
+static PyObject *only(const Numbers *numbers) {
+    const void *data = numbers->first;
     double value;
-    if (size != 1) Py_RETURN_NONE;
-    switch (kind) {
+    if (numbers->size != 1) Py_RETURN_NONE;
+    switch (numbers->kind) {
         case '?': return PyBool_FromLong(*(const uint8_t *)data);
         case 'l': return PyLong_FromLong(*(const long *)data);
         case 'L': return PyLong_FromUnsignedLong(*(const unsigned long *)data);
         case 'q': return PyLong_FromLongLong(*(const long long *)data);
         case 'Q': return PyLong_FromUnsignedLongLong(*(const unsigned long long *)data);
     }
-    load(kind, data, 0, 1, 1, &value);
-    return kind == 'f' || kind == 'd' ? PyFloat_FromDouble(value) : PyLong_FromDouble(value);
+    load(numbers->kind, data, 0, 1, 1, &value);
+    return numbers->kind == 'f' || numbers->kind == 'd' ? PyFloat_FromDouble(value) : PyLong_FromDouble(value);
 }
 
-static PyObject *whole_numbers(const Py_ssize_t *numbers, int count) {
+static PyObject *whole_numbers(const Py_ssize_t *numbers, Py_ssize_t count) {
     PyObject *tuple = PyTuple_New(count);
-    for (int i = 0; tuple && i < count; i++) {
+    for (Py_ssize_t i = 0; tuple && i < count; i++) {
         PyObject *item = PyLong_FromSsize_t(numbers[i]);
         if (!item) {
             Py_CLEAR(tuple);
@@ -230,11 +260,43 @@ static PyObject *whole_numbers(const Py_ssize_t *numbers, int count) {
     return tuple;
 }
 
-PyDoc_STRVAR(statistics_doc,
-"statistics(values, /)\n--\n\n"
-"Statistics of an array or tensor, read in place.\n\n"
-"Returns (shape, nbytes, only, nan, inf, zeros, min, max, mean, std, sampled, histogram), as in values.Summary; `only` is\n"
-"the element of a value with one element. None for a type or memory layout that is not read here.");
+PyDoc_STRVAR(as_tuple_doc,
+"as_tuple()\n--\n\n"
+"(shape, nbytes, only, nan, inf, zeros, min, max, mean, std, sampled, histogram), as in values.Summary; `only` is the\n"
+"element of a value with one element.");
+
+static PyObject *as_tuple(Numbers *numbers, PyObject *unused) {
+    const Statistics *all = &numbers->all;
+    PyObject *found = NULL, *shape = whole_numbers(numbers->shape, Py_SIZE(numbers)), *bins = NULL;
+    if (shape) bins = whole_numbers(all->bins, all->has_bins ? BINS : 0);
+    if (bins) {
+        double mean = all->mean, variance = all->squares / (double)all->count;
+        int some = numbers->seen < numbers->size, known = all->count > 0;
+        PyObject *zeros = some ? Py_NewRef(Py_None) : PyLong_FromSsize_t(all->zeros);
+        PyObject *sampled = some ? PyLong_FromSsize_t(numbers->seen) : Py_NewRef(Py_None);
+        found = Py_BuildValue(
+            "(OnNnnNNNNNNO)", shape, numbers->nbytes, only(numbers), all->nan, all->inf, zeros, number(all->low, known),
+            number(all->high, known), number(mean, known), number(sqrt(variance), known && isfinite(mean)), sampled, bins);
+    }
+    Py_XDECREF(shape);
+    Py_XDECREF(bins);
+    return found;
+}
+
+static PyMethodDef numbers_methods[] = {
+    {"as_tuple", (PyCFunction)as_tuple, METH_NOARGS, as_tuple_doc}, {NULL, NULL, 0, NULL}};
+
+static void numbers_dealloc(PyObject *numbers) { PyObject_Free(numbers); }
+
+static PyTypeObject numbers_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.values._statistics.Numbers",
+    .tp_doc = "What was read of one value.",
+    .tp_basicsize = offsetof(Numbers, shape),
+    .tp_itemsize = sizeof(Py_ssize_t),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_methods = numbers_methods,
+    .tp_dealloc = numbers_dealloc,
+};
 
 static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
     Py_buffer view;
@@ -250,32 +312,29 @@ static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
     }
     Py_ssize_t size = view.itemsize ? view.len / view.itemsize : 0, last = view.ndim ? view.shape[view.ndim - 1] : 0;
     Py_ssize_t step = size > EXACT_ELEMENTS ? spread(size, EXACT_ELEMENTS, last) : 1, seen = (size + step - 1) / step;
-    Statistics all;
-    memset(&all, 0, sizeof all);
-    all.low = INFINITY, all.high = -INFINITY;
-    if (size > RELEASE_ELEMENTS) {
-        Py_BEGIN_ALLOW_THREADS
-        take(kind, view.buf, size, step, seen, &all);
-        Py_END_ALLOW_THREADS
-    } else {
-        take(kind, view.buf, size, step, seen, &all);
+    Numbers *numbers = PyObject_NewVar(Numbers, &numbers_type, view.ndim);
+    if (numbers) {
+        Statistics *all = &numbers->all;
+        memset(all, 0, sizeof *all);
+        all->low = INFINITY, all->high = -INFINITY;
+        numbers->nbytes = view.len, numbers->size = size, numbers->seen = seen, numbers->kind = kind;
+        if (view.ndim) memcpy(numbers->shape, view.shape, sizeof *view.shape * (size_t)view.ndim);
+        if (size == 1) memcpy(numbers->first, view.buf, (size_t)view.itemsize);
+        if (size > RELEASE_ELEMENTS) {
+            Py_BEGIN_ALLOW_THREADS
+            take(kind, view.buf, size, step, seen, all);
+            Py_END_ALLOW_THREADS
+        } else {
+            take(kind, view.buf, size, step, seen, all);
+        }
     }
-    PyObject *found = NULL, *shape = whole_numbers(view.shape, view.ndim), *bins = NULL;
-    if (shape) bins = whole_numbers(all.bins, all.has_bins ? BINS : 0);
-    if (bins) {
-        double mean = all.count ? all.sum / (double)all.count : NAN, variance = all.squares / (double)all.count;
-        PyObject *zeros = seen < size ? Py_NewRef(Py_None) : PyLong_FromSsize_t(all.zeros);
-        PyObject *sampled = seen < size ? PyLong_FromSsize_t(seen) : Py_NewRef(Py_None);
-        found = Py_BuildValue(
-            "(OnNnnNNNNNNO)", shape, view.len, only(kind, view.buf, size), all.nan, all.inf, zeros,
-            number(all.low, all.count > 0), number(all.high, all.count > 0), number(mean, all.count > 0),
-            number(sqrt(variance), all.count > 0 && isfinite(mean)), sampled, bins);
-    }
-    Py_XDECREF(shape);
-    Py_XDECREF(bins);
     PyBuffer_Release(&view);
-    return found;
+    return (PyObject *)numbers;
 }
+
+PyDoc_STRVAR(statistics_doc,
+"statistics(values, /)\n--\n\n"
+"Statistics of an array or tensor, read in place: a Numbers. None for a type or memory layout that is not read here.");
 
 static PyObject *statistics(PyObject *module, PyObject *values) { return read_numbers(values, PY_SSIZE_T_MAX); }
 
@@ -329,102 +388,170 @@ static PyTypeObject held_type = {
     .tp_free = PyObject_Free,
 };
 
-static PyObject *held_numbers(PyObject *found, PyObject *dtype) { /* takes over both */
+static PyObject *no_text, *name_dtype, *name_shape, *name_shape_tuple, *array_type;
+static PyTypeObject *scalar_type;
+
+/* Takes over `thing` and `shape`; all but the number may be NULL. */
+static PyObject *new_held(PyObject *thing, PyObject *dtype, PyObject *shape, long long nbytes) {
     Held *held = (Held *)held_type.tp_alloc(&held_type, 0);
-    if (held) held->note = PyUnicode_FromString("");
-    if (!held || !held->note) {
-        Py_DECREF(found);
-        Py_DECREF(dtype);
-        Py_XDECREF(held);
+    if (!held) {
+        Py_XDECREF(thing);
+        Py_XDECREF(shape);
         return NULL;
     }
-    held->thing = found, held->dtype = dtype, held->nbytes = STATISTICS_BYTES;
+    held->thing = thing ? thing : Py_NewRef(Py_None);
+    held->dtype = Py_XNewRef(dtype), held->shape = shape, held->note = Py_NewRef(no_text), held->nbytes = nbytes;
     return (PyObject *)held;
 }
 
-/* Types of tensors and element types that were read in place before: both few, and never freed by TensorFlow. */
-enum { KNOWN = 32 };
-static PyObject *known[KNOWN], *array_type, *name_dtype;
+/* Types of tensors, and element types with what one element takes, that capture.py has met: few, and never freed. */
+enum { KNOWN = 64 };
+static struct {
+    PyObject *thing;
+    Py_ssize_t bytes;
+} known[KNOWN];
 
-static int is_known(PyObject *thing) {
-    for (int i = 0; i < KNOWN && known[i]; i++) {
-        if (known[i] == thing) return 1;
+static int place_of(PyObject *thing) {
+    for (int i = 0; i < KNOWN && known[i].thing; i++) {
+        if (known[i].thing == thing) return i;
     }
-    return 0;
+    return -1;
 }
 
-PyDoc_STRVAR(can_read_doc, "can_read(tensor, /)\n--\n\nSays that tensors of this type with this dtype have been read in place.");
-
-static PyObject *can_read(PyObject *module, PyObject *tensor) {
-    PyObject *dtype = PyObject_GetAttr(tensor, name_dtype);
-    if (!dtype) return NULL;
-    PyObject *things[] = {(PyObject *)Py_TYPE(tensor), dtype};
-    for (int i = 0; i < 2; i++) {
-        for (int place = 0; place < KNOWN && !is_known(things[i]); place++) {
-            if (!known[place]) known[place] = Py_NewRef(things[i]);
-        }
+static void know(PyObject *thing, Py_ssize_t bytes) {
+    for (int place = 0; place < KNOWN && place_of(thing) < 0; place++) {
+        if (!known[place].thing) known[place].bytes = bytes, known[place].thing = Py_NewRef(thing);
     }
+}
+
+PyDoc_STRVAR(meet_doc,
+"meet(value, bytes, /)\n--\n\n"
+"From now on `hold_quickly` takes arrays of numbers, or immutable tensors, like this one.\n\n"
+"Args:\n"
+"  value: An array, or a tensor with `_shape_tuple`.\n"
+"  bytes: What one element weighs.");
+
+static PyObject *meet(PyObject *module, PyObject *args) {
+    PyObject *value;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(args, "On", &value, &bytes)) return NULL;
+    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+    if (!dtype) return NULL;
+    know((PyObject *)Py_TYPE(value), 0);
+    know(dtype, bytes);
     Py_DECREF(dtype);
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(hold_numbers_doc,
-"hold_numbers(values, ready, room, /)\n--\n\n"
-"What capture.hold() does for a summary when all values are arrays of numbers, or small tensors of a type that\n"
-"`can_read` was told of. A tuple of Held, each of STATISTICS_BYTES; None when it is anything else.");
+/* Bytes that a tensor keeps alive, as capture.py counts them; -1 for an error. */
+static long long weight(PyObject *shape, Py_ssize_t bytes) {
+    double size = (double)bytes;
+    if (!PyTuple_Check(shape)) return PyErr_Format(PyExc_TypeError, "_shape_tuple() is no tuple"), -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) size *= PyLong_AsDouble(PyTuple_GET_ITEM(shape, i));
+    if (PyErr_Occurred()) return -1;
+    return size < 1e18 ? 64 + (long long)size : LLONG_MAX;
+}
 
-static PyObject *hold_numbers(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3) return PyErr_Format(PyExc_TypeError, "hold_numbers(values, ready, room)");
-    int ready = args[1] == Py_True;
-    long long room = PyLong_AsLongLong(args[2]);
-    if (room == -1 && PyErr_Occurred()) return NULL;
-    PyObject *values = PyTuple_Check(args[0])  ? Py_NewRef(args[0])
-                       : PyList_Check(args[0]) ? PyList_AsTuple(args[0])
-                                               : PyTuple_Pack(1, args[0]);
+/* One value, with what it takes of the queue's room; NULL without an error for one that is not taken here. */
+static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long long room, int ready, long long *size) {
+    int is_array = (PyObject *)Py_TYPE(value) == array_type, place = place_of(dtype);
+    if (place < 0 && (policy == SHAPE || !is_array)) return NULL;
+    PyObject *shape = NULL, *numbers = NULL;
+    long long whole = 0;
+    *size = 0;
+    if (policy == SHAPE || !is_array) {
+        shape = is_array ? PyObject_GetAttr(value, name_shape) : PyObject_CallMethodNoArgs(value, name_shape_tuple);
+        if (!shape) return NULL;
+        if (policy == SHAPE) return new_held(NULL, dtype, shape, 0);
+        whole = weight(shape, known[place].bytes);
+        Py_DECREF(shape);
+        if (whole < 0) return NULL;
+    }
+    if (room >= STATISTICS_BYTES && (is_array || (ready && whole <= AT_ONCE_BYTES))) {
+        numbers = read_numbers(value, PY_SSIZE_T_MAX);
+        if (!numbers) return NULL;
+        if (numbers != Py_None) {
+            *size = STATISTICS_BYTES;
+            return new_held(numbers, dtype, NULL, *size);
+        }
+        Py_DECREF(numbers);
+    }
+    if (is_array || whole > room) return NULL;
+    *size = whole;
+    return new_held(Py_NewRef(value), dtype, NULL, whole); /* a tensor cannot change */
+}
+
+/* See hold_quickly; a borrowed None where it does not take the values. */
+static PyObject *hold_all(PyObject *given, int policy, long long room, int ready, long long *total) {
+    PyObject *values = PyTuple_Check(given)  ? Py_NewRef(given)
+                       : PyList_Check(given) ? PyList_AsTuple(given) /* another thread may change it */
+                                             : PyTuple_Pack(1, given);
     if (!values) return NULL;
-    Py_ssize_t size = PyTuple_GET_SIZE(values);
-    PyObject *held = room >= size * STATISTICS_BYTES ? PyTuple_New(size) : Py_NewRef(Py_None);
-    for (Py_ssize_t i = 0; held && held != Py_None && i < size; i++) {
-        PyObject *value = PyTuple_GET_ITEM(values, i), *found = NULL, *dtype = NULL, *one = NULL;
-        int is_array = (PyObject *)Py_TYPE(value) == array_type;
-        if (is_array || (ready && is_known((PyObject *)Py_TYPE(value)))) {
-            dtype = PyObject_GetAttr(value, name_dtype);
-            if (dtype && (is_array || is_known(dtype))) {
-                found = read_numbers(value, is_array ? PY_SSIZE_T_MAX : AT_ONCE_BYTES);
-            }
+    Py_ssize_t count = PyTuple_GET_SIZE(values);
+    PyObject *held = PyTuple_New(count);
+    if (held && count) PyObject_GC_UnTrack(held); /* nothing in it needs the garbage collector */
+    *total = 0;
+    for (Py_ssize_t i = 0; held && i < count; i++) {
+        PyObject *value = PyTuple_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value), *one = NULL;
+        if (type == array_type || place_of(type) >= 0) {
+            PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+            long long size = 0;
+            if (dtype) one = hold_one(value, dtype, policy, room - *total, ready, &size);
+            Py_XDECREF(dtype);
+            *total += size;
+        } else if (PyType_IsSubtype(Py_TYPE(value), scalar_type)) { /* cannot change */
+            one = new_held(Py_NewRef(value), NULL, NULL, SCALAR_BYTES);
+            *total += SCALAR_BYTES;
         }
-        if (found && found != Py_None) {
-            if (!(one = held_numbers(found, dtype))) Py_CLEAR(held);
-            else PyTuple_SET_ITEM(held, i, one);
-            continue;
-        }
-        Py_XDECREF(found);
-        Py_XDECREF(dtype);
-        Py_CLEAR(held);
-        if (!PyErr_Occurred()) held = Py_NewRef(Py_None);
+        if (one) PyTuple_SET_ITEM(held, i, one);
+        else Py_CLEAR(held);
     }
     Py_DECREF(values);
-    return held;
+    return held || PyErr_Occurred() ? held : Py_None;
+}
+
+PyDoc_STRVAR(hold_quickly_doc,
+"hold_quickly(values, policy, room, ready, /)\n--\n\n"
+"What capture.hold() does, for the policies SHAPE and SUMMARY, when all values are arrays of numbers, NumPy scalars,\n"
+"or tensors of a kind that `meet` was told of. None when it is anything else, or there is no room.");
+
+static PyObject *hold_quickly(PyObject *module, PyObject *args) {
+    PyObject *values;
+    int policy, ready;
+    long long room, size;
+    if (!PyArg_ParseTuple(args, "OiLp", &values, &policy, &room, &ready)) return NULL;
+    if (policy != SHAPE && policy != SUMMARY) Py_RETURN_NONE;
+    PyObject *held = hold_all(values, policy, room, ready, &size);
+    if (!held) return NULL;
+    if (held == Py_None) Py_RETURN_NONE;
+    return Py_BuildValue("(NL)", held, size);
 }
 
 static PyMethodDef methods[] = {
     {"statistics", statistics, METH_O, statistics_doc},
-    {"can_read", can_read, METH_O, can_read_doc},
-    {"hold_numbers", (PyCFunction)(void (*)(void))hold_numbers, METH_FASTCALL, hold_numbers_doc},
+    {"meet", meet, METH_VARARGS, meet_doc},
+    {"hold_quickly", hold_quickly, METH_VARARGS, hold_quickly_doc},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_statistics", "Statistics of numbers in memory.", 0, methods};
 
 PyMODINIT_FUNC PyInit__statistics(void) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    scalar_type = numpy ? (PyTypeObject *)PyObject_GetAttrString(numpy, "generic") : NULL;
     Py_XDECREF(numpy);
+    no_text = PyUnicode_InternFromString("");
     name_dtype = PyUnicode_InternFromString("dtype");
-    if (!array_type || !name_dtype || PyType_Ready(&held_type) < 0) return NULL;
-    PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0) {
-        Py_DECREF(module);
-        return NULL;
+    name_shape = PyUnicode_InternFromString("shape");
+    name_shape_tuple = PyUnicode_InternFromString("_shape_tuple");
+    if (!array_type || !scalar_type || !no_text || !name_dtype || !name_shape || !name_shape_tuple) return NULL;
+    if (PyType_Ready(&held_type) < 0 || PyType_Ready(&numbers_type) < 0) return NULL;
+    PyObject *module = PyModule_Create(&definition), *way = PyCapsule_New((void *)hold_all, HOLD_ALL, NULL);
+    if (!module || !way || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
+        PyModule_AddObjectRef(module, "Numbers", (PyObject *)&numbers_type) < 0 ||
+        PyModule_AddObjectRef(module, "hold_all", way) < 0) {
+        Py_CLEAR(module);
     }
+    Py_XDECREF(way);
 #ifdef Py_GIL_DISABLED
     if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif

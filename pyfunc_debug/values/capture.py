@@ -33,8 +33,8 @@ class Held:
     """A value taken hold of.
 
     Attributes:
-      thing: The tensor, the copied array, its `Summary`, or the tuple of its `statistics`; None when only its type was
-        wanted, or it was dropped.
+      thing: The tensor, the copied array, its `Summary`, or its `statistics`; None when only its type was wanted, or it
+        was dropped.
       dtype: Its element type, for a value whose elements were not taken.
       shape: Its shape, likewise.
       note: Why the elements are missing, or empty.
@@ -51,16 +51,18 @@ class Held:
         self.nbytes = nbytes
 
 
+_meet: Callable[[Any, int], None] | None
+hold_quickly: Callable[[Any, int, int, bool], tuple[tuple[Held, ...], int] | None] | None
+"""`hold` where all values are common ones; None where it is anything else."""
 if TYPE_CHECKING:
-    from pyfunc_debug.values._statistics import can_read
-
-    hold_numbers: Callable[[Any, bool, int], tuple[Held, ...] | None] | None
-    """`hold` for a summary where all values are numbers that can be read in place; None where it is anything else."""
+    from pyfunc_debug.values._statistics import hold_quickly
+    from pyfunc_debug.values._statistics import meet as _meet
 else:
     try:
-        from pyfunc_debug.values._statistics import Held, can_read, hold_numbers
+        from pyfunc_debug.values._statistics import Held, hold_quickly
+        from pyfunc_debug.values._statistics import meet as _meet
     except ImportError:  # installed without a compiler
-        hold_numbers = None
+        hold_quickly = _meet = None
 
 
 def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
@@ -94,6 +96,8 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
 
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
+        if _meet is not None and not array.dtype.hasobject:
+            _meet(array, array.itemsize)
         return Held(None, array.dtype, array.shape)
     if policy == _SUMMARY and statistics is not None and room >= STATISTICS_BYTES:
         found = statistics(array)
@@ -131,18 +135,19 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
     shape = getattr(value, "shape", None)
     if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
         return Held(value, nbytes=64)
-    if policy == _SHAPE:
-        return Held(None, value.dtype, shape)
     dtype = value.dtype
+    if _meet is not None and hasattr(value, "_shape_tuple"):
+        _meet(value, _element_bytes(dtype))
+    if policy == _SHAPE:
+        return Held(None, dtype, shape)
     size = 64 + _element_bytes(dtype) * math.prod(shape)
     if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= STATISTICS_BYTES:
         found = statistics(value)
         if found is not None:
-            can_read(value)
             return Held(found, dtype, nbytes=STATISTICS_BYTES)
     if size > room:
         return Held(None, dtype, shape, "dropped: the writer's queue is full")
-    return Held(value, nbytes=size)
+    return Held(value, dtype, nbytes=size)
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,9 +16,9 @@ import numpy as np
 
 from pyfunc_debug.values.policy import Policy
 
-statistics: Callable[[Any], tuple[Any, ...] | None] | None
+statistics: Callable[[Any], Any] | None
 try:
-    from pyfunc_debug.values._statistics import statistics
+    from pyfunc_debug.values._statistics import Numbers, statistics
 except ImportError:  # installed without a compiler
     statistics = None
 
@@ -73,7 +73,7 @@ def summarize(held: Any, policy: Policy) -> Summary:
         thing = held.thing
         if isinstance(thing, Summary):
             return thing
-        if isinstance(thing, tuple):
+        if statistics is not None and isinstance(thing, Numbers):
             return _read_in_place(thing, _name(held.dtype))
         if thing is None:
             return _typed(held)
@@ -148,9 +148,9 @@ def _summarize_array(array: np.ndarray[Any, Any], policy: Policy, dtype: str | N
     return summary
 
 
-def _read_in_place(found: tuple[Any, ...], dtype: str) -> Summary:
+def _read_in_place(found: Numbers, dtype: str) -> Summary:
     """The summary from what `_statistics.statistics` returned."""
-    shape, nbytes, only, nan, inf, zeros, low, high, mean, std, sampled, histogram = found
+    shape, nbytes, only, nan, inf, zeros, low, high, mean, std, sampled, histogram = found.as_tuple()
     summary = Summary(dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram)
     if only is not None:
         summary.text = f"{type_text(dtype, shape)} {_element_text(only, dtype)}"

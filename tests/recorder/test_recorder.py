@@ -190,6 +190,29 @@ def test_runs_beyond_the_budget_are_counted(make):
     recorder.close({})
 
 
+def test_the_cpu_time_of_some_short_calls_is_measured_and_of_all_long_ones(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+
+    def calls(count: int, shorter_ns: int) -> None:
+        for _ in range(count):
+            ticket = recorder.enter("graph", ())
+            ticket.start_ns += shorter_ns
+            recorder.leave(ticket, None)
+
+    calls(hot.STREAK + 3 * hot.EVERY, 10**9)
+    calls(2 * hot.EVERY, -(10**9))  # the first of them that is measured or not is followed by measured ones only
+    recorder._hot.all_cpu = True
+    calls(hot.STREAK + hot.EVERY, 10**9)
+    recorder.flush()
+    known = [one.cpu_ns is not None for one in finish(recorder).calls()]
+    few, long, every = known[: hot.STREAK + 3 * hot.EVERY], known[hot.STREAK + 3 * hot.EVERY :], known[-hot.EVERY :]
+    assert all(few[: hot.STREAK])
+    assert sum(few[hot.STREAK :]) == 3
+    assert all(long[1 : 2 * hot.EVERY])
+    assert all(every)
+
+
 def test_the_sum_of_queued_bytes_heals(make):
     recorder = make(values="full")
     recorder.node_made(node("graph"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.recording.contents import decode, encode
 from pyfunc_debug.recordings import Recording
 from pyfunc_debug.records import Value
-from pyfunc_debug.values import Policies, Policy, hold, hold_numbers, summarize
+from pyfunc_debug.values import Policies, Policy, hold, hold_quickly, summarize
 from pyfunc_debug.values import capture as capture_module
 from pyfunc_debug.values import summary as summary_module
 from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
@@ -163,6 +164,22 @@ def test_the_extension_and_numpy_say_the_same(monkeypatch, dtype, size):
         assert mine == other or mine == pytest.approx(other, rel=1e-9, abs=1e-9), field
     if size > 32:  # for a handful plain Python puts an element on an edge into the other bin now and then
         assert ours.histogram == numpys.histogram
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.full(5000, 0.1), np.linspace(1.7e9, 1.7e9 + 5000, 5000), np.append(1e15, np.ones(5000)),
+        np.append(np.ones(512), np.full(4000, 1e9)), np.append(np.full(700, np.nan), np.full(700, -3.0)),
+        np.append(np.inf, np.arange(2000.0)),
+    ],
+    ids=["equal", "far from zero", "an outlier first", "a step", "NaN first", "Inf first"],
+)  # fmt: skip
+def test_statistics_that_are_added_up_block_by_block_lose_no_digits(array):
+    finite = array[np.isfinite(array)]
+    summary = told(array)
+    assert summary.mean == pytest.approx(finite.mean(), rel=1e-12)
+    assert summary.std == pytest.approx(finite.std(), rel=1e-9, abs=1e-12)
 
 
 def test_a_tensor_that_a_body_is_given_is_read_at_once_and_not_kept_alive(tf):
@@ -316,35 +333,49 @@ def test_an_array_that_another_thread_writes_to_meanwhile_does_no_harm():
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
-def test_numbers_are_held_in_c_as_they_are_in_python(tf):
+@pytest.mark.parametrize("policy", [Policy.SHAPE, Policy.SUMMARY])
+@pytest.mark.parametrize("ready", [True, False])
+def test_common_values_are_held_in_c_as_they_are_in_python(tf, policy, ready):
     tensor = tf.constant([[1.0, np.nan], [3.0, 0.0]])
     for values in (
         [np.arange(6).reshape(2, 3)], (np.array(2.5), np.zeros(0)), np.ones(3000, np.float32),
-        [tensor, tensor], [tf.constant(3, tf.int8)], [tf.constant(True)], [], (),
+        [tensor, tensor], [tf.constant(3, tf.int8)], [tf.constant(True)], [], (), tensor,
+        [tf.constant(["text", "more"])], [tf.ones(1 << 17)], [tf.constant([1.5], tf.bfloat16)], [tf.zeros((2, 0))],
+        [np.float32(0.1)], np.int64(3), [np.bytes_(b"text"), tensor],
     ):  # fmt: skip
-        slow, size = hold(values, Policy.SUMMARY, 10**6, ready=True)  # and so it learns of the tensors
-        held = hold_numbers(values, True, 10**6)
+        slow, size = hold(values, policy, 10**6, ready)  # and so it learns of the tensors
+        held, quick = hold_quickly(values, policy, 10**6, ready)
         assert type(held) is tuple
-        assert [(one.thing, one.dtype, one.nbytes, one.note) for one in held] == [
-            (one.thing, one.dtype, one.nbytes, one.note) for one in slow
-        ] or any(np.isnan(one.thing[6]) for one in held if one.thing[6] is not None)
-        assert sum(one.nbytes for one in held) == size
-        assert [str(summarize(one, Policy.SUMMARY)) for one in held] == [
-            str(summarize(one, Policy.SUMMARY)) for one in slow
+        assert not gc.is_tracked(held) or not held
+        assert quick == size
+        assert [(type(one.thing), one.dtype, one.nbytes, one.note) for one in held] == [
+            (type(one.thing), one.dtype, one.nbytes, one.note) for one in slow
         ]
+        assert all(one.thing is other.thing for one, other in zip(held, slow) if tf.is_tensor(one.thing))
+        assert [str(summarize(one, policy)) for one in held] == [str(summarize(one, policy)) for one in slow]
 
 
-def test_what_is_not_numbers_in_place_is_left_to_python(tf):
-    number = np.ones(3)
+def test_what_is_uncommon_is_left_to_python(tf):
+    number, large = np.ones(3), tf.ones(1 << 17)
     hold([tf.ones(3)], Policy.SUMMARY, 10**6, ready=True)
     for values in (
         [number, np.array(["text"], object)], [np.array([b"x"])], [np.asfortranarray(np.ones((2, 2)))], None, 3.0,
-        "text", [tf.constant("text")], [tf.ones(1 << 17)], [np.ma.masked_array([1.0])], [number, None],
+        "text", [np.ma.masked_array([1.0])], [number, None], [tf.ragged.constant([[1.0]])],
     ):  # fmt: skip
-        assert hold_numbers(values, True, 10**6) is None, values
-    assert hold_numbers([tf.ones(3)], False, 10**6) is None, "a tensor may be still in the making"
-    assert hold_numbers([number, number], True, 1000) is None, "no room"
-    assert hold_numbers([number], True, 512) is not None
+        assert hold_quickly(values, Policy.SUMMARY, 10**6, True) is None, values
+    assert hold_quickly([np.array(None)], Policy.SHAPE, 10**6, True) is None, "a body without results"
+    assert hold_quickly([number], Policy.FULL, 10**6, True) is None, "a policy that keeps elements"
+    assert hold_quickly([number, number], Policy.SUMMARY, 1000, True) is None, "no room"
+    assert hold_quickly([large], Policy.SUMMARY, 1000, True) is None, "no room"
+    assert hold_quickly([number], Policy.SUMMARY, 512, True) is not None
+
+
+def test_a_tensor_that_may_be_still_in_the_making_is_not_read(tf):
+    tensor = tf.ones(3)
+    hold([tensor], Policy.SUMMARY, 10**6, ready=True)
+    (held,), size = hold_quickly([tensor], Policy.SUMMARY, 10**6, False)
+    assert held.thing is tensor
+    assert size == 64 + 3 * 4
 
 
 def test_holding_numbers_leaks_nothing(tf):
@@ -353,6 +384,8 @@ def test_holding_numbers_leaks_nothing(tf):
     things = (number, tensor, number.dtype, tensor.dtype)
     before = [sys.getrefcount(one) for one in things]
     for _ in range(100):
-        hold_numbers([number, tensor], True, 10**6)
-        hold_numbers([number, "text"], True, 10**6)
+        hold_quickly([number, tensor], Policy.SUMMARY, 10**6, True)
+        hold_quickly([number, tensor], Policy.SUMMARY, 10**6, False)
+        hold_quickly([number, tensor], Policy.SHAPE, 10**6, True)
+        hold_quickly([number, "text"], Policy.SUMMARY, 10**6, True)
     assert [sys.getrefcount(one) for one in things] == before
