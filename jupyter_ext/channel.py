@@ -32,6 +32,10 @@ _RATE = 10.0
 _PUSH_S = 0.2
 _DUTY = 40.0
 """Between two pushes pass this many times the CPU seconds that answering the last one took: at most 2.5 %."""
+_PAGE_DUTY = 25.0
+"""And this many times what the page needed to show it: the page may run on the program's own cores."""
+_REST_S = 2.0
+"""But not more than this because of the page: it stays alive."""
 _MAX_OPEN = 4
 """Panels whose columns stay in memory; older ones read their file again when somebody looks."""
 
@@ -50,7 +54,12 @@ class View:
         self.pushed = -1
         self.next_push = 0.0
         self.spent = 0.0
+        self.showing = 0.0
         self._answers: Answers | None = None
+
+    def rest_s(self) -> float:
+        """Seconds from one push to the next: the program should not notice that somebody looks."""
+        return max(_PUSH_S, _DUTY * self.spent, min(_PAGE_DUTY * self.showing, _REST_S))
 
     @property
     def answers(self) -> Answers:
@@ -151,6 +160,7 @@ class Channel:
         if not isinstance(content, dict):
             return
         if content.get("type") == "request":
+            view.showing = _seconds(content.get("showing_ms"))
             self._requests.append((view, content))
         elif content.get("type") == "stop" and self.stops is not None:
             reply = self.stops.request(content, "comm")
@@ -261,10 +271,15 @@ class Channel:
                 view.pushed += 1
                 view.widget.send({"type": "revision", "revision": view.pushed})
                 # The page's questions for this revision are paid for before the next one.
-                view.next_push = now + max(_PUSH_S, _DUTY * view.spent)
+                view.next_push = now + view.rest_s()
                 view.spent = 0.0
             if ended:
                 view.live = False
+
+
+def _seconds(milliseconds: Any) -> float:
+    """What a page says, which may be anything."""
+    return milliseconds / 1e3 if isinstance(milliseconds, (int, float)) and milliseconds > 0 else 0.0
 
 
 def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -> Json:

@@ -68,6 +68,15 @@ def test_a_page_that_asks_before_its_widget_is_attached_is_answered_then(channel
     assert late.replies()["1"][0]["result"]["name"] == "train.pfrec"
 
 
+def test_a_page_that_is_slow_is_told_less_often(channel, recording):
+    view = channel.expect(recording)
+    rests = []
+    for showing in (0, 4, 60, 10**9, "soon", None, -5, float("nan")):
+        channel.request({**question(view, "1"), "showing_ms": showing})
+        rests.append(view.rest_s())
+    assert rests == [0.2, 0.2, 1.5, 2.0, 0.2, 0.2, 0.2, 0.2]
+
+
 def test_questions_asked_again_while_a_recording_opens_are_answered_together(channel, recording, monkeypatch):
     gate, opening = threading.Event(), threading.Event()
     opened = []

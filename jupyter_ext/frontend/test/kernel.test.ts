@@ -7,6 +7,7 @@ import type { AnyModel } from "../src/data/widget";
 interface Sent {
   type: string;
   id: string;
+  showing_ms: number;
   queries: { method: string }[];
 }
 
@@ -52,6 +53,7 @@ const why = (promise: Promise<unknown>): Promise<string> => promise.then(() => "
 beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal("window", globalThis);
+  vi.stubGlobal("requestAnimationFrame", (callback: (time: number) => void) => setTimeout(() => callback(0), 16));
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -72,6 +74,28 @@ describe("a kernel that opens a huge recording", () => {
     model.reply(model.control[1]!.id, { name: "train.pfrec" });
     expect((await second).result.name).toBe("train.pfrec");
     expect(model.comm).toHaveLength(0);
+  });
+});
+
+describe("a page that is slow to show what it is told", () => {
+  it("says so with its next question: its work and its paint, not its wait for a frame", async () => {
+    const { model, source } = open(true);
+    const first = source.ask("overview", {});
+    await vi.advanceTimersByTimeAsync(1);
+    expect(model.control[0]!.showing_ms).toBe(0);
+    const clock = vi.spyOn(performance, "now").mockReturnValue(1000);
+    const work = first.then(() => clock.mockReturnValue(1040));
+    model.reply(model.control[0]!.id, {});
+    await work;
+    await vi.advanceTimersByTimeAsync(2);
+    clock.mockReturnValue(1055);
+    await vi.advanceTimersByTimeAsync(14);
+    clock.mockReturnValue(1062);
+    await vi.advanceTimersByTimeAsync(5);
+    clock.mockRestore();
+    void source.ask("overview", {});
+    await vi.advanceTimersByTimeAsync(1);
+    expect(model.control[1]!.showing_ms).toBe(47);
   });
 });
 

@@ -39,6 +39,7 @@ export class KernelSource implements DataSource {
   private answered = false;
   private taken = false;
   private serial = 0;
+  private showingMs = 0;
   private readonly session = crypto.randomUUID?.() ?? String(Math.random());
 
   constructor(
@@ -108,7 +109,7 @@ export class KernelSource implements DataSource {
     this.queue = [];
     if (!batch.length) return;
     const id = `${this.session}.${++this.serial}`;
-    const content = { type: "request", id, queries: batch.map((item) => item.question) };
+    const content = { type: "request", id, showing_ms: this.showingMs, queries: batch.map((item) => item.question) };
     const timer = window.setTimeout(() => {
       this.pending.delete(id);
       const why = `the kernel did not answer in ${TIMEOUT_MS / 1000} s`;
@@ -153,8 +154,21 @@ export class KernelSource implements DataSource {
     } else if (message.type === "show") {
       for (const callback of this.shows) callback(message.place ?? {});
     } else if (message.type === "replies") {
+      this.timeShowing();
       for (const reply of message.replies ?? []) this.settle(reply.id, reply.answers, buffers);
     }
+  }
+
+  /** Measures how long the page is busy with what arrives now: the kernel sends less to a page that is slow. */
+  private timeShowing(): void {
+    const start = performance.now();
+    setTimeout(() => {
+      const working = performance.now() - start;
+      requestAnimationFrame(() => {
+        const frame = performance.now();
+        setTimeout(() => (this.showingMs = Math.round(working + performance.now() - frame)));
+      });
+    });
   }
 
   private settle(id: string, answers: Reply[], buffers: ArrayBufferView[]): void {
