@@ -1,6 +1,6 @@
 // A report of several recordings: a page over all of their processes, and each recording's own report behind a tab.
 import { decodeContainer, EmbeddedSource, type Embedded } from "./data/embedded";
-import type { CallKind, Ledger, Parts, Severity } from "./data/protocol";
+import type { CallKind, Ledger, LedgerRow, Severity } from "./data/protocol";
 import type { ArrayPlace, Arrays } from "./data/protocol";
 import { clear, h, prose, text } from "./dom";
 import { int, inUnit, percent, plural, time, unitOf, waited } from "./format";
@@ -35,19 +35,10 @@ interface Process {
 }
 
 /** A row of the ledger in one process, with the key that it has there. */
-interface RowOfProcess {
+interface RowOfProcess
+  extends Pick<LedgerRow, "key" | "traced" | "runs" | "calls" | "errors" | "mean_ns" | "p95_ns" | "parts" | "severity" | "why"> {
   process: number;
-  key: string;
-  traced: number | null;
-  runs: number | null;
-  calls: number | null;
-  errors: number | null;
-  mean_ns: number | null;
-  p95_ns: number | null;
   total_ns: number | null;
-  parts: Parts | null;
-  severity: Severity | null;
-  why: string[];
 }
 
 interface FindingOfProcesses {

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { KernelSource } from "../src/data/kernel";
 import type { Link } from "../src/data/source";
 import type { AnyModel } from "../src/data/widget";
+import { fakeTime } from "./time";
 
 interface Sent {
   type: string;
@@ -50,15 +51,7 @@ function open(takes: boolean | null): { model: Model; source: KernelSource; link
 }
 const why = (promise: Promise<unknown>): Promise<string> => promise.then(() => "answered", (error: Error) => error.message);
 
-beforeEach(() => {
-  vi.useFakeTimers();
-  vi.stubGlobal("window", globalThis);
-  vi.stubGlobal("requestAnimationFrame", (callback: (time: number) => void) => setTimeout(() => callback(0), 16));
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
+fakeTime();
 
 describe("a kernel that opens a huge recording", () => {
   it("is slow, not lost: the next question is answered", async () => {

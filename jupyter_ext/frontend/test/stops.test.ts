@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { isView, seenOf, Shown, StopLine, type StopBrief, type StopState, type StopView } from "../src/data/stops";
 import type { AnyModel } from "../src/data/widget";
 import { History, moveTo, placeOf, seconds, titleOf, waits } from "../src/views/stop";
+import { fakeTime } from "./time";
 
 const brief = (id: number, extra: Partial<StopBrief> = {}): StopBrief => ({ id, node: "augment", call: 12, thread: "Dummy-3", why: "breakpoint 1 (before)", rule: "augment*", since_ns: 0, policy: "wait", ...extra });
 const view = (id: number, seq: number): StopView => ({ ...brief(id), seq, index: 0, prompt: "(augment #12) ", source: [], frames: [], locals: [], console: [], starving: "" });
@@ -104,14 +105,7 @@ class FakeModel {
 }
 
 describe("the way to a stopped kernel", () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-    vi.stubGlobal("window", globalThis);
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-    vi.unstubAllGlobals();
-  });
+  fakeTime();
   const open = (model: FakeModel): StopLine => new StopLine(model as unknown as AnyModel, new AbortController().signal);
   const commands = (list: Record<string, unknown>[]): unknown[] => list.map((one) => one["command"]);
 

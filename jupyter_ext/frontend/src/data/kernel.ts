@@ -2,7 +2,7 @@
 // and binary buffers. The control channel is tried first, because it is served while a cell is busy or stopped.
 import { askControl } from "./control";
 import { StopLine } from "./stops";
-import type { AnyModel, Kernel } from "./widget";
+import { listen, type AnyModel, type Kernel } from "./widget";
 import { decodeArrays, type Answer, type ArrayPlace, type Method, type Questions } from "./protocol";
 import type { DataSource, Link, Place } from "./source";
 
@@ -51,23 +51,13 @@ export class KernelSource implements DataSource {
     if (model.widget_manager && "kernel" in model.widget_manager && !model.widget_manager.kernel) {
       this.link = { state: "lost", why: "no kernel: the static form is shown" };
     }
-    const onMessage = (message: Message, buffers: ArrayBufferView[]): void => this.receive(message, buffers ?? []);
-    const kernel = this.kernel();
-    const onStatus = (_: unknown, status: string): void => {
-      if (["restarting", "autorestarting", "dead", "terminating"].includes(status)) {
-        this.lose("the kernel that recorded this is gone: what was loaded stays readable");
-      }
-    };
-    const onDisposed = (): void => this.lose("the kernel was shut down: what was loaded stays readable");
-    model.on("msg:custom", onMessage);
-    kernel?.statusChanged?.connect(onStatus);
-    kernel?.disposed?.connect(onDisposed);
-    signal.addEventListener("abort", () => {
-      model.off("msg:custom", onMessage);
-      kernel?.statusChanged?.disconnect(onStatus);
-      kernel?.disposed?.disconnect(onDisposed);
-      this.failAll("the panel was closed");
-    });
+    listen(
+      model,
+      (message: Message, buffers: ArrayBufferView[]) => this.receive(message, buffers ?? []),
+      (died) => this.lose(`the kernel ${died ? "that recorded this is gone" : "was shut down"}: what was loaded stays readable`),
+      signal,
+    );
+    signal.addEventListener("abort", () => this.failAll("the panel was closed"));
   }
 
   ask<M extends Method>(method: M, params: Questions[M]["params"]): Promise<Answer<M>> {

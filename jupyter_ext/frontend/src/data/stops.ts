@@ -2,7 +2,7 @@
 // the stop and the prompt it was made for. Over the control channel; where nobody listens there, over the comm, which
 // a kernel that serves it on a subshell hears while the cell is blocked.
 import { askControl } from "./control";
-import type { AnyModel } from "./widget";
+import { listen, type AnyModel } from "./widget";
 
 /** Who answers: the page over one of two ways, the input box under the cell, or nobody. */
 export type Way = "control" | "comm" | "stdin" | "none";
@@ -114,21 +114,8 @@ export class StopLine {
     private readonly model: AnyModel,
     private readonly signal: AbortSignal,
   ) {
-    const onMessage = (message: { type: string }): void => this.receive(message);
-    const kernel = model.widget_manager?.kernel;
-    const onStatus = (_: unknown, status: string): void => {
-      if (["restarting", "autorestarting", "dead", "terminating"].includes(status)) this.lose();
-    };
-    const onDisposed = (): void => this.lose();
-    model.on("msg:custom", onMessage);
-    kernel?.statusChanged?.connect(onStatus);
-    kernel?.disposed?.connect(onDisposed);
-    signal.addEventListener("abort", () => {
-      model.off("msg:custom", onMessage);
-      kernel?.statusChanged?.disconnect(onStatus);
-      kernel?.disposed?.disconnect(onDisposed);
-      window.clearTimeout(this.timer);
-    });
+    listen(model, (message: { type: string }) => this.receive(message), () => this.lose(), signal);
+    signal.addEventListener("abort", () => window.clearTimeout(this.timer));
     this.hello();
   }
 

@@ -28,3 +28,25 @@ export interface AnyModel {
   off(event: string, callback: (...args: never[]) => void): void;
   widget_manager?: { kernel?: Kernel | null };
 }
+
+/** Hears the kernel's messages for this widget, and of its end: `died` by its status, else because it was shut down. */
+export function listen(
+  model: AnyModel,
+  onMessage: (...args: never[]) => void,
+  onGone: (died: boolean) => void,
+  signal: AbortSignal,
+): void {
+  const kernel = model.widget_manager?.kernel;
+  const onStatus = (_: unknown, status: string): void => {
+    if (["restarting", "autorestarting", "dead", "terminating"].includes(status)) onGone(true);
+  };
+  const onDisposed = (): void => onGone(false);
+  model.on("msg:custom", onMessage);
+  kernel?.statusChanged?.connect(onStatus);
+  kernel?.disposed?.connect(onDisposed);
+  signal.addEventListener("abort", () => {
+    model.off("msg:custom", onMessage);
+    kernel?.statusChanged?.disconnect(onStatus);
+    kernel?.disposed?.disconnect(onDisposed);
+  });
+}
