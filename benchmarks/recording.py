@@ -1,9 +1,10 @@
 """What recording costs: ratios to the program without us, in one process, interleaved, medians, beside an A/A null.
 
-    python benchmarks/recording.py [--rounds 15] [--only loop data million]
+    python benchmarks/recording.py [--rounds 15] [--only loop data million] [--core 1]
 
 `loop`: a tight graph loop of empty bodies. `data`: a tf.data pipeline of bodies that take 1 ms, on 64 kB and 1 MB.
 `million`: a recording of a million calls: opening it, its ledger, and the memory of the recorder meanwhile.
+`--core`: all on this core alone, where the loop's ratios repeat: on several, TensorFlow passes it to and fro.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def loop(rounds, calls=3000):
             return time.perf_counter() - start
 
         program(warm=True)
-        print(f"loop of {calls:,} empty bodies, {make.__name__}, one number in and out")
+        name = "py_function" if make is tf.py_function else "numpy_function"
+        print(f"loop of {calls:,} empty bodies, {name}, one number in and out")
         variants = {
             f"values={values}": {"values": values, "gil": False} for values in ("none", "shape", "summary", "full")
         }
@@ -149,7 +151,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", default=["loop", "data", "million"])
+    parser.add_argument("--core", type=int)
     options = parser.parse_args()
+    if options.core is not None:
+        os.sched_setaffinity(0, {options.core})
     import tensorflow as tf
 
     print(
