@@ -61,12 +61,12 @@ class Making(threading.local):
 
 
 class Current:
-    """What a call tells the body of its gradient node and its dtypes, by thread (`get_ident`).
+    """What a gradient call tells its body and its dtypes, by thread (`get_ident`).
 
     Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
 
     Attributes:
-      calls: Observer and ticket of the call that a thread is in.
+      calls: Observer and ticket of the gradient call that a thread is in.
       dtypes: Those of the outputs that a gradient in stock mode has.
     """
 
@@ -131,8 +131,8 @@ def make_function_type(hub: Gradients) -> Any:
 
         def __call__(self, device: Any, token: str, args: Any) -> Any:
             plan, observer, way, ticket = self.plan, hub.observer, hub.way, None
-            given = args
-            if plan.level:
+            given, level = args, plan.level
+            if level:
                 args = args[plan.first : plan.last]  # what the user knows of
             if way is not None:
                 enter, leave, fail = way.path
@@ -140,9 +140,10 @@ def make_function_type(hub: Gradients) -> Any:
             tape = None
             if plan.eager:
                 names.tape_restart()
-            thread = get_ident()
-            before = calls.get(thread)
-            calls[thread] = observer, ticket
+            if level:
+                thread = get_ident()
+                before = calls.get(thread)
+                calls[thread] = observer, ticket
             try:
                 if self._support_graph_mode_gradient or could_record():
                     tape = self._tape(token, given, ticket, observer)
@@ -157,10 +158,11 @@ def make_function_type(hub: Gradients) -> Any:
                 drop_our_frame(error)
                 raise
             finally:
-                if before is None:
-                    calls.pop(thread, None)
-                else:
-                    calls[thread] = before
+                if level:
+                    if before is None:
+                        calls.pop(thread, None)
+                    else:
+                        calls[thread] = before
                 if plan.eager:
                     names.tape_stop()
             if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
