@@ -45,6 +45,7 @@ typedef struct {
     PyObject_HEAD
     Number call, cpu_ns, cpu_start_ns, end_ns, entered_ns, ident, policy, room, start_ns, thread, values_ns;
     PyObject *failure, *inputs, *outputs, *pair, *recorder, *runs, *token;
+    PyObject *key; /* in HotPath.open: `call` */
 } Ticket;
 
 #define NUMBER(type, name) {#name, T_LONGLONG, offsetof(type, name), 0, NULL}
@@ -58,6 +59,7 @@ static PyMemberDef ticket_members[] = {
     OBJECT(Ticket, runs), OBJECT(Ticket, token), {NULL, 0, 0, 0, NULL}};
 
 static void ticket_dealloc(Ticket *ticket) {
+    Py_XDECREF(ticket->key);
     Py_XDECREF(ticket->failure);
     Py_XDECREF(ticket->inputs);
     Py_XDECREF(ticket->outputs);
@@ -87,14 +89,14 @@ enum { SLOTS = 64 }; /* tokens that fall into the same slot only share a streak 
 
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *open, *known, *live, *runs;
+    PyObject *recorder, *queue, *append, *open, *known, *live, *runs;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
     char accepting, all_cpu;
     unsigned char streaks[SLOTS], turn;
 } HotPath;
 
 static Number hot_paths = 0;
-static PyObject *name_append, *name_count, *name_meet, *name_meet_thread, *name_now, *name_version;
+static PyObject *name_count, *name_meet, *name_meet_thread, *name_now, *name_version;
 
 /* Something of ours failed: the program goes on, and the call is not recorded. Interrupts are the program's own. */
 static int is_ours(HotPath *self) {
@@ -167,11 +169,9 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
         Py_DECREF(done);
         here.met = self->number;
     }
-    PyObject *call = PyLong_FromLongLong(ticket->call);
-    ticket->start_ns = now_ns(CLOCK_MONOTONIC); /* set again when all is ready; the worker may look at any moment */
-    int failed = !call || PyDict_SetItem(self->open, call, (PyObject *)ticket) < 0;
-    Py_XDECREF(call);
-    if (failed) return -1;
+    ticket->start_ns = ticket->entered_ns; /* set again when all is ready; the worker may look at any moment */
+    if (!(ticket->key = PyLong_FromLongLong(ticket->call))) return -1;
+    if (PyDict_SetItem(self->open, ticket->key, (PyObject *)ticket) < 0) return -1;
     ticket->cpu_start_ns = wants_cpu(self, ticket) ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
     ticket->start_ns = now_ns(CLOCK_MONOTONIC);
     return 0;
@@ -209,12 +209,10 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
 }
 
 static int finish_ticket(HotPath *self, PyObject *ticket) {
-    PyObject *call = PyLong_FromLongLong(((Ticket *)ticket)->call);
-    if (!call) return -1;
-    if (PyDict_DelItem(self->open, call) < 0) PyErr_Clear(); /* forgotten in a forked child */
-    Py_DECREF(call);
+    PyObject *key = ((Ticket *)ticket)->key;
+    if (key && PyDict_DelItem(self->open, key) < 0) PyErr_Clear(); /* forgotten in a forked child */
     int room = PyObject_Size(self->queue) < self->queue_calls;
-    PyObject *done = room ? PyObject_CallMethodOneArg(self->queue, name_append, ticket)
+    PyObject *done = room ? PyObject_CallOneArg(self->append, ticket)
                           : PyObject_CallMethodOneArg(self->recorder, name_count, ticket);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -256,6 +254,7 @@ static int hot_init(HotPath *self, PyObject *args, PyObject *named) {
         return -1;
     if (limit(budget, "queue_calls", &self->queue_calls) < 0 || limit(budget, "queue_bytes", &self->queue_bytes) < 0)
         return -1;
+    if (!(self->append = PyObject_GetAttrString(queue, "append"))) return -1;
     self->recorder = Py_NewRef(recorder), self->queue = Py_NewRef(queue), self->open = Py_NewRef(open);
     self->known = Py_NewRef(known), self->live = Py_NewRef(live);
     self->number = ++hot_paths;
@@ -266,6 +265,7 @@ static int hot_init(HotPath *self, PyObject *args, PyObject *named) {
 static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->recorder);
     Py_VISIT(self->queue);
+    Py_VISIT(self->append);
     Py_VISIT(self->open);
     Py_VISIT(self->known);
     Py_VISIT(self->live);
@@ -277,6 +277,7 @@ static int hot_clear(HotPath *self) {
     self->accepting = 0; /* what is cleared is never used again */
     Py_CLEAR(self->recorder);
     Py_CLEAR(self->queue);
+    Py_CLEAR(self->append);
     Py_CLEAR(self->open);
     Py_CLEAR(self->known);
     Py_CLEAR(self->live);
@@ -335,8 +336,10 @@ PyMODINIT_FUNC PyInit__hot(void) {
     struct {
         PyObject **name;
         const char *text;
-    } names[] = {{&name_append, "append"},     {&name_count, "_count_dropped"}, {&name_meet, "_meet"},
-                 {&name_meet_thread, "_meet_thread"}, {&name_now, "now"},
+    } names[] = {{&name_count, "_count_dropped"},
+                 {&name_meet, "_meet"},
+                 {&name_meet_thread, "_meet_thread"},
+                 {&name_now, "now"},
                  {&name_version, "version"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
