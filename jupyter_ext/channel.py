@@ -160,7 +160,7 @@ class Channel:
         if not isinstance(content, dict):
             return
         if content.get("type") == "request":
-            view.showing = _seconds(content.get("showing_ms"))
+            view.showing = max(view.showing, _seconds(content.get("showing_ms")))
             self._requests.append((view, content))
         elif content.get("type") == "stop" and self.stops is not None:
             reply = self.stops.request(content, "comm")
@@ -272,14 +272,14 @@ class Channel:
                 view.widget.send({"type": "revision", "revision": view.pushed})
                 # The page's questions for this revision are paid for before the next one.
                 view.next_push = now + view.rest_s()
-                view.spent = 0.0
+                view.spent = view.showing = 0.0
             if ended:
                 view.live = False
 
 
 def _seconds(milliseconds: Any) -> float:
     """What a page says, which may be anything."""
-    return milliseconds / 1e3 if isinstance(milliseconds, (int, float)) and milliseconds > 0 else 0.0
+    return min(milliseconds, 1e6) / 1e3 if isinstance(milliseconds, (int, float)) and milliseconds > 0 else 0.0
 
 
 def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -> Json:

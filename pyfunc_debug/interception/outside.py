@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,7 +20,8 @@ def outside(run: Callable[[], Result]) -> Result:
 
     def target() -> None:
         try:
-            done.append(run())
+            with _synchronous():
+                done.append(run())
         except BaseException as error:
             failed.append(error)
 
@@ -29,6 +32,19 @@ def outside(run: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     return done[0]
+
+
+def _synchronous() -> contextlib.AbstractContextManager[object]:
+    """Also where the program runs operations asynchronously: there a graph's py_function has no gradient, and an error of
+    ours would be the program's."""
+    try:
+        context = importlib.import_module("tensorflow.python.eager.context")
+        executor = importlib.import_module("tensorflow.python.eager.executor")
+        if not context.is_async():
+            return contextlib.nullcontext()
+        return context.executor_scope(executor.new_executor(enable_async=False))  # type: ignore[no-any-return]
+    except (ImportError, AttributeError):  # another TensorFlow
+        return contextlib.nullcontext()
 
 
 def executing_eagerly() -> bool:

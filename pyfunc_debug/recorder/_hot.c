@@ -85,14 +85,21 @@ static PyTypeObject ticket_type = {
 
 /* As in recorder/hot.py. */
 enum { SHORT_NS = 100000, STREAK = 8, EVERY = 16, NOT_MEASURED = -1 };
-enum { SLOTS = 64 }; /* tokens that fall into the same slot only share a streak */
+
+/* How many short calls of a node came one after the other. Two nodes in one slot drive each other out: then more are asked
+ * for their CPU time, never fewer. */
+typedef struct {
+    Py_hash_t node;
+    unsigned calls;
+} Streak;
+enum { SLOTS = 64 };
 
 typedef struct {
     PyObject_HEAD
     PyObject *recorder, *queue, *append, *open, *known, *live, *runs;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
     char accepting, all_cpu;
-    unsigned char streaks[SLOTS], turn;
+    Streak streaks[SLOTS];
 } HotPath;
 
 static Number hot_paths = 0;
@@ -132,8 +139,7 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
     if (held == Py_None) {
         PyObject *found = PyObject_CallMethod(self->recorder, "_hold", "OLLO", values, ticket->policy, room,
                                               inputs ? Py_True : Py_False);
-        held = NULL;
-        if (found && PyArg_ParseTuple(found, "OL", &held, &size)) Py_INCREF(held);
+        held = found && PyArg_ParseTuple(found, "OL", &held, &size) ? Py_NewRef(held) : NULL;
         Py_XDECREF(found);
     }
     if (!held) return -1;
@@ -146,14 +152,18 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
     return 0;
 }
 
-/* How many short calls of the node came one after the other. */
-static unsigned char *streak(HotPath *self, Ticket *ticket) {
-    return &self->streaks[PyObject_Hash(ticket->token) & (SLOTS - 1)];
+static Streak *streak(HotPath *self, Ticket *ticket) {
+    Py_hash_t node = PyObject_Hash(ticket->token); /* a text: it has one */
+    Streak *found = &self->streaks[node & (SLOTS - 1)];
+    if (found->node != node) found->node = node, found->calls = 0;
+    return found;
 }
 
-/* Whether to ask for the CPU time, a system call: it would be half of what a short call costs. */
+/* Whether to ask for the CPU time, see recorder/hot.py. */
 static int wants_cpu(HotPath *self, Ticket *ticket) {
-    return self->all_cpu || *streak(self, ticket) < STREAK || ++self->turn % EVERY == 0;
+    if (self->all_cpu) return 1;
+    unsigned calls = streak(self, ticket)->calls;
+    return calls < STREAK || calls % EVERY == 0;
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
@@ -231,8 +241,8 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
         ticket->end_ns = now_ns(CLOCK_MONOTONIC);
         int measured = ticket->cpu_start_ns != NOT_MEASURED;
         ticket->cpu_ns = measured ? now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns : NOT_MEASURED;
-        unsigned char *before = streak(self, ticket);
-        *before = ticket->end_ns - ticket->start_ns >= SHORT_NS ? 0 : *before < STREAK ? *before + 1 : STREAK;
+        Streak *node = streak(self, ticket);
+        node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
         int failed = ticket->policy && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
         if (finish_ticket(self, args[0]) < 0 && !is_ours(self)) return NULL;

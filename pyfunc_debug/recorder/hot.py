@@ -24,7 +24,7 @@ SHORT_NS = 100_000
 STREAK = 8
 """After so many short calls of a node one after the other ..."""
 EVERY = 16
-"""... the CPU time of only so many is measured, until one is long. With GIL timing that of all is."""
+"""... the CPU time of every sixteenth is measured, until one is long. With GIL timing that of all is."""
 
 
 class Owner(Protocol):
@@ -72,7 +72,6 @@ class HotPath:
         self._ids = itertools.count(1)
         self._met: set[int] = set()
         self._streaks: dict[str, int] = {}
-        self._turns = itertools.count(1)
 
     def enter(self, token: str, args: Any) -> Ticket | None:
         """A call is about to start."""
@@ -100,7 +99,8 @@ class HotPath:
             self._met.add(thread)
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
-        wanted = self.all_cpu or self._streaks.get(token, 0) < STREAK or next(self._turns) % EVERY == 0
+        streak = self._streaks.get(token, 0)
+        wanted = self.all_cpu or streak < STREAK or streak % EVERY == 0
         ticket.cpu_start_ns = thread_time_ns() if wanted else NOT_MEASURED
         ticket.start_ns = monotonic_ns()
         return ticket

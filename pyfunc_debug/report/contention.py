@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
-from pyfunc_debug.analysis.stages import is_stage, stage_answer
+from pyfunc_debug.analysis.stages import is_stage, mean_cpu_ns, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.report.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.report.facts import Facts
@@ -224,10 +224,10 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
         start, end, wait, reacquire = (
             getattr(columns, name)[places].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
         )
-        cpu = columns.cpu[places]
-        mean_cpu = float(cpu[cpu >= 0].mean()) if (cpu >= 0).any() else None
+        cpu = np.where(columns.cpu[places] >= 0, columns.cpu[places], np.nan)
         threads = len(np.unique(columns.thread[places]))
-        answer = stage_answer(one, function.name, (start, end, wait, reacquire), threads, mean_cpu, cores, cores)
+        times = start, end, wait, reacquire
+        answer = stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), cores, cores)
         result.append(
             {
                 "key": f"n{one.node.id}",

@@ -221,8 +221,8 @@ typedef struct {
     PyObject_VAR_HEAD /* as many items as dimensions */
     Statistics all;
     Py_ssize_t nbytes, size, seen;
+    long long first; /* the first element's bytes */
     char kind;
-    char first[sizeof(long long)]; /* element */
     Py_ssize_t shape[];
 } Numbers;
 
@@ -233,7 +233,7 @@ static PyObject *number(double value, int known) {
 
 /* The only element, exactly; None when there are several. */
 static PyObject *only(const Numbers *numbers) {
-    const void *data = numbers->first;
+    const void *data = &numbers->first;
     double value;
     if (numbers->size != 1) Py_RETURN_NONE;
     switch (numbers->kind) {
@@ -298,7 +298,7 @@ static PyTypeObject numbers_type = {
     .tp_dealloc = numbers_dealloc,
 };
 
-static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
+static PyObject *read_numbers(PyObject *values) {
     Py_buffer view;
     if (PyObject_GetBuffer(values, &view, PyBUF_ND | PyBUF_FORMAT) < 0) {
         PyErr_Clear(); /* strings, not contiguous: summary.py knows what to do with those */
@@ -306,7 +306,7 @@ static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
     }
     char kind = view.format ? view.format[0] : 'B';
     double value;
-    if (view.len > most_bytes || (view.format && view.format[1]) || !load(kind, view.buf, 0, 1, 0, &value)) {
+    if ((view.format && view.format[1]) || !load(kind, view.buf, 0, 1, 0, &value)) {
         PyBuffer_Release(&view);
         Py_RETURN_NONE;
     }
@@ -319,7 +319,7 @@ static PyObject *read_numbers(PyObject *values, Py_ssize_t most_bytes) {
         all->low = INFINITY, all->high = -INFINITY;
         numbers->nbytes = view.len, numbers->size = size, numbers->seen = seen, numbers->kind = kind;
         if (view.ndim) memcpy(numbers->shape, view.shape, sizeof *view.shape * (size_t)view.ndim);
-        if (size == 1) memcpy(numbers->first, view.buf, (size_t)view.itemsize);
+        if (size == 1) memcpy(&numbers->first, view.buf, (size_t)view.itemsize);
         if (size > RELEASE_ELEMENTS) {
             Py_BEGIN_ALLOW_THREADS
             take(kind, view.buf, size, step, seen, all);
@@ -336,7 +336,7 @@ PyDoc_STRVAR(statistics_doc,
 "statistics(values, /)\n--\n\n"
 "Statistics of an array or tensor, read in place: a Numbers. None for a type or memory layout that is not read here.");
 
-static PyObject *statistics(PyObject *module, PyObject *values) { return read_numbers(values, PY_SSIZE_T_MAX); }
+static PyObject *statistics(PyObject *module, PyObject *values) { return read_numbers(values); }
 
 /* A value on its way to the writer, see values/capture.py: a plain structure, which the garbage collector leaves alone. */
 typedef struct {
@@ -468,7 +468,7 @@ static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long lon
         if (whole < 0) return NULL;
     }
     if (room >= STATISTICS_BYTES && (is_array || (ready && whole <= AT_ONCE_BYTES))) {
-        numbers = read_numbers(value, PY_SSIZE_T_MAX);
+        numbers = read_numbers(value);
         if (!numbers) return NULL;
         if (numbers != Py_None) {
             *size = STATISTICS_BYTES;
@@ -507,6 +507,8 @@ static PyObject *hold_all(PyObject *given, int policy, long long room, int ready
         else Py_CLEAR(held);
     }
     Py_DECREF(values);
+    /* What cannot be read is capture.py's to tell. Interrupts are the program's own. */
+    if (!held && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
     return held || PyErr_Occurred() ? held : Py_None;
 }
 

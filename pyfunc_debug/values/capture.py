@@ -35,7 +35,7 @@ class Held:
     Attributes:
       thing: The tensor, the copied array, its `Summary`, or its `statistics`; None when only its type was wanted, or it
         was dropped.
-      dtype: Its element type, for a value whose elements were not taken.
+      dtype: Its element type, where `thing` does not tell it.
       shape: Its shape, likewise.
       note: Why the elements are missing, or empty.
       nbytes: Bytes that it takes of the queue's room: what `thing` keeps alive.
@@ -96,7 +96,7 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
 
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
-        if _meet is not None and not array.dtype.hasobject:
+        if _meet is not None and _is_common(array):
             _meet(array, array.itemsize)
         return Held(None, array.dtype, array.shape)
     if policy == _SUMMARY and statistics is not None and room >= STATISTICS_BYTES:
@@ -111,6 +111,12 @@ def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy != _FULL and size > _COPY_ALL_BYTES:
         return Held(summarize_array(array, Policy(policy)))
     return Held(array.copy(order="C"), nbytes=size)
+
+
+def _is_common(array: np.ndarray[Any, Any]) -> bool:
+    """Whether there is one element type for all like this one: texts and what was unpickled bring their own."""
+    dtype = array.dtype
+    return type(array) is _NDARRAY and dtype.isbuiltin == 1 and not dtype.hasobject and dtype is np.dtype(dtype.type)
 
 
 def _hold_strings(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
@@ -136,6 +142,8 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
     if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
         return Held(value, nbytes=64)
     dtype = value.dtype
+    if hasattr(value, "assign"):
+        return Held(None, dtype, shape, "" if policy == _SHAPE else "not read: a variable, which may change meanwhile")
     if _meet is not None and hasattr(value, "_shape_tuple"):
         _meet(value, _element_bytes(dtype))
     if policy == _SHAPE:

@@ -203,6 +203,7 @@ def _numbers(array: np.ndarray[Any, Any], dtype: str) -> Summary:
         summary.sampled = int(seen.size)
     values = finite = seen.astype(np.float64).reshape(-1)
     summary.nan = summary.inf = 0
+    summary.zeros = 0 if summary.sampled is None else None
     if floating:
         finite = _count_odd(array, seen, values, summary)
     if finite.size:
@@ -255,6 +256,7 @@ def _describe(finite: np.ndarray[Any, Any], few: np.ndarray[Any, Any], summary: 
 
 def _few(items: list[float], summary: Summary) -> None:
     """The same as `_count_odd` and `_describe`, for a handful of elements."""
+    summary.zeros = 0
     finite = [item for item in items if item - item == 0.0]  # not so for NaN and Inf
     odd = len(items) - len(finite)
     summary.nan = sum(item != item for item in items) if odd else 0

@@ -192,25 +192,33 @@ def test_runs_beyond_the_budget_are_counted(make):
 
 def test_the_cpu_time_of_some_short_calls_is_measured_and_of_all_long_ones(make):
     recorder = make()
-    recorder.node_made(node("graph"))
+    for token in ("short", "long"):
+        recorder.node_made(node(token, body=token))
 
-    def calls(count: int, shorter_ns: int) -> None:
-        for _ in range(count):
-            ticket = recorder.enter("graph", ())
-            ticket.start_ns += shorter_ns
-            recorder.leave(ticket, None)
+    def calls(token: str, longer_ns: int) -> None:
+        ticket = recorder.enter(token, ())
+        ticket.start_ns -= longer_ns
+        recorder.leave(ticket, None)
 
-    calls(hot.STREAK + 3 * hot.EVERY, 10**9)
-    calls(2 * hot.EVERY, -(10**9))  # the first of them that is measured or not is followed by measured ones only
+    for _ in range(hot.STREAK + 3 * hot.EVERY):
+        calls("short", -(10**9))
+        calls("long", 10**9)  # what another node does between them does not matter
+    calls("short", 10**9)
+    for _ in range(hot.STREAK):
+        calls("short", -(10**9))
     recorder._hot.all_cpu = True
-    calls(hot.STREAK + hot.EVERY, 10**9)
-    recorder.flush()
-    known = [one.cpu_ns is not None for one in finish(recorder).calls()]
-    few, long, every = known[: hot.STREAK + 3 * hot.EVERY], known[hot.STREAK + 3 * hot.EVERY :], known[-hot.EVERY :]
+    for _ in range(2 * hot.EVERY):
+        calls("short", -(10**9))
+    recording = finish(recorder)
+    names = {one.id: one.body for one in recording.nodes()}
+    known = {"short": [], "long": []}
+    for one in recording.calls():
+        known[names[one.node]].append(one.cpu_ns is not None)
+    assert all(known["long"])
+    few, rest = known["short"][: hot.STREAK + 3 * hot.EVERY], known["short"][hot.STREAK + 3 * hot.EVERY :]
     assert all(few[: hot.STREAK])
     assert sum(few[hot.STREAK :]) == 3
-    assert all(long[1 : 2 * hot.EVERY])
-    assert all(every)
+    assert all(rest[1:]), "all after a long one, and all with GIL timing"
 
 
 def test_the_sum_of_queued_bytes_heals(make):

@@ -19,6 +19,7 @@ from pyfunc_debug.records import Value
 from pyfunc_debug.values import Policies, Policy, hold, hold_quickly, summarize
 from pyfunc_debug.values import capture as capture_module
 from pyfunc_debug.values import summary as summary_module
+from pyfunc_debug.values._statistics import meet
 from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
 from tests.recorder.test_recorder import call, node
 
@@ -376,6 +377,45 @@ def test_a_tensor_that_may_be_still_in_the_making_is_not_read(tf):
     (held,), size = hold_quickly([tensor], Policy.SUMMARY, 10**6, False)
     assert held.thing is tensor
     assert size == 64 + 3 * 4
+
+
+def test_what_cannot_be_asked_for_its_shape_is_left_to_python(tf):
+    """As the output of an asynchronous operation that failed."""
+
+    class Odd:
+        dtype = np.dtype("f4")
+
+        def _shape_tuple(self):
+            raise wrong
+
+    wrong: BaseException = ValueError("no shape")
+    meet(Odd(), 4)
+    assert hold_quickly([Odd()], Policy.SHAPE, 10**6, False) is None
+    wrong = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        hold_quickly([Odd()], Policy.SHAPE, 10**6, False)
+
+
+def test_only_types_that_stay_the_same_are_met(tf):
+    masked, text, own = np.ma.masked_array([1.0]), np.array(["text"]), np.ones(2, np.dtype("f4", metadata={"a": 1}))
+    for array in (masked, text, own, np.ones(2, ">f4"), np.ones(1, [("a", "f4")])):
+        for _ in range(2):
+            (held,), _ = hold([array], Policy.SHAPE, 10**6)
+        assert hold_quickly([array], Policy.SHAPE, 10**6, True) is None
+        assert summarize(held, Policy.SHAPE).shape == array.shape
+
+
+@pytest.mark.parametrize("policy", [Policy.SHAPE, Policy.SUMMARY])
+def test_a_variable_that_a_body_returns_is_not_recorded_with_a_later_value(tf, policy):
+    variable = tf.Variable([1.0])
+    for _ in range(2):
+        (held,), size = hold([variable], policy, 10**6)
+    assert size == 0
+    assert hold_quickly([variable], policy, 10**6, False) is None
+    variable.assign([2.0])
+    summary = summarize(held, policy)
+    assert (summary.dtype, summary.shape, summary.max) == ("float32", (1,), None)
+    assert ("variable" in summary.note) is (policy is Policy.SUMMARY)
 
 
 def test_holding_numbers_leaks_nothing(tf):

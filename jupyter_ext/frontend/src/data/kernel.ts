@@ -39,7 +39,7 @@ export class KernelSource implements DataSource {
   private answered = false;
   private taken = false;
   private serial = 0;
-  private showingMs = 0;
+  private showing = { nowMs: 0, lastMs: 0 };
   private readonly session = crypto.randomUUID?.() ?? String(Math.random());
 
   constructor(
@@ -99,7 +99,7 @@ export class KernelSource implements DataSource {
     this.queue = [];
     if (!batch.length) return;
     const id = `${this.session}.${++this.serial}`;
-    const content = { type: "request", id, showing_ms: this.showingMs, queries: batch.map((item) => item.question) };
+    const content = { type: "request", id, showing_ms: Math.round(this.showing.lastMs), queries: batch.map((item) => item.question) };
     const timer = window.setTimeout(() => {
       this.pending.delete(id);
       const why = `the kernel did not answer in ${TIMEOUT_MS / 1000} s`;
@@ -140,6 +140,7 @@ export class KernelSource implements DataSource {
 
   private receive(message: Message, buffers: ArrayBufferView[]): void {
     if (message.type === "revision") {
+      this.showing = { nowMs: 0, lastMs: this.showing.nowMs };
       for (const callback of this.revisions) callback(message.revision ?? 0);
     } else if (message.type === "show") {
       for (const callback of this.shows) callback(message.place ?? {});
@@ -149,14 +150,14 @@ export class KernelSource implements DataSource {
     }
   }
 
-  /** Measures how long the page is busy with what arrives now: the kernel sends less to a page that is slow. */
+  /** Adds up how long the page is busy with what arrives for a revision: the kernel says less to a page that is slow. */
   private timeShowing(): void {
     const start = performance.now();
     setTimeout(() => {
       const working = performance.now() - start;
       requestAnimationFrame(() => {
         const frame = performance.now();
-        setTimeout(() => (this.showingMs = Math.round(working + performance.now() - frame)));
+        setTimeout(() => (this.showing.nowMs += working + performance.now() - frame));
       });
     });
   }
