@@ -330,7 +330,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that the doctor reports: what, why, where, and what to do about it."""
+    """Something that the doctor reports: what, why, where, and what to do about it.
+
+    Attributes:
+      node: The node it is about, or the first of them.
+      nodes: All of them where there are several: each graph trace makes a body's node anew.
+    """
 
     rule: str
     severity: Severity
@@ -340,3 +345,4 @@ class Finding:
     fix: str
     file: str | None
     line: int | None
+    nodes: tuple[int, ...] = ()
