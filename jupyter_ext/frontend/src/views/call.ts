@@ -83,6 +83,7 @@ export class CallPane {
       call.tape !== null && call.tape !== undefined
         ? h("p.warn", {}, h("b", {}, "Not its own gradient: "), `TensorFlow used the tape of call #${call.tape}, not of ${call.forward === null ? "its forward call" : `#${call.forward}`}. Exact gradients pair them right (`, h("code", {}, 'gradients="exact"'), ").")
         : null,
+      byHand(call),
       call.trimmed ? note(call.trimmed) : this.values(call),
       this.strip(call),
     ];
@@ -185,6 +186,14 @@ export class CallPane {
 
 export function note(text: string): HTMLElement {
   return h("div.none", {}, h("p", {}, ...prose(text)));
+}
+
+/** What somebody changed while the call was stopped: its values are not the program's own doing any more. */
+function byHand(call: CallDetail): HTMLElement | null {
+  const changed = call.notices.filter((one) => one.rule === "changed_by_hand").flatMap((one) => (one.facts as { names: string[] }).names);
+  if (!changed.length) return null;
+  const names = [...new Set(changed)].flatMap((name, i) => [i ? ", " : "", /^[\w.[\]]+$/.test(name) ? h("code", {}, name) : name]);
+  return h("p.warn.hand", {}, h("b", {}, "Changed by hand at a stop: "), ...names, ". What follows is not the program's own doing.");
 }
 
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
