@@ -17,7 +17,6 @@ from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.frames import cell_label
 
 _ATTRIBUTE = "_pyfunc_debug"
-_LAST = "_pyfunc"
 
 
 class _Active:
@@ -216,7 +215,7 @@ class PyfuncMagics:
         except PyfuncDebugError as error:
             raise UsageError(str(error)) from None
         self.last = recording
-        self.shell.user_ns[_LAST] = recording
+        self.shell.user_ns[stops.LAST] = recording
         self.active = _Active(recording, scope, self._depth)
         if wants_panel and has_widgets(self.shell):
             self.active.view = self._show(recording, {})
@@ -263,7 +262,7 @@ class PyfuncMagics:
         self._depth = max(0, self._depth - 1)
 
     def _last_recording(self) -> Any:
-        recording = self.shell.user_ns.get(_LAST, self.last)
+        recording = self.shell.user_ns.get(stops.LAST, self.last)
         if recording is None:
             raise UsageError("nothing was recorded yet: put %%pyfunc_trace over a cell first")
         return recording
@@ -381,14 +380,14 @@ class _Extension:
         return [*options.OPTIONS, *(("on", "off", "status") if not words[0].startswith("%%") else ())]
 
     def _nodes(self) -> list[str]:
-        recording = self.shell.user_ns.get(_LAST, self.magics.last)
+        recording = self.shell.user_ns.get(stops.LAST, self.magics.last)
         try:
             return sorted({node.body for node in recording.nodes() if node.origin == "user"}) if recording else []
         except PyfuncDebugError:
             return []
 
     def _functions(self) -> list[str]:
-        recording = self.shell.user_ns.get(_LAST, self.magics.last)
+        recording = self.shell.user_ns.get(stops.LAST, self.magics.last)
         try:
             return sorted({one.name for one in recording.functions() if one.origin == "user"}) if recording else []
         except PyfuncDebugError:

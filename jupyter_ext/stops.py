@@ -23,6 +23,9 @@ from pyfunc_debug.frames import cell_label
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
+LAST = "_pyfunc"
+"""The variable that holds the last recording."""
+
 _CONTEXT = ("parent_header", "shell_parent", "shell_parent_ident")
 """Context variables of ipykernel that say which cell output belongs to."""
 _POLL_MS = 50
@@ -171,14 +174,25 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
 
     @line_magic  # type: ignore[untyped-decorator]
     def pyfunc_debug(self, line: str) -> None:
-        """Open the debugger at the user's frame of the last failed call, or of call N.
+        """Open the debugger at the user's frame of the last failed call, or in call N of the last recording.
 
         %pyfunc_debug [N]
+
+        A call that did not fail runs again, with all its effects, on its recorded inputs: record them with
+        `%%pyfunc_trace --values full`.
         """
-        from pyfunc_debug.stopping import post_mortem
+        from pyfunc_debug.stopping import debug, post_mortem
 
         try:
-            post_mortem(_whole(line.strip().lstrip("#"), "%pyfunc_debug") if line.strip() else None)
+            if not line.strip():
+                post_mortem()
+                return
+            number = _whole(line.strip().lstrip("#"), "%pyfunc_debug")
+            recording = self.shell.user_ns.get(LAST)
+            if recording is None:  # with breakpoints alone there is no recording, but what failed is kept
+                post_mortem(number)
+            else:
+                debug(recording.call(number))
         except PyfuncDebugError as error:
             raise UsageError(str(error)) from None
 

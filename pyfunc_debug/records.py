@@ -304,6 +304,24 @@ class Call:
     gil: Gil | None = None
     tape: int | None = None
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
+    _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
+
+    def replay(self, through: Callable[..., Any] | None = None) -> list[Any]:
+        """Runs the body again, outside of TensorFlow's graph, on the recorded inputs, with all its effects.
+
+        Args:
+          through: Is given the body and its arguments, to call it: `pdb.runcall` stops there.
+
+        Returns:
+          What the body returned, as NumPy arrays.
+
+        Raises:
+          NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or this is not the
+            process that recorded it.
+        """
+        if self._replay is None:
+            raise _other_process()
+        return self._replay(self.id, through)
 
     def check_gradient(self) -> Any:
         """Compares the recorded gradient with finite differences of the body, which runs again for it.
@@ -316,11 +334,7 @@ class Call:
             deterministic, or this is not the process that recorded it.
         """
         if self._check is None:
-            from pyfunc_debug.errors import NotKeptError
-
-            raise NotKeptError(
-                "the body can only run again in the process that recorded it: use the object that record() returned"
-            )
+            raise _other_process()
         return self._check(self.id)
 
     @property
@@ -329,9 +343,22 @@ class Call:
         return None if self.end_ns is None else self.end_ns - self.start_ns
 
 
+def _other_process() -> Exception:
+    from pyfunc_debug.errors import NotKeptError
+
+    return NotKeptError(
+        "the body can only run again in the process that recorded it: use the object that record() returned"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that the doctor reports: what, why, where, and what to do about it."""
+    """Something that the doctor reports: what, why, where, and what to do about it.
+
+    Attributes:
+      node: The node it is about, or the first of them.
+      nodes: All of them where there are several: each graph trace makes a body's node anew.
+    """
 
     rule: str
     severity: Severity
@@ -341,3 +368,4 @@ class Finding:
     fix: str
     file: str | None
     line: int | None
+    nodes: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -28,6 +28,7 @@ from pyfunc_debug.recorder import Budget, Recorder, parse_bytes
 from pyfunc_debug.recording import SCHEMA_VERSION, Reader
 from pyfunc_debug.recordings import Recording
 from pyfunc_debug.records import Call, Node
+from pyfunc_debug.replaying import whole_inputs
 from pyfunc_debug.stops.display import chain
 from pyfunc_debug.switchboard import board
 from pyfunc_debug.values import Policies
@@ -288,12 +289,13 @@ class LiveRecording(Recording):
         return self._open_reader
 
     def call(self, number: int) -> Call:
-        """One call; its `check_gradient` works, as long as the body lives."""
-        return replace(super().call(number), _check=self.check_gradient)
+        """One call; its `check_gradient` and `replay` work, as long as the body lives."""
+        return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
 
     def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
         """Calls in the order of their beginnings; see `Recording.calls`."""
-        return (replace(call, _check=self.check_gradient) for call in super().calls(node, status))
+        calls = super().calls(node, status)
+        return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
 
     def check_gradient(self, number: int) -> GradientCheck:
         """Finite differences of a call's body at its recorded inputs, against the recorded gradient.
@@ -312,15 +314,35 @@ class LiveRecording(Recording):
         if gradient.forward is None or gradient.status != "ok":
             raise NotKeptError(f"it is not known which call gradient call #{gradient.id} belongs to, or it failed")
         call = super().call(gradient.forward)
-        token = next((node.token for node in self.nodes() if node.id == call.node), None)
-        body = None
-        if token is not None and "tensorflow" in sys.modules:
-            from pyfunc_debug.interception.gradients import body_runner
+        return check(call, gradient, self._body(call, None))
 
-            body = body_runner(token)
+    def replay(self, number: int, through: Callable[..., Any] | None = None) -> list[Any]:
+        """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
+
+        Args:
+          number: A forward call.
+          through: Is given the body and its arguments, to call it.
+
+        Raises:
+          NotKeptError: it cannot run again; the message says why.
+        """
+        call = super().call(number)
+        if call.kind == "gradient":
+            forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
+            raise NotKeptError(f"call #{number} is a gradient call, which TensorFlow computes{forward}")
+        return self._body(call, through)(*whole_inputs(call))
+
+    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
+        """What runs the body of a call again."""
+        node = next((node for node in self.nodes() if node.id == call.node), None)
+        body = None
+        if node is not None and node.token is not None and "tensorflow" in sys.modules:
+            from pyfunc_debug.interception.again import body_runner
+
+            body = body_runner(node.token, through)
         if body is None:
             raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
-        return check(call, gradient, body)
+        return body
 
     @property
     def path(self) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import pdb
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from pyfunc_debug.errors import NotKeptError
-from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.frames import is_user, user_traceback
 from pyfunc_debug.records import Call
+from pyfunc_debug.replaying import same_as_recorded
 from pyfunc_debug.stops import Breakpoint
 from pyfunc_debug.stops.display import original_of
 from pyfunc_debug.stops.script import Script
@@ -81,13 +84,73 @@ def post_mortem(call: Call | int | None = None) -> None:
       NotKeptError: no call failed, or its frames are no longer kept (the 32 newest are).
     """
     error = _failure(call)
-    inner = original_of(error) or error
-    traceback = user_traceback(inner.__traceback__) or inner.__traceback__
-    if traceback is None:
-        raise NotKeptError(f"{type(inner).__name__} has no frames to look at")
-    print(f"{type(inner).__name__}: {inner}")
+    _look(_debugger(), original_of(error) or error)
+
+
+def debug(call: Call) -> None:
+    """Opens pdb in a call: a post-mortem if it failed and its frames are kept, else its body again on its inputs.
+
+    Args:
+      call: A call of a recording that this process made.
+
+    Raises:
+      NotKeptError: the body cannot run again; the message says why.
+    """
+    if call.status == "error":
+        try:
+            post_mortem(call)
+            return
+        except NotKeptError:
+            pass  # it failed longer ago: its body can still run again
+    debugger = _debugger()
+    try:
+        outputs = call.replay(functools.partial(_run, debugger, f"call #{call.id}"))
+    except NotKeptError:
+        raise
+    except Exception as error:
+        if not debugger.quitting:  # TensorFlow may make another exception of a BdbQuit
+            _look(debugger, error)
+        return
+    same = same_as_recorded(call, outputs)
+    if same is not None:
+        what = "what was recorded" if same else "something else than was recorded: it depends on more than its inputs"
+        print(f"call #{call.id} returned {what}")
+
+
+def _debugger() -> Any:
+    """IPython's debugger where that is there, else pdb."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    debugger: Any = shell.debugger_cls() if shell is not None else pdb.Pdb()
+    return (shell.debugger_cls if shell is not None else pdb.Pdb)()
+
+
+def _run(debugger: Any, title: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Calls a body and stops at its first line; not in TensorFlow's wrappers of it, before or after."""
+
+    def first_line(frame: FrameType) -> None:
+        del debugger.user_call, debugger.user_line
+        debugger.user_line(frame)
+
+    here = debugger.stop_here
+    debugger.reset()
+    debugger.stop_here = lambda frame: is_user(frame.f_code.co_filename) and here(frame)
+    debugger.user_call = lambda frame, arguments: None
+    debugger.user_line = first_line
+    traced = sys.gettrace()
+    print(f"{title} runs again on its recorded inputs, with all its effects")
+    sys.settrace(debugger.trace_dispatch)
+    try:
+        return function(*args)
+    finally:
+        sys.settrace(traced)
+        del debugger.stop_here
+
+
+def _look(debugger: Any, error: BaseException) -> None:
+    """The prompt at the user's frame of an exception."""
+    traceback = user_traceback(error.__traceback__) or error.__traceback__
+    if traceback is None:
+        raise NotKeptError(f"{type(error).__name__} has no frames to look at")
+    print(f"{type(error).__name__}: {error}")
     debugger.reset()
     debugger.interaction(None, traceback)
 
@@ -104,9 +167,14 @@ def _failure(call: Call | int | None) -> BaseException:
         return found
     number = call if isinstance(call, int) else call.id
     for one in failed:
-        if board.number(one.ticket) == number:
+        if board.number(one.ticket) == number and (isinstance(call, int) or _is_of(one.error, call)):
             kept: BaseException = one.error
             return kept
     if isinstance(call, Call) and call.status != "error":
-        raise NotKeptError(f"call {number} did not fail")
+        raise NotKeptError(f"call {number} did not fail: call.replay() runs its body again")
     raise NotKeptError(f"the frames of call {number} are not kept: only those of the newest failed calls here")
+
+
+def _is_of(error: BaseException, call: Call) -> bool:
+    """Whether a failure can be that of a call: a newer recording numbers its calls anew."""
+    return call.failure is not None and type(original_of(error) or error).__name__ == call.failure.type

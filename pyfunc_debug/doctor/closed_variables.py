@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.places import site
+from pyfunc_debug.doctor.bodies import listed, several, together
+from pyfunc_debug.doctor.places import sites
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
 
 
 def check(reader: Reader) -> Iterator[Finding]:
-    """One finding a node."""
-    for node, call, facts, body, file, line in reader.rows(
-        "SELECT t.node, t.call, t.facts, n.body, n.file, n.line FROM notice t JOIN node n ON n.id = t.node "
+    """One finding a body and its variables."""
+    rows = reader.rows(
+        "SELECT t.node, n.body, n.file, n.line, t.call, t.facts FROM notice t JOIN node n ON n.id = t.node "
         "WHERE t.rule = 'variable-no-input' AND n.origin = 'user' GROUP BY t.node HAVING t.id = min(t.id)"
-    ):
+    )
+    for group in together(rows, 5):
+        node, body, file, line, call, facts = group[0]
+        nodes = several(row[0] for row in group)
         names = json.loads(facts)["variables"]
         what = f"variable {names[0]}" if len(names) == 1 else f"variables {', '.join(names)}"
         yield Finding(
             "variable-no-input", "warning", node, () if call is None else (call,),
             f"{body} uses the {what}, which is no input of its py_function: its gradient is None, and it is not "
-            f"trained{site(reader, node)}",
-            "pass the variable in inp=[...] and use the parameter in the body", file, line,
+            f"trained{sites(reader, nodes or (node,))}{listed(nodes)}",
+            "pass the variable in inp=[...] and use the parameter in the body", file, line, nodes,
         )  # fmt: skip

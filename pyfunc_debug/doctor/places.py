@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from pyfunc_debug.analysis.tables import place
 from pyfunc_debug.recording import Reader
@@ -11,10 +12,13 @@ _LINES = 4
 """More lines than these, among which a call may have been started, say nothing."""
 
 
-def site(reader: Reader, node: int | None) -> str:
-    """` (called at train.py:12)`: the user's line that put the node into its graph; empty when it is not known."""
-    rows = reader.rows("SELECT s.frames FROM node n JOIN stack s ON s.id = n.stack WHERE n.id = ?", (node,))
-    return f" (called at {_line(rows[0][0])})" if rows else ""
+def sites(reader: Reader, nodes: Sequence[int]) -> str:
+    """` (called at train.py:12)`: the user's lines that put nodes into their graphs; empty when none is known."""
+    marks = ", ".join("?" * len(nodes))
+    rows = reader.rows(f"SELECT s.frames FROM node n JOIN stack s ON s.id = n.stack WHERE n.id IN ({marks})", nodes)
+    lines = list(dict.fromkeys(_line(frames) for (frames,) in rows))
+    more = f" and {len(lines) - _LINES} other lines" if len(lines) > _LINES else ""
+    return f" (called at {' and '.join(lines[:_LINES])}{more})" if lines else ""
 
 
 def started(reader: Reader, call: int) -> str:

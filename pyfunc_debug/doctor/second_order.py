@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.places import site
+from pyfunc_debug.doctor.bodies import listed, several, together
+from pyfunc_debug.doctor.places import sites
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
 
 
 def check(reader: Reader) -> Iterator[Finding]:
-    """One finding a node."""
-    for node, body, file, line in reader.rows(
+    """One finding a body."""
+    rows = reader.rows(
         "SELECT DISTINCT n.id, n.body, n.file, n.line FROM notice t JOIN node n ON n.id = t.node "
         "WHERE t.rule = 'second-order' AND n.origin = 'user'"
-    ):
+    )
+    for group in together(rows):
+        node, body, file, line = group[0]
+        nodes = several(row[0] for row in group)
         yield Finding(
             "second-order", "warning", node, (),
             f"a second derivative was taken through {body}: TensorFlow leaves out this py_function's part of it (None "
-            f"or too small, without an error){site(reader, node)}",
-            "pyfunc_debug.exact_gradients(order=2), switched on before the gradient is traced", file, line,
+            f"or too small, without an error){sites(reader, nodes or (node,))}{listed(nodes)}",
+            "pyfunc_debug.exact_gradients(order=2), switched on before the gradient is traced", file, line, nodes,
         )  # fmt: skip

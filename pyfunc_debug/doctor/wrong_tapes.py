@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.places import site, started
+from pyfunc_debug.doctor.bodies import several, spread, times, together
+from pyfunc_debug.doctor.places import sites, started
 from pyfunc_debug.recording import Reader
 from pyfunc_debug.records import Finding
 
@@ -13,27 +14,30 @@ _FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each c
 
 
 def check(reader: Reader) -> Iterator[Finding]:
-    """One finding for each node and each pair of lines that started its call and the call whose tape was used."""
+    """One finding for each body, line that calls it, and pair of lines that started its call and that of the tape."""
     rows = reader.rows(
-        "SELECT n.id, n.body, n.file, n.line, c.tape IS NULL, count(*), min(c.id) FROM call c "
+        "SELECT n.id, n.body, n.file, n.line, c.tape IS NULL, r1.site, r2.site, count(*), min(c.id) "
+        "FROM call c "
         "JOIN node n ON n.id = c.node LEFT JOIN call own ON own.id = c.forward LEFT JOIN run r1 ON r1.id = own.run "
         "LEFT JOIN call used ON used.id = c.tape LEFT JOIN run r2 ON r2.id = used.run "
         "WHERE c.kind = 'gradient' AND c.forward IS NOT NULL "
         "AND (c.tape <> c.forward OR (c.tape IS NULL AND c.status = 'error')) "
         "GROUP BY n.id, c.tape IS NULL, r1.site, r2.site ORDER BY n.id, min(c.id)"
     )
-    for node, body, file, line, missing, count, first in rows:
+    rows = [(*row, sites(reader, row[:1])) for row in rows]  # two lines of one graph may each have got the other's
+    for group in together(rows, 4, 5, 6, 9):
+        node, body, file, line, missing, _, _, _, first, where = group[0]
+        counts = {row[0]: row[7] for row in group}
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
         facts = _facts(reader, first)
-        where = site(reader, node)
         mine = started(reader, own)
-        times = "once" if count == 1 else f"{count:,} times"
+        often = f"{times(sum(counts.values()))}{spread(counts)}"
         if missing:
             yield Finding(
                 "missing-tape", "error", node, (first, own),
-                f"the gradient of {body} failed {times}: TensorFlow had already used up or replaced the tape of call "
+                f"the gradient of {body} failed {often}: TensorFlow had already used up or replaced the tape of call "
                 f"#{own}{mine} (KeyError in gradient call #{first}){_true(facts)}{where}",
-                _FIX, file, line,
+                _FIX, file, line, several(counts),
             )  # fmt: skip
             continue
         runs = [run for (run,) in reader.rows("SELECT run FROM call WHERE id IN (?, ?)", (own, used))]
@@ -42,9 +46,9 @@ def check(reader: Reader) -> Iterator[Finding]:
         values = f": it gave {facts['stock']}, the true gradient is {facts['true']}" if facts.get("stock") else ""
         yield Finding(
             "wrong-tape", "error", node, (first, own, used),
-            f"the gradient of {body} was another call's {times}: gradient call #{first} belongs to call #{own}{mine}, "
+            f"the gradient of {body} was another call's {often}: gradient call #{first} belongs to call #{own}{mine}, "
             f"but TensorFlow used the tape of call #{used}{theirs}, which had replaced it{values}{where}",
-            _FIX, file, line,
+            _FIX, file, line, several(counts),
         )  # fmt: skip
 
 

@@ -428,24 +428,6 @@ def context_ready() -> bool:
     return getattr(context, "_context_handle", None) is not None
 
 
-def body_runner(token: str) -> Any:
-    """A function that runs a node's body eagerly on flat arrays and returns flat arrays; None when it is gone."""
-    names = hub().names
-    function = names.registry.get(token)
-    if not isinstance(function, names.eager_func_type):
-        return None
-
-    def run(*arrays: Any) -> list[Any]:
-        import tensorflow as tf
-
-        with tf.init_scope():  # out of any graph or tape of the program's
-            found = function._func(*[tf.constant(array) for array in arrays])
-        found = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
-        return [np.asarray(tf.convert_to_tensor(one, dtype)) for one, dtype in zip(found, function._out_dtypes)]
-
-    return run
-
-
 def stock_tapes() -> dict[str, int]:
     """Tokens of the nodes whose tapes TensorFlow keeps, with the bytes of inputs and outputs that these keep alive.
 

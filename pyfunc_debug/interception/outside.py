@@ -36,7 +36,8 @@ def outside(run: Callable[[], Result]) -> Result:
 
 def _synchronous() -> contextlib.AbstractContextManager[object]:
     """Also where the program runs operations asynchronously: there a graph's py_function has no gradient, and an error of
-    ours would be the program's."""
+    ours would be the program's.
+    """
     try:
         context = importlib.import_module("tensorflow.python.eager.context")
         executor = importlib.import_module("tensorflow.python.eager.executor")

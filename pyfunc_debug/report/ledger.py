@@ -270,7 +270,7 @@ def _marks(findings: Sequence[Finding] | None, nodes: set[int], function: Functi
     result: list[tuple[str, str]] = []
     for finding in findings or ():
         here = (
-            finding.node in nodes
+            finding.node in nodes or not nodes.isdisjoint(finding.nodes)
             if finding.node is not None
             else (function is not None and finding.file == function.file and finding.line == function.line)
         )

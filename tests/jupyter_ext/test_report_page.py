@@ -232,6 +232,41 @@ def test_a_broken_report_says_so(report, tmp_path):
         assert "augment" in page.locator("#pfd-plain").inner_text()
 
 
+def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
+    import tensorflow as tf
+
+    import pyfunc_debug as pfd
+
+    def scale(x, by):
+        y = x * by
+        return y
+
+    function = tf.function(lambda x: tf.py_function(scale, [x, 3.0], tf.float32))
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        function(tf.constant(1.0))
+        rule = pfd.break_on("scale", once=True)
+        with pfd.answers("by = by + 1", "n", "n", "__return__ = y * 10", "c"):
+            assert float(function(tf.constant(1.0))) == 40.0
+        rule.remove()
+        function(tf.constant(1.0))
+    with browser((1200, 900)) as page:
+        page.goto(f"file://{recording.to_html(tmp_path / 'a.html')}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        page.locator('.calls tr[data-call="2"]').click()
+        page.locator(".d-call .ttl", has_text="#2").wait_for()
+        hand = page.locator(".d-call .hand")
+        assert hand.inner_text() == (
+            "Changed by hand at a stop: by, the return value. What follows is not the program's own doing."
+        )
+        assert hand.locator("code").all_inner_texts() == ["by"]
+        page.locator(".rs", has=page.locator(".d-call")).screenshot(path=str(_artifact("report-changed-by-hand.png")))
+        for call in ("1", "3"):
+            page.locator(f'.calls tr[data-call="{call}"]').click()
+            page.locator(".d-call .ttl", has_text=f"#{call}").wait_for()
+            assert hand.count() == 0
+        assert page.errors == []
+
+
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")

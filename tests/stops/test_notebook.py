@@ -171,6 +171,29 @@ def test_debug_opens_at_the_users_frame_and_the_original_is_the_cause(kernel):
     assert "numpy=6.0" in text, text
 
 
+def test_debug_runs_a_recorded_call_again(kernel):
+    text, error, _ = kernel.run("%pyfunc_trace --values full --no-panel f(tf.constant(4.0))")
+    assert not error, text
+    text, error, _ = kernel.run("%pyfunc_debug 1", ["n", "p y", "!y = y + 1", "c"])
+    assert not error, text
+    assert "skipped" not in text
+    assert "numpy=8.0" in text, text
+    assert "in the body" in text
+    assert "returned something else than was recorded" in text
+    text, error, _ = kernel.run("%pyfunc_trace --no-panel f(tf.range(1e5))")
+    text, error, prompts = kernel.run("%pyfunc_debug 1")
+    assert "runs again" not in text
+    assert "its input 'x' was not kept in full" in text + error
+    assert "%%pyfunc_trace --values full" in text + error
+    assert not prompts
+    text, error, _ = kernel.run("%pyfunc_trace --no-panel g(tf.constant(5.0))")
+    text, error, _ = kernel.run("%pyfunc_debug 1", ["p secret", "q"])
+    assert "numpy=15.0" in text, text
+    assert "runs again" not in text
+    text, error, _ = kernel.run("%pyfunc_debug 70")
+    assert "there is no call 70" in text + error
+
+
 def test_everything_is_put_back(kernel):
     text, error, _ = kernel.run(
         "%unload_ext pyfunc_debug\n"

@@ -297,7 +297,8 @@ function drawColumns(
   const columnPx = (perColumn / (scale.view.end - scale.view.start)) * scale.width;
   const first = Math.max(0, Math.floor((scale.view.start - sums.start) / perColumn));
   const last = Math.min(width - 1, Math.ceil((scale.view.end - sums.start) / perColumn));
-  const fills = PARTS.map((part) => paints.colours[part]);
+  // Sky blue alone is hard to see on white: it keeps its stripes.
+  const fills = PARTS.map((part) => (part === "released" ? paints.fill.released : paints.colours[part]));
   for (const [thread, at] of sums.lanes) {
     const y = lane.get(thread);
     if (y === undefined) continue;

@@ -83,6 +83,7 @@ export class CallPane {
       call.tape !== null && call.tape !== undefined
         ? h("p.warn", {}, h("b", {}, "Not its own gradient: "), `TensorFlow used the tape of call #${call.tape}, not of ${call.forward === null ? "its forward call" : `#${call.forward}`}. Exact gradients pair them right (`, h("code", {}, 'gradients="exact"'), ").")
         : null,
+      byHand(call),
       call.trimmed ? note(call.trimmed) : this.values(call),
       this.strip(call),
     ];
@@ -154,7 +155,7 @@ export class CallPane {
         "thead",
         {},
         h("tr", {}, h("th.l", { colspan: 2, scope: "colgroup" }, "value"), h("th.l.ty", { scope: "col" }, "type"), h("th.l", { scope: "col" }, "range"),
-          h("th", { scope: "col", title: "mean" }, "μ"), h("th", { scope: "col", title: "standard deviation" }, "σ"), h("th.l.hs", { scope: "col" }, "histogram"),
+          h("th.mu", { scope: "col", title: "mean" }, "μ"), h("th.sd", { scope: "col", title: "standard deviation" }, "σ"), h("th.l.hs", { scope: "col" }, "histogram"),
           h("th", { scope: "col", title: against ? `largest absolute difference to call ${against}` : "there is no call before" }, against ? `max |Δ| to ${against}` : "")),
       ),
       h("tbody", {}, ...rows),
@@ -185,6 +186,14 @@ export class CallPane {
 
 export function note(text: string): HTMLElement {
   return h("div.none", {}, h("p", {}, ...prose(text)));
+}
+
+/** What somebody changed while the call was stopped: its values are not the program's own doing any more. */
+function byHand(call: CallDetail): HTMLElement | null {
+  const changed = call.notices.filter((one) => one.rule === "changed_by_hand").flatMap((one) => (one.facts as { names: string[] }).names);
+  if (!changed.length) return null;
+  const names = [...new Set(changed)].flatMap((name, i) => [i ? ", " : "", /^[\w.[\]]+$/.test(name) ? h("code", {}, name) : name]);
+  return h("p.warn.hand", {}, h("b", {}, "Changed by hand at a stop: "), ...names, ". What follows is not the program's own doing.");
 }
 
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
@@ -234,8 +243,8 @@ function valueRow(value: Value, first: boolean): HTMLElement {
     h("td.l.code", {}, value.path),
     h("td.l.ty.code.dim", {}, typeText(value.dtype, value.shape)),
     h("td.l.code.rg", {}, range, flags ? h("b", {}, ` ${flags}`) : null, value.sampled !== null ? h("span.dim", {}, ` of ${value.sampled} sampled`) : null),
-    h("td.code", {}, scalar ? "" : sig3(value.mean)),
-    h("td.code", {}, scalar ? "" : sig3(value.std)),
+    h("td.mu.code", {}, scalar ? "" : sig3(value.mean)),
+    h("td.sd.code", {}, scalar ? "" : sig3(value.std)),
     h("td.l.hs", {}, scalar ? null : histogram(value.histogram, value.min, value.max)),
     deltaCell(value.delta),
   );

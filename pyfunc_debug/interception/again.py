@@ -1,0 +1,44 @@
+"""Running a node's body again, outside of TensorFlow's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.interception.gradients import hub
+
+
+def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callable[..., list[Any]] | None:
+    """A function that runs a node's body eagerly on flat arrays and returns flat arrays; None when the body is gone.
+
+    The body is given what TensorFlow gives it (py_func.cc): a py_function's eager tensors; a numpy_function's arrays of
+    its own, and NumPy scalars or bytes where there is no dimension.
+
+    Args:
+      token: The node's name in TensorFlow's registry.
+      through: Is given the body and its arguments, to call it.
+    """
+    names = hub().names
+    registered = names.registry.get(token)
+    if registered is None:
+        return None
+    eager = isinstance(registered, names.eager_func_type)
+    function: Any = registered._func if eager else registered
+
+    def run(*arrays: Any) -> list[Any]:
+        import tensorflow as tf
+
+        with tf.init_scope():  # out of any graph or tape of the program's
+            given = [tf.constant(array) if eager else np.array(array)[()] for array in arrays]
+            found = through(function, *given) if through is not None else function(*given)
+            if eager:
+                return [np.asarray(tf.convert_to_tensor(*one)) for one in zip(_flat(found), registered._out_dtypes)]
+        return [np.asarray(one) for one in _flat(found)]
+
+    return run
+
+
+def _flat(found: Any) -> list[Any]:
+    return [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]

@@ -1,0 +1,137 @@
+"""A body whose function is traced twice has two nodes and one finding, which says so."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+from pyfunc_debug.report.answers import Answers
+
+
+def bad(x):
+    if float(tf.reduce_sum(x)) < 0:
+        raise ValueError("negative")
+    return x / tf.zeros_like(x)
+
+
+def cut(x):
+    return tf.constant(float(tf.reduce_sum(x)))
+
+
+def tried(f, *args):
+    try:
+        return f(*args)
+    except (tf.errors.OpError, ValueError):
+        return None
+
+
+def findings(run):
+    with pfd.record() as recording:
+        run()
+    found = {finding.rule: [] for finding in recording.findings()}
+    for finding in recording.findings():
+        found[finding.rule].append(finding)
+    return found, recording
+
+
+@pytest.fixture
+def twice():
+    """Findings of two bodies in a function that is traced for two shapes, from two lines; the recording."""
+
+    @tf.function
+    def f(x):
+        return tf.py_function(bad, [x], tf.float32)
+
+    @tf.function
+    def g(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(cut, [x], tf.float32)
+        return tape.gradient(y, x)
+
+    def run():
+        tried(f, tf.constant([1.0, 2.0]))
+        tried(f, tf.constant([-1.0, -2.0]))
+        for _ in range(3):
+            tried(f, tf.constant([-1.0, -2.0, -3.0]))
+        tried(f, tf.constant([1.0, 2.0, 3.0]))
+        g(tf.constant([1.0, 2.0]))
+        g(tf.constant([1.0, 2.0, 3.0]))
+
+    return findings(run)
+
+
+def test_a_body_of_two_graph_traces_has_one_finding_with_both_nodes_and_counts(twice):
+    found, recording = twice
+    (raised,) = found["body-raised"]
+    one, other = sorted(node.id for node in recording.nodes() if node.body.endswith("bad"))
+    assert (
+        f"bad raised ValueError 4 times, in 2 nodes: once in node {one}, 3 times in node {other} (first in call #"
+        in raised.message
+    )
+    assert (raised.node, raised.nodes) == (one, (one, other))
+    (born,) = found["nan-born"]
+    assert (
+        f"Inf from finite inputs in 2 calls, in 2 nodes: once in node {one}, once in node {other}, first in"
+        in born.message
+    )
+
+
+def test_inputs_without_gradient_are_one_finding_too(twice):
+    found, recording = twice
+    (none,) = found["none-gradient"]
+    nodes = tuple(sorted(node.id for node in recording.nodes() if node.body.endswith("cut")))
+    assert none.nodes == nodes
+    assert none.message.endswith(f", in nodes {nodes[0]}, {nodes[1]}")
+    assert none.message.count("called at") == 1
+
+
+def test_every_row_of_the_ledger_that_it_is_about_is_marked(twice):
+    _, recording = twice
+    answers = Answers(recording.path, "a", recording.findings)
+    with answers.reading():
+        answers.ask("overview", {"width": 200})
+        ledger, _ = answers.ask("ledger", {})
+    rows = [row for row in ledger["rows"] if row["name"] == "bad" and row["type"] == "node"]
+    assert len(rows) == 2, "two lines called f, so there are two call sites"
+    assert all(any(why.startswith("nan-born") for why in row["why"]) for row in rows)
+
+
+def test_other_bodies_and_other_failures_stay_apart():
+    def other(x):
+        if float(x[0]) < -1:
+            raise TypeError("other")
+        raise ValueError("other")
+
+    @tf.function
+    def f(x):
+        return tf.py_function(bad, [x], tf.float32)
+
+    @tf.function
+    def h(x):
+        return tf.py_function(other, [x], tf.float32)
+
+    def run():
+        tried(f, tf.constant([-1.0]))
+        tried(h, tf.constant([-1.0]))
+        tried(h, tf.constant([-2.0]))
+
+    found, _ = findings(run)
+    assert [(finding.nodes, finding.message.split(" (")[0].split(".")[-1]) for finding in found["body-raised"]] == [
+        ((), "bad raised ValueError once"),
+        ((), "other raised TypeError once"),
+        ((), "other raised ValueError once"),
+    ]
+
+
+def test_a_function_traced_at_every_step_names_a_few_nodes():
+    @tf.function
+    def f(x, n):
+        return tf.py_function(bad, [x], tf.float32) + n
+
+    found, _ = findings(lambda: [tried(f, tf.constant([-1.0]), n) for n in range(7)])
+    (raised,) = found["body-raised"]
+    assert ", in 7 nodes: once in node" in raised.message
+    assert ", and 3 more (first in call #" in raised.message
+    assert len(raised.nodes) == 7
