@@ -35,8 +35,9 @@ def outside(run: Callable[[], Result]) -> Result:
 
 
 def _synchronous() -> contextlib.AbstractContextManager[object]:
-    """Also where the program runs operations asynchronously: there a graph's py_function has no gradient, and an error of
-    ours would be the program's.
+    """For where the program runs operations asynchronously.
+
+    There TensorFlow has no gradient for a graph's py_function, and an error of ours would become the program's.
     """
     try:
         context = importlib.import_module("tensorflow.python.eager.context")
