@@ -139,6 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the calls")
     parser.add_argument("--only", choices=["report", "million", "overhead"])
+    parser.add_argument("--rounds", type=int, default=8, help="of the loops beside an open panel")
     options = parser.parse_args()
     bundle()
     with tempfile.TemporaryDirectory(prefix="pfd-bench-") as name:
@@ -148,7 +149,7 @@ def main() -> None:
         if options.only in (None, "million"):
             million(folder, 100_000 if options.quick else 1_000_000)
         if options.only in (None, "overhead"):
-            overhead(folder, 3 if options.quick else 8)
+            overhead(folder, 3 if options.quick else options.rounds)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ _HURRIED_SLICE_NS = 20_000_000
 """Longer than the 5 ms after which a waiting thread gets the GIL: who waits for a flush gets half of it."""
 _GLANCE_S = 0.001
 """A pause to see whether calls are being made."""
-_RESTS = ((0.01, 0.1), (0.05, 0.03), (0.5, 0.009))
+_RESTS = ((0.01, 0.2), (0.05, 0.03), (0.5, 0.009))
 """Rest between two slices, by the share of the queue's room up to which it is taken."""
 _QUIET_NS = 50_000_000
 """Without a call for so long the program is taken to do something else."""
