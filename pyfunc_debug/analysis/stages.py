@@ -106,6 +106,8 @@ def make_stages(
                 "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns FROM call "
                 f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({ids}) AND end_ns IS NOT NULL"
             )
+            if not rows:  # all its calls still run
+                continue
             start, end, wait, reacquire, thread, cpu = np.array(rows, np.float64).T
             threads = len(np.unique(thread))
             times = start, end, wait, reacquire
@@ -120,6 +122,18 @@ def mean_cpu_ns(cpu: Numbers) -> float | None:
     """
     known = cpu[~np.isnan(cpu)]
     return float(known.mean()) if len(known) and len(known) >= 0.9 * len(cpu) else None
+
+
+def body_ns(duration: Numbers, reacquire: Numbers) -> tuple[float, float]:
+    """How long the bodies of calls ran, and how long they waited for the GIL inside, in ns.
+
+    Calls that were not measured (NaN) waited for the same share of their time. At least a nanosecond a call was no wait.
+    """
+    measured = ~np.isnan(reacquire)
+    total, known = float(duration.sum()), float(duration[measured].sum())
+    share = min(1.0, float(reacquire[measured].sum()) / known) if known > 0 else 0.0
+    body = max(total * (1 - share), float(len(duration)))
+    return body, max(0.0, total - body)
 
 
 def is_stage(one: NodeContention, function: Function) -> bool:
@@ -154,9 +168,8 @@ def stage_answer(
     begin = start - np.nan_to_num(wait) if known else start
     measured = ~np.isnan(wait)
     scale = len(wait) / measured.sum() if measured.any() else 0.0  # calls that were not measured waited like the others
-    inside = scale * float(np.nansum(reacquire[measured]))
     busy = float((end - begin).sum())
-    body = float((end - start).sum()) - inside
+    body, inside = body_ns(end - start, reacquire)
     waited = scale * float(np.nansum(wait)) + inside
     room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
     work = _covered(begin, end)
@@ -167,7 +180,7 @@ def stage_answer(
         function=function,
         at_once=busy / work if work else 1.0,
         python_share=body / room if room else 0.0,
-        wait_share=waited / room if known and room else None,
+        wait_share=min(1.0, waited / room) if known and room else None,
         pool_share=max(0.0, 1 - (body + waited) / room) if known and room else None,
         stage=stage,
         ceilings=tuple(ceiling(stage, n, pool, cores) for n in calls),

@@ -221,6 +221,8 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
             continue
         group = facts.groups[one.node.id]
         places = np.flatnonzero(np.isin(columns.node, group) & (columns.end >= 0))
+        if not len(places):  # all its calls still run
+            continue
         start, end, wait, reacquire = (
             getattr(columns, name)[places].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
         )
