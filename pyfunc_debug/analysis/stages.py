@@ -127,7 +127,7 @@ def mean_cpu_ns(cpu: Numbers) -> float | None:
 def body_ns(duration: Numbers, reacquire: Numbers) -> tuple[float, float]:
     """How long the bodies of calls ran, and how long they waited for the GIL inside, in ns.
 
-    Calls that were not measured (NaN) waited for the same share of their time. At least a nanosecond a call was no wait.
+    Calls that were not measured (NaN) waited for the same share of their time. At least a nanosecond a call was work.
     """
     measured = ~np.isnan(reacquire)
     total, known = float(duration.sum()), float(duration[measured].sum())
