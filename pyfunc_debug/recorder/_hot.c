@@ -241,8 +241,10 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
         ticket->end_ns = now_ns(CLOCK_MONOTONIC);
         int measured = ticket->cpu_start_ns != NOT_MEASURED;
         ticket->cpu_ns = measured ? now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns : NOT_MEASURED;
-        Streak *node = streak(self, ticket);
-        node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
+        if (!self->all_cpu) {
+            Streak *node = streak(self, ticket);
+            node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
+        }
         int failed = ticket->policy && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
         if (finish_ticket(self, args[0]) < 0 && !is_ours(self)) return NULL;

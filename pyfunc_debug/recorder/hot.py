@@ -99,9 +99,7 @@ class HotPath:
             self._met.add(thread)
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
-        streak = self._streaks.get(token, 0)
-        wanted = self.all_cpu or streak < STREAK or streak % EVERY == 0
-        ticket.cpu_start_ns = thread_time_ns() if wanted else NOT_MEASURED
+        ticket.cpu_start_ns = thread_time_ns() if self.all_cpu or self._wants_cpu(token) else NOT_MEASURED
         ticket.start_ns = monotonic_ns()
         return ticket
 
@@ -111,12 +109,17 @@ class HotPath:
             return outputs
         ticket.end_ns = monotonic_ns()
         ticket.cpu_ns = cpu_since(ticket.cpu_start_ns)
-        short = ticket.end_ns - ticket.start_ns < SHORT_NS
-        self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
+        if not self.all_cpu:
+            short = ticket.end_ns - ticket.start_ns < SHORT_NS
+            self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
         if ticket.policy:
             self._take(ticket, outputs, False)
         self.finish(ticket)
         return outputs
+
+    def _wants_cpu(self, token: str) -> bool:
+        streak = self._streaks.get(token, 0)
+        return streak < STREAK or streak % EVERY == 0
 
     def _take(self, ticket: Ticket, values: Any, inputs: bool) -> None:
         began_ns = monotonic_ns()

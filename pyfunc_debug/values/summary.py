@@ -203,7 +203,8 @@ def _numbers(array: np.ndarray[Any, Any], dtype: str) -> Summary:
         summary.sampled = int(seen.size)
     values = finite = seen.astype(np.float64).reshape(-1)
     summary.nan = summary.inf = 0
-    summary.zeros = 0 if summary.sampled is None else None
+    if summary.sampled is None:  # of a sample it would be no count
+        summary.zeros = 0
     if floating:
         finite = _count_odd(array, seen, values, summary)
     if finite.size:
