@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import hide_from_debuggers
 
 Json = dict[str, Any]
 _GAP_S = 0.01

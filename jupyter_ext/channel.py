@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 from jupyter_ext.announcer import Announcer
 from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.report import html
 from pyfunc_debug.report.answers import Answers
-from pyfunc_debug.threads import hide_from_debuggers
 
 Json = dict[str, Any]
 MESSAGE_TYPE = "pyfunc_debug_request"

@@ -14,7 +14,7 @@ from IPython.core.magic import no_var_expand
 from jupyter_ext import cells, options, stops
 from jupyter_ext.display import has_widgets, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
-from pyfunc_debug.frames import cell_label
+from pyfunc_debug.program.frames import cell_label
 
 _ATTRIBUTE = "_pyfunc_debug"
 
@@ -201,7 +201,7 @@ class PyfuncMagics:
             self._end()
 
     def _begin(self, words: list[str], scope: str) -> None:
-        from pyfunc_debug.session import record
+        from pyfunc_debug.api.record import record
 
         if self.active is not None:
             raise UsageError(f"{self.status()}: end that first (%pyfunc_trace off)")

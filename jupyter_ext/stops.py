@@ -19,7 +19,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
-from pyfunc_debug.frames import cell_label
+from pyfunc_debug.program.frames import cell_label
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
@@ -181,7 +181,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
         A call that did not fail runs again, with all its effects, on its recorded inputs: record them with
         `%%pyfunc_trace --values full`.
         """
-        from pyfunc_debug.stopping import debug, post_mortem
+        from pyfunc_debug.api.breakpoints import debug, post_mortem
 
         try:
             if not line.strip():

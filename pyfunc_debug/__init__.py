@@ -14,7 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyfunc_debug.comparing import compare
+    from pyfunc_debug.api.breakpoints import answers, break_on, breakpoints, post_mortem
+    from pyfunc_debug.api.compare import compare
+    from pyfunc_debug.api.exact_gradients import exact_gradients
+    from pyfunc_debug.api.explain import explain
+    from pyfunc_debug.api.record import record
+    from pyfunc_debug.api.recording import Recording
+    from pyfunc_debug.api.recording import Recording as open  # noqa: N813 - the documented name
     from pyfunc_debug.errors import (
         BadOptionError,
         BadRecordingError,
@@ -23,26 +29,20 @@ if TYPE_CHECKING:
         RecordingBusyError,
         UnsupportedTensorFlowError,
     )
-    from pyfunc_debug.exact import exact_gradients
-    from pyfunc_debug.explanations import explain
-    from pyfunc_debug.recordings import Recording
-    from pyfunc_debug.recordings import Recording as open  # noqa: N813 - the documented name
-    from pyfunc_debug.session import record
-    from pyfunc_debug.stopping import answers, break_on, breakpoints, post_mortem
 
     __version__: str
 
 _PUBLIC = {
-    "exact_gradients": ("pyfunc_debug.exact", "exact_gradients"),
-    "record": ("pyfunc_debug.session", "record"),
-    "compare": ("pyfunc_debug.comparing", "compare"),
-    "answers": ("pyfunc_debug.stopping", "answers"),
-    "break_on": ("pyfunc_debug.stopping", "break_on"),
-    "breakpoints": ("pyfunc_debug.stopping", "breakpoints"),
-    "post_mortem": ("pyfunc_debug.stopping", "post_mortem"),
-    "explain": ("pyfunc_debug.explanations", "explain"),
-    "open": ("pyfunc_debug.recordings", "Recording"),
-    "Recording": ("pyfunc_debug.recordings", "Recording"),
+    "exact_gradients": ("pyfunc_debug.api.exact_gradients", "exact_gradients"),
+    "record": ("pyfunc_debug.api.record", "record"),
+    "compare": ("pyfunc_debug.api.compare", "compare"),
+    "answers": ("pyfunc_debug.api.breakpoints", "answers"),
+    "break_on": ("pyfunc_debug.api.breakpoints", "break_on"),
+    "breakpoints": ("pyfunc_debug.api.breakpoints", "breakpoints"),
+    "post_mortem": ("pyfunc_debug.api.breakpoints", "post_mortem"),
+    "explain": ("pyfunc_debug.api.explain", "explain"),
+    "open": ("pyfunc_debug.api.recording", "Recording"),
+    "Recording": ("pyfunc_debug.api.recording", "Recording"),
     "PyfuncDebugError": ("pyfunc_debug.errors", "PyfuncDebugError"),
     "BadRecordingError": ("pyfunc_debug.errors", "BadRecordingError"),
     "BadOptionError": ("pyfunc_debug.errors", "BadOptionError"),
@@ -75,7 +75,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from pyfunc_debug.session import version
+        from pyfunc_debug.api.record import version
 
         return version()
     try:

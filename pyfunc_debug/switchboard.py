@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
-from pyfunc_debug.frames import failure_frames
-from pyfunc_debug.imports import when_imported
-from pyfunc_debug.pools import pool_of
+from pyfunc_debug.program.frames import failure_frames
+from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.program.pools import pool_of
+from pyfunc_debug.program.threads import own_thread
 from pyfunc_debug.stops import Abort, Broker, Rules, Surroundings, Watcher
 from pyfunc_debug.stops.display import Display
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
 from pyfunc_debug.stops.terminal import Terminal
-from pyfunc_debug.threads import own_thread
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
     from pyfunc_debug.recorder import Recorder
@@ -390,7 +390,7 @@ class _House(Surroundings):
         return interception.user_line(file, line) if interception is not None else (file, line)
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
-        from pyfunc_debug.interception.eagerly import eagerly_if_possible
+        from pyfunc_debug.interception.graphs.eagerly import eagerly_if_possible
 
         return eagerly_if_possible()
 

@@ -38,14 +38,14 @@ def _remember() -> None:
 @pytest.fixture(autouse=True)
 def tensorflow_is_left_as_it_was():
     """Every patched attribute is the original object again after each test, by identity."""
-    from pyfunc_debug import session
+    from pyfunc_debug.api.record import current
 
     if "tensorflow" in sys.modules and not _originals:
-        assert session.current() is None
+        assert current() is None
         _remember()
     finders = list(sys.meta_path)
     yield
-    live = session.current()
+    live = current()
     if live is not None:
         live.stop()
     assert live is None, "the test left a recording on"

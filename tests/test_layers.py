@@ -30,7 +30,7 @@ def test_an_import_upwards_would_be_noticed(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("frontend", "static"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     errors = tmp_path / "pyfunc_debug" / "values" / "policy.py"
-    errors.write_text(errors.read_text() + "\nfrom pyfunc_debug import session as _upwards\n")
+    errors.write_text(errors.read_text() + "\nfrom pyfunc_debug.api import record as _upwards\n")
     done = lint(tmp_path)
     assert done.returncode != 0
-    assert "1 broken" in done.stdout
+    assert "2 broken" in done.stdout

@@ -16,7 +16,7 @@ from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, call_of
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Node
 
 

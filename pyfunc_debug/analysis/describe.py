@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from pyfunc_debug.analysis.tables import kind_text, milliseconds, place
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Frame, Node, Value
 
 

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from pyfunc_debug.analysis.tables import render
 from pyfunc_debug.errors import NotKeptError
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Node, Value
 
 Status = Literal["equal", "close", "different", "missing", "unknown"]

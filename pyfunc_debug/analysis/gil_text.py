@@ -13,7 +13,7 @@ from pyfunc_debug.analysis.contention import Contention, grade_of, over_time, wa
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.analysis.tables import render
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HOLDERS = 4

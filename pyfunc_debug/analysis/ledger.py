@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyfunc_debug.analysis.contention import Waits, gil_line
 from pyfunc_debug.analysis.groups import same_line
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Function, Node
 
 Durations = npt.NDArray[np.int64]
@@ -293,7 +293,7 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
 def _dead(meta: dict[str, object]) -> bool:
     import socket
 
-    from pyfunc_debug.recording.writer import process_lives
+    from pyfunc_debug.pfrec.writer import process_lives
 
     pid = meta.get("pid")
     return isinstance(pid, int) and meta.get("host") == socket.gethostname() and not process_lives(pid)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, place, render
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import GraphTrace
 
 

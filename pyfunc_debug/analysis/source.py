@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pyfunc_debug.analysis.tables import place, render
 from pyfunc_debug.errors import BadOptionError, NotKeptError
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values.policy import matches
 

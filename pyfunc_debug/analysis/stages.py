@@ -17,7 +17,7 @@ from pyfunc_debug.analysis.contention import NodeContention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Function
 
 Numbers = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pyfunc_debug.frames import cell_label
+from pyfunc_debug.program.frames import cell_label
 
 if TYPE_CHECKING:
     from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow

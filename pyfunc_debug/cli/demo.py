@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.analysis.tables import ledger_text
+from pyfunc_debug.api.record import LiveRecording, record
 from pyfunc_debug.cli import options
 from pyfunc_debug.doctor.text import findings_text
-from pyfunc_debug.session import LiveRecording, record
 
 
 def add_parser(commands: Any) -> None:

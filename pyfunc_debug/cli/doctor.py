@@ -7,9 +7,9 @@ import dataclasses
 import json
 from typing import Any
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.doctor.text import findings_text
-from pyfunc_debug.recordings import Recording
 
 
 def add_parser(commands: Any) -> None:

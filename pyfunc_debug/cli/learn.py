@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyfunc_debug.cli.lessons import copy_lessons
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
-from pyfunc_debug.learning import copy_lessons
 
 
 def add_parser(commands: Any) -> None:

@@ -7,10 +7,10 @@ import base64
 import json
 from typing import Any
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.recording import schema_text
-from pyfunc_debug.recordings import Recording
+from pyfunc_debug.pfrec import schema_text
 
 
 def add_parser(commands: Any) -> None:

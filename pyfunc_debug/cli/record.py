@@ -10,11 +10,11 @@ import sys
 import types
 from typing import Any
 
+from pyfunc_debug.api.breakpoints import break_on
+from pyfunc_debug.api.record import LiveRecording, record
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.session import LiveRecording, record
-from pyfunc_debug.stopping import break_on
 from pyfunc_debug.stops.rules import WHENS
 
 _DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from pyfunc_debug.recordings import Recording
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 

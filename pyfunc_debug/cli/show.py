@@ -11,8 +11,8 @@ from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.analysis.describe import call_text, node_text
 from pyfunc_debug.analysis.ledger import as_dict
 from pyfunc_debug.analysis.tables import ledger_text
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
-from pyfunc_debug.recordings import Recording
 
 _SHOWN = 20
 

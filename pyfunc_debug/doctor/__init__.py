@@ -12,7 +12,7 @@ from pyfunc_debug.doctor import (
     second_order,
     wrong_tapes,
 )
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
 CHECKS = (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from pyfunc_debug.analysis.tables import place
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 
 _LINES = 4
 """More lines than these, among which a call may have been started, say nothing."""

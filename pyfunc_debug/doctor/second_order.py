@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import listed, several, together
 from pyfunc_debug.doctor.places import sites
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
 

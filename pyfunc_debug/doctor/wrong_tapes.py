@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.places import sites, started
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
 _FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each call its own gradient, without retracing'

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pyfunc_debug.gil.blame import Span
 from pyfunc_debug.gil.samples import Tick
-from pyfunc_debug.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import hide_from_debuggers
 
 PERIOD_S = 0.005
 LATE_NS = 400_000

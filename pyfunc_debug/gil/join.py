@@ -11,9 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from pyfunc_debug.gil import blame, xplane
+from pyfunc_debug.gil import blame
 from pyfunc_debug.gil.native_join import PATIENCE_NS, NativeJoin
 from pyfunc_debug.gil.samples import CallTimes, Grade, OpSpan, Samples, Told
+from pyfunc_debug.profiler import xplane
 from pyfunc_debug.records import Gil
 
 Row = tuple[int, Gil]

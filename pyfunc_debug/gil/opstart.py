@@ -2,7 +2,7 @@
 
 A call's op begins before it takes the GIL, so the time from there to the body is the wait (and a little conversion).
 When the program wants the profiler, the window is closed at once and none is opened again in this recording
-(`pyfunc_debug.profiler`).
+(`pyfunc_debug.profiler.session`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 
-from pyfunc_debug import xspace
-from pyfunc_debug.gil import xplane
 from pyfunc_debug.gil.native import AbsentError, is_foreign
 from pyfunc_debug.gil.samples import OpSpan, Samples
-from pyfunc_debug.profiler import InUseError, Profiler
-from pyfunc_debug.threads import hide_from_debuggers
+from pyfunc_debug.profiler import xplane, xspace
+from pyfunc_debug.profiler.session import InUseError, Profiler
+from pyfunc_debug.program.threads import hide_from_debuggers
 
 MOST_CALLS = 10_000
 """Calls that a window should hold: closing one costs about 25 us a call, and more than linearly above this."""

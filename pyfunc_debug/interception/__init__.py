@@ -17,11 +17,11 @@ from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.interception.calls import call_around, eager_numpy_call, registry_call
 from pyfunc_debug.interception.failures import FailedCall, Failures
-from pyfunc_debug.interception.functions import Functions
-from pyfunc_debug.interception.gradients import Use, hub, stock_tapes
-from pyfunc_debug.interception.library import Library
-from pyfunc_debug.interception.lines import Lines
-from pyfunc_debug.interception.nodes import Nodes
+from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
+from pyfunc_debug.interception.graphs.functions import Functions
+from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.graphs.nodes import Nodes
+from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
 from pyfunc_debug.interception.selftest import SelfTest, run_self_test
 
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 class Interception:
-    """The switch. One at a time in a process; `pyfunc_debug.session` sees to that.
+    """The switch. One at a time in a process; `pyfunc_debug.api.record` sees to that.
 
     Attributes:
       limits: What this TensorFlow does not allow, in words; empty when all works.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.interception.gradients import hub
+from pyfunc_debug.interception.gradients.hub import hub
 
 
 def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callable[..., list[Any]] | None:

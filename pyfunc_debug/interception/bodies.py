@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Body
-from pyfunc_debug.frames import is_tensorflow
 from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.program.frames import is_tensorflow
 
 _DEEPEST = 32  # wrappers; a cycle of __wrapped__ must not hang us
 _INNER_NAMES = ("func", "f", "fn", "py_func", "function", "original_func", "target")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.frames import failure_frames
+from pyfunc_debug.program.frames import failure_frames
 
 _KEEP = 32
 """So many failures are remembered; each keeps its frames, and with them their tensors, alive."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyfunc_debug.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import hide_from_debuggers
 
 Result = TypeVar("Result")
 

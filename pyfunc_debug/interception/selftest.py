@@ -14,10 +14,10 @@ from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.calls import registry_call
 from pyfunc_debug.interception.failures import Failures
-from pyfunc_debug.interception.functions import Functions
-from pyfunc_debug.interception.library import Library
+from pyfunc_debug.interception.graphs.functions import Functions
+from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.interception.nodes import Nodes
 from pyfunc_debug.interception.outside import executing_eagerly, outside
 from pyfunc_debug.interception.patches import Patch, Patches
 

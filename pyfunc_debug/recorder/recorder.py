@@ -15,15 +15,15 @@ from time import monotonic_ns, thread_time_ns
 from typing import Any
 
 from pyfunc_debug.events import LiveRuns, NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hot import SKIP, HotPath
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
-from pyfunc_debug.recording import Writer
 from pyfunc_debug.records import Line, Printed
-from pyfunc_debug.threads import number_anew
 from pyfunc_debug.values import Held, Policies, hold
 from pyfunc_debug.values.policy import matches
 

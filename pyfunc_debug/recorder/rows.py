@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts, TraceFacts
-from pyfunc_debug.frames import is_user, line_text
+from pyfunc_debug.pfrec.contents import encode
+from pyfunc_debug.program.frames import is_user, line_text
+from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
-from pyfunc_debug.recording.contents import encode
 from pyfunc_debug.records import Line, Printed
-from pyfunc_debug.threads import current_name
 from pyfunc_debug.values import Held, Policy, Summary, summarize
 
 _POLICIES = tuple(Policy)

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import RunFacts
+from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilRows
 from pyfunc_debug.recorder.rows import Batch, Rows
 from pyfunc_debug.recorder.ticket import Ticket
-from pyfunc_debug.recording import Writer
-from pyfunc_debug.threads import hide_from_debuggers
 
 _PERIOD_S = 0.05
 _SLICE_NS = 1_000_000

@@ -21,7 +21,7 @@ from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.ledger import own_cost
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline, traces
 from pyfunc_debug.report.columns import Array, Columns

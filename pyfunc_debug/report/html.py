@@ -24,7 +24,7 @@ import numpy as np
 from pyfunc_debug.analysis.ledger import make_ledger
 from pyfunc_debug.analysis.tables import ledger_html
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, timeline
 from pyfunc_debug.report.answers import Answers

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.recording.contents import decode
+from pyfunc_debug.pfrec.contents import decode
 
 Json = dict[str, Any]
 SIDE = 64

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from pyfunc_debug.pools import Pool
+from pyfunc_debug.program.pools import Pool
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, STEPPING, UNANSWERED
 from pyfunc_debug.stops.stop import Abort, Stop
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.frames import is_user, user_traceback
+from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.stops.stop import Abort
 
 _HANDLER = "pyfunc_debug.stops.interrupts"

@@ -14,8 +14,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.stops.broker import Broker
-from pyfunc_debug.threads import hide_from_debuggers
 
 
 class Interrupts:

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.frames import is_user
-from pyfunc_debug.threads import current_name
+from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.threads import current_name
 
 if TYPE_CHECKING:
     from pyfunc_debug.stops.broker import Front

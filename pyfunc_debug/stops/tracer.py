@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.frames import is_user
+from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.commands import Commands, Hand, Pdb, readline_untouched, settrace
 from pyfunc_debug.stops.rules import STOPPED

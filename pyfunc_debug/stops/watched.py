@@ -9,7 +9,7 @@ import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.frames import user_traceback
+from pyfunc_debug.program.frames import user_traceback
 from pyfunc_debug.stops.beside import beside
 from pyfunc_debug.stops.commands import Hand, settrace
 from pyfunc_debug.stops.plan import Plan

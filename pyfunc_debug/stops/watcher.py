@@ -17,7 +17,8 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.frames import is_user
+from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import (
@@ -30,7 +31,6 @@ from pyfunc_debug.stops.stop import Abort, Stop, one_line
 from pyfunc_debug.stops.surroundings import Surroundings
 from pyfunc_debug.stops.tracer import Tracer
 from pyfunc_debug.stops.watched import Watched
-from pyfunc_debug.threads import current_name
 
 _MOST_EAGER = 4096
 

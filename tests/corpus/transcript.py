@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyfunc_debug.analysis.ledger import make_ledger
 from pyfunc_debug.analysis.tables import count
-from pyfunc_debug.recordings import Recording
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.records import Call, Node
 
 _CHANCE = ("errors_in_data.pfrec",)  # how often tf.data calls a body that fails is a matter of chance

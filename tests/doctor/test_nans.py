@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.recorder import Budget, Recorder
-from pyfunc_debug.recordings import Recording
 from pyfunc_debug.values import Policies
 from tests.recorder.test_recorder import call, node
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyfunc_debug import xspace
-from pyfunc_debug.gil import blame, xplane
+from pyfunc_debug.gil import blame
 from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, told
 from pyfunc_debug.gil.join import as_rows
 from pyfunc_debug.gil.native_join import NativeJoin
 from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, Samples
 from pyfunc_debug.gil.whatif import Stage, ceiling
+from pyfunc_debug.profiler import xplane, xspace
 
 MS = 1_000_000
 

@@ -12,10 +12,11 @@ import tensorflow as tf
 from gil_workloads import Calls, expected_waits, gaps, hold, parallel, pipeline, release, seen_waits
 
 from pyfunc_debug import gil
-from pyfunc_debug.gil import opstart, xplane
+from pyfunc_debug.gil import opstart
 from pyfunc_debug.gil.blame import call_of
 from pyfunc_debug.gil.native import AbsentError
 from pyfunc_debug.gil.opstart import OpStartProbe
+from pyfunc_debug.profiler import xplane
 
 START = tf.profiler.experimental.start
 

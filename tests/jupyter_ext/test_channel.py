@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ext import channel as channels
 from jupyter_ext.channel import Channel
-from pyfunc_debug.recordings import Recording
+from pyfunc_debug.api.recording import Recording
 from tests.report import recordings
 
 

@@ -247,7 +247,7 @@ def test_unloading_restores_the_shell(tmp_path, monkeypatch):
     run(shell, "%pyfunc_trace on")
     jupyter_ext.unload_ipython_extension(shell)
     assert state() == before
-    from pyfunc_debug.session import current
+    from pyfunc_debug.api.record import current
 
     assert current() is None
     InteractiveShell.clear_instance()

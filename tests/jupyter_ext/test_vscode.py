@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from pyfunc_debug.recordings import Recording
+from pyfunc_debug.api.recording import Recording
 from tests.jupyter_ext.lab import ARTIFACTS, browser
 from tests.jupyter_ext.vscode import THEMES, Output
 from tests.report import recordings

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts
 from pyfunc_debug.recorder import Budget, Recorder, hot
-from pyfunc_debug.recordings import Recording
 from pyfunc_debug.values import Policies
 
 EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyfunc_debug.recording.schema import APPLICATION_ID, SCHEMA_VERSION
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
 
 TRAIN = """import numpy as np
 import tensorflow as tf
@@ -81,7 +81,7 @@ def empty(path: Path, *, state: str = "complete", started: int = ORIGIN) -> sqli
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.executescript((resources.files("pyfunc_debug") / "recording" / "schema.sql").read_text())
+    connection.executescript((resources.files("pyfunc_debug") / "pfrec" / "schema.sql").read_text())
     meta = {
         "schema": 1, "cores": 4, "gil": {"grade": "native", "why": "self-test passed"}, "pid": 4711, "host": "workshop", "argv": ["train.py"], "state": state, "cost": {"hook_ns": 2100, "calls": 2000, "values_ns": 10_000_000, "writer_cpu_ns": 40_000_000},
         "versions": {"python": "3.11.9", "tensorflow": "2.21.0", "numpy": "2.1.3"},

@@ -11,7 +11,7 @@ import pytest
 
 from pyfunc_debug.analysis.ledger import make_ledger
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
-from pyfunc_debug.recording import Reader
+from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report.answers import Answers
 from tests.report import recordings

@@ -7,8 +7,8 @@ import sqlite3
 
 import pytest
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import main
-from pyfunc_debug.recordings import Recording
 from pyfunc_debug.report.answers import Answers
 from tests.report import recordings
 

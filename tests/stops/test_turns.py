@@ -202,7 +202,7 @@ def test_an_evaluation_may_run_nodes_with_breakpoints(tf, clicker):
 
 
 def test_an_evaluation_runs_eagerly_on_its_own_thread_only(tf):
-    from pyfunc_debug.interception.eagerly import eagerly_if_possible
+    from pyfunc_debug.interception.graphs.eagerly import eagerly_if_possible
 
     kind = type(tf.function(lambda: 0))
     original = vars(kind)["_run_functions_eagerly"]
@@ -258,7 +258,7 @@ def _parked(tf, clicker, run):
 
 
 def test_a_starving_tf_data_pool_is_named(tf, clicker, monkeypatch):
-    from pyfunc_debug import pools
+    from pyfunc_debug.program import pools
 
     monkeypatch.setattr(pools, "_cpus", lambda: 3)
     said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
@@ -304,7 +304,7 @@ def test_a_starving_inter_op_pool_is_named(threads, says):
 
 
 def test_a_thread_that_python_made_is_in_no_pool(tf):
-    from pyfunc_debug.pools import pool_of
+    from pyfunc_debug.program.pools import pool_of
 
     assert pool_of(threading.get_native_id()) is None
 

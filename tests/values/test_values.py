@@ -11,10 +11,10 @@ import warnings
 import numpy as np
 import pytest
 
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.pfrec.contents import decode, encode
 from pyfunc_debug.recorder import Budget, Recorder
-from pyfunc_debug.recording.contents import decode, encode
-from pyfunc_debug.recordings import Recording
 from pyfunc_debug.records import Value
 from pyfunc_debug.values import Policies, Policy, hold, hold_quickly, summarize
 from pyfunc_debug.values import capture as capture_module

@@ -1,0 +1,1 @@
+"""What people call: one module a verb (record, recording, breakpoints, compare, explain, ...)."""

@@ -1,0 +1,180 @@
+"""What a user calls to stop calls: `break_on`, `breakpoints`, `answers`, `post_mortem`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pdb
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.api.replay import same_as_recorded
+from pyfunc_debug.errors import NotKeptError
+from pyfunc_debug.program.frames import is_user, user_traceback
+from pyfunc_debug.records import Call
+from pyfunc_debug.stops import Breakpoint
+from pyfunc_debug.stops.display import original_of
+from pyfunc_debug.stops.script import Script
+from pyfunc_debug.switchboard import board
+
+
+def break_on(
+    where: str, *, when: str = "before", condition: str | None = None, hits: int = 1, once: bool = False,
+    policy: str | float = "wait", prompt: str | None = None,
+) -> Breakpoint:  # fmt: skip
+    """Stops calls of a node, with a prompt in the body's frame. Works without a recording, and for older graphs.
+
+    Args:
+      where: A glob over body and op names, a `file.py:line` or a token.
+      when: "before" the body's first line, "after" it has returned, "error": at the line that raised, or "gradient".
+      condition: A Python expression over the body's parameter names, `inputs`, `outputs`, `call`, `np`, `tf`. One that
+        raises is shown once and disables the breakpoint.
+      hits: The first hit that stops.
+      once: Whether to stop only once.
+      policy: What a call does while another one is stopped: "wait", "skip", or wait so many seconds and go on.
+      prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.
+
+    Returns:
+      The breakpoint: `disable()`, `enable()`, `remove()`, `hits`, `outcomes`.
+
+    Raises:
+      BadOptionError: an option makes no sense.
+      UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
+    """
+    return board.rules.add(where, when, condition, hits, once, policy, prompt)
+
+
+def breakpoints() -> list[Breakpoint]:
+    """The breakpoints of this process, oldest first."""
+    return list(board.rules.all())
+
+
+@contextlib.contextmanager
+def answers(*lines: str) -> Iterator[Script]:
+    """Answers the stops of a `with` block with prepared lines, as if somebody typed them.
+
+        with pfd.answers("p x", "n", "c") as dialogue:
+            train_step(batch)
+        print(dialogue)
+
+    Args:
+      *lines: Command lines, one for each prompt. When they have been used up, the stopped call goes on; later stops ask
+        whoever else can answer.
+
+    Yields:
+      The dialogue: `str()` is everything that was said and typed, `left` the lines that nobody asked for.
+    """
+    script = Script(lines)
+    board.broker.fronts.insert(0, script)
+    try:
+        yield script
+    finally:
+        board.broker.fronts.remove(script)
+
+
+def post_mortem(call: Call | int | None = None) -> None:
+    """Opens pdb at the user's frame of a failed call, with its locals alive.
+
+    Args:
+      call: A call of the recording going on, or of the last one; None for the newest failed call.
+
+    Raises:
+      NotKeptError: no call failed, or its frames are no longer kept (the 32 newest are).
+    """
+    error = _failure(call)
+    _look(_debugger(), original_of(error) or error)
+
+
+def debug(call: Call) -> None:
+    """Opens pdb in a call: a post-mortem if it failed and its frames are kept, else its body again on its inputs.
+
+    Args:
+      call: A call of a recording that this process made.
+
+    Raises:
+      NotKeptError: the body cannot run again; the message says why.
+    """
+    if call.status == "error":
+        try:
+            post_mortem(call)
+            return
+        except NotKeptError:
+            pass  # it failed longer ago: its body can still run again
+    debugger = _debugger()
+    try:
+        outputs = call.replay(functools.partial(_run, debugger, f"call #{call.id}"))
+    except NotKeptError:
+        raise
+    except Exception as error:
+        if not debugger.quitting:  # TensorFlow may make another exception of a BdbQuit
+            _look(debugger, error)
+        return
+    same = same_as_recorded(call, outputs)
+    if same is not None:
+        what = "what was recorded" if same else "something else than was recorded: it depends on more than its inputs"
+        print(f"call #{call.id} returned {what}")
+
+
+def _debugger() -> Any:
+    """IPython's debugger where that is there, else pdb."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return (shell.debugger_cls if shell is not None else pdb.Pdb)()
+
+
+def _run(debugger: Any, title: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Calls a body and stops at its first line; not in TensorFlow's wrappers of it, before or after."""
+
+    def first_line(frame: FrameType) -> None:
+        del debugger.user_call, debugger.user_line
+        debugger.user_line(frame)
+
+    here = debugger.stop_here
+    debugger.reset()
+    debugger.stop_here = lambda frame: is_user(frame.f_code.co_filename) and here(frame)
+    debugger.user_call = lambda frame, arguments: None
+    debugger.user_line = first_line
+    traced = sys.gettrace()
+    print(f"{title} runs again on its recorded inputs, with all its effects")
+    sys.settrace(debugger.trace_dispatch)
+    try:
+        return function(*args)
+    finally:
+        sys.settrace(traced)
+        del debugger.stop_here
+
+
+def _look(debugger: Any, error: BaseException) -> None:
+    """The prompt at the user's frame of an exception."""
+    traceback = user_traceback(error.__traceback__) or error.__traceback__
+    if traceback is None:
+        raise NotKeptError(f"{type(error).__name__} has no frames to look at")
+    print(f"{type(error).__name__}: {error}")
+    debugger.reset()
+    debugger.interaction(None, traceback)
+
+
+def _failure(call: Call | int | None) -> BaseException:
+    failed = board.failures()
+    if call is None:
+        if not failed:
+            raise NotKeptError("no call failed in the last recording, or since while breakpoints were on")
+        # Dataset.from_generator ends its data with a StopIteration of its own: nothing of the user's is in it.
+        found: BaseException = next(
+            (one.error for one in failed if user_traceback(one.error.__traceback__)), failed[0].error
+        )
+        return found
+    number = call if isinstance(call, int) else call.id
+    for one in failed:
+        if board.number(one.ticket) == number and (isinstance(call, int) or _is_of(one.error, call)):
+            kept: BaseException = one.error
+            return kept
+    if isinstance(call, Call) and call.status != "error":
+        raise NotKeptError(f"call {number} did not fail: call.replay() runs its body again")
+    raise NotKeptError(f"the frames of call {number} are not kept: only those of the newest failed calls here")
+
+
+def _is_of(error: BaseException, call: Call) -> bool:
+    """Whether a failure can be that of a call: a newer recording numbers its calls anew."""
+    return call.failure is not None and type(original_of(error) or error).__name__ == call.failure.type

@@ -1,0 +1,370 @@
+"""`compare()`: a function as a graph and eagerly, or against another function: what differs first, and where.
+
+Both run in this thread, one after the other, on the same arguments, with variables and Python's and NumPy's random
+numbers put back in between. The function runs three times: once more as a graph first, so that times are fair.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.analysis.comparison import Comparison, Side, align
+from pyfunc_debug.analysis.differences import Tolerance, ValueDifference, compare_values
+from pyfunc_debug.api.record import LiveRecording, current, record
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.interception.graphs.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources
+from pyfunc_debug.program.error_text import error_text
+from pyfunc_debug.program.python_state import changes, fingerprints
+from pyfunc_debug.records import Call, Thread, Value
+from pyfunc_debug.values.capture import Held
+from pyfunc_debug.values.policy import Policy
+from pyfunc_debug.values.summary import summarize
+
+_RANDOM = ("Random", "TruncatedNormal", "Multinomial", "ParameterizedTruncatedNormal")
+"""How op types begin that draw from TensorFlow's own streams; stateless ones begin otherwise."""
+
+
+def compare(
+    function: Callable[..., Any], *args: Any, against: Callable[..., Any] | None = None, gradients: bool = True,
+    rtol: float = 1e-5, atol: float = 1e-6, **kwargs: Any,
+) -> Comparison:  # fmt: skip
+    """Runs a function as a graph and eagerly, and says what differs first: a node's call, an output or a gradient.
+
+    No switch of TensorFlow's is changed for other threads. Variables that the graph uses are put back after each run,
+    as are Python's and NumPy's global random states; other Python state is not: what changed is said.
+
+    Args:
+      function: A tf.function, or a plain function or Keras layer, which is then made one.
+      *args: Its arguments.
+      against: Another function to compare with, run as it is, in place of the eager run.
+      gradients: Whether to compare gradients as well.
+      rtol: Relative tolerance within which numbers are close.
+      atol: Absolute tolerance.
+      **kwargs: Its keyword arguments.
+
+    Returns:
+      A comparison that prints as a table; `.equal` and `.first` for programs.
+
+    Raises:
+      BadOptionError: called while a graph is being built, or something is not callable.
+      UnsupportedTensorFlowError: this TensorFlow keeps its eager switch elsewhere.
+    """
+    import tensorflow as tf
+
+    for thing in (function, *([] if against is None else [against])):
+        if not callable(thing):
+            raise BadOptionError(f"{thing!r} is not callable: compare takes a function and its arguments")
+    if not tf.executing_eagerly():
+        raise BadOptionError(
+            "compare cannot run while a graph is being built: call it outside tf.function and tf.Graph"
+        )
+    graph = function if is_tf_function(function) else tf.function(function)
+    plain = getattr(function, "python_function", function)
+    work = _Work(tf, Tolerance(rtol, atol), gradients, args, kwargs)
+    running = current()
+    with nullcontext(running) if running is not None else record(values="full", gil=False) as recording:
+        assert recording is not None
+        return work.compare(recording, plain, graph, against)
+
+
+@dataclass
+class _Run:
+    """What one run gave."""
+
+    name: str
+    outputs: list[Any] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    gradients: dict[str, Any] = field(default_factory=dict)
+    gradient_error: str | None = None
+    error: str | None = None
+    where: str | None = None
+    duration_ns: int | None = None
+    trace_ns: int | None = None
+    calls: list[Call] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    random: list[str] = field(default_factory=list)
+
+    def side(self) -> Side:
+        return Side(self.name, self.duration_ns, self.trace_ns, self.error, self.where)
+
+
+class _Work:
+    """One comparison."""
+
+    def __init__(self, tf: Any, tolerance: Tolerance, gradients: bool, args: Any, kwargs: Any) -> None:
+        self._tf = tf
+        self._tolerance = tolerance
+        self._wanted = gradients
+        self._args = tf.nest.map_structure(self._tensor, args)
+        self._kwargs = tf.nest.map_structure(self._tensor, kwargs)
+        self._variables: dict[Any, str] = {}
+
+    def compare(self, recording: LiveRecording, plain: Any, graph: Any, against: Any) -> Comparison:
+        name = getattr(plain, "__name__", type(plain).__name__)
+        other_name = "eager" if against is None else getattr(against, "__name__", type(against).__name__)
+        left, right = _Run("graph" if against is None else name), _Run(other_name)
+        self._convert(graph)
+        before = fingerprints(plain)
+        with _random_put_back():
+            concrete = self._trace(left, graph)
+        traced = changes(before, fingerprints(plain))
+        resources = take_resources(concrete) if concrete is not None else Resources([], 0)
+        others = self._resources_of(against)
+        try:
+            if concrete is not None:
+                self._quietly(graph)
+                resources.restore()
+                self._run(recording, left, graph, plain)
+            resources.restore()
+            if against is None:
+                with eagerly():
+                    self._run(recording, right, graph, plain)
+            else:
+                self._quietly(against)
+                resources.restore()
+                others.restore()
+                self._run(recording, right, against, against)
+        finally:
+            resources.restore()
+            others.restore()
+        calls = align(left.calls, right.calls, recording.nodes(), self._tolerance, by_line=against is None)
+        notes = self._notes(left, right, traced, resources, concrete, against is not None)
+        return Comparison(
+            name, left.side(), right.side(), calls, tuple(self._outputs(left, right)),
+            tuple(self._gradients(left, right)), tuple(notes),
+        )  # fmt: skip
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def _tensor(self, thing: Any) -> Any:
+        """NumPy arrays reach a graph as tensors: the eager run must get the same."""
+        return self._tf.convert_to_tensor(thing) if isinstance(thing, (np.ndarray, np.generic)) else thing
+
+    def _convert(self, graph: Any) -> None:
+        """An input_signature converts arguments before they reach the graph."""
+        signature = graph.input_signature
+        if signature is None:
+            return
+        flat = list(zip(self._args, signature))
+        rest = self._args[len(flat) :]
+        tensor_spec = self._tf.TensorSpec
+        self._args = (
+            *(self._tf.convert_to_tensor(value, spec.dtype) if isinstance(spec, tensor_spec) else value
+              for value, spec in flat), *rest,
+        )  # fmt: skip
+
+    def _trace(self, run: _Run, graph: Any) -> Any:
+        start = time.monotonic_ns()
+        try:
+            concrete = graph.get_concrete_function(*self._args, **self._kwargs)
+        except Exception as error:
+            self._failed(run, error)
+            return None
+        run.trace_ns = time.monotonic_ns() - start
+        return concrete
+
+    def _resources_of(self, against: Any) -> Resources:
+        if against is None or not is_tf_function(against):
+            return Resources([], 0)
+        try:
+            return take_resources(against.get_concrete_function(*self._args, **self._kwargs))
+        except Exception:  # its own run will say what is wrong with it
+            return Resources([], 0)
+
+    def _quietly(self, function: Any) -> None:
+        """A first run, which builds the backward graph, optimises and loads: not measured."""
+        with _random_put_back():
+            try:
+                with self._tf.GradientTape() as tape:
+                    tape.watch([tensor for _, tensor in self._inputs()])
+                    function(*self._args, **self._kwargs)
+            except Exception:
+                pass  # the measured run fails again, and is told of
+
+    def _run(self, recording: LiveRecording, run: _Run, function: Any, plain: Any) -> None:
+        last = recording.reader.rows("SELECT coalesce(max(id), 0) FROM call")[0][0]
+        state, streams = fingerprints(plain), _streams()
+        inputs = self._inputs()
+        with _random_put_back():
+            self._measure(run, function, plain, state, streams, inputs)
+        threads = {thread.id: thread for thread in recording.reader.threads()}
+        run.calls = [call for call in _calls_after(recording, last) if _ours(recording, threads, call)]
+
+    def _measure(
+        self, run: _Run, function: Any, plain: Any, state: dict[str, object], streams: dict[str, object],
+        inputs: list[tuple[str, Any]],
+    ) -> None:  # fmt: skip
+        tf = self._tf
+        try:
+            with tf.GradientTape(persistent=False) as tape:
+                tape.watch([tensor for _, tensor in inputs])
+                start = time.monotonic_ns()
+                returned = function(*self._args, **self._kwargs)
+                run.duration_ns = time.monotonic_ns() - start
+            run.changed = changes(state, fingerprints(plain))
+            run.random = [name for name, now in _streams().items() if now != streams[name]]
+            self._keep(run, returned)
+            if self._wanted:
+                self._differentiate(run, tape, inputs)
+        except Exception as error:
+            run.duration_ns = None
+            self._failed(run, error)
+
+    def _failed(self, run: _Run, error: Exception) -> None:
+        run.error, run.where = error_text(error)
+
+    def _inputs(self) -> list[tuple[str, Any]]:
+        """Floating tensors among the arguments, by name."""
+        tf = self._tf
+        found = []
+        for name, value in [
+            *((f"args[{index}]", value) for index, value in enumerate(self._args)),
+            *self._kwargs.items(),
+        ]:
+            flat = tf.nest.flatten(value)
+            for index, leaf in enumerate(flat):
+                if isinstance(leaf, tf.Tensor) and leaf.dtype.is_floating:
+                    found.append((name if len(flat) == 1 else f"{name}[{index}]", leaf))
+        return found
+
+    def _keep(self, run: _Run, returned: Any) -> None:
+        flat = self._tf.nest.flatten(returned, expand_composites=True)
+        run.outputs = flat
+        run.paths = ["out"] if len(flat) == 1 else [f"out[{index}]" for index in range(len(flat))]
+
+    def _differentiate(self, run: _Run, tape: Any, inputs: Sequence[tuple[str, Any]]) -> None:
+        tf = self._tf
+        targets = [out for out in run.outputs if isinstance(out, tf.Tensor) and out.dtype.is_floating]
+        variables = tape.watched_variables()
+        for variable in variables:
+            self._variables.setdefault(variable.ref(), f"{variable.name} ({len(self._variables)})")
+        sources = [tensor for _, tensor in inputs] + list(variables)
+        if not targets or not sources:
+            return
+        names = [name for name, _ in inputs] + [self._variables[variable.ref()] for variable in variables]
+        try:
+            run.gradients = dict(zip(names, tape.gradient(targets, sources)))
+        except Exception as error:
+            run.gradient_error = error_text(error)[0]
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def _outputs(self, left: _Run, right: _Run) -> Iterator[ValueDifference]:
+        for index in range(max(len(left.outputs), len(right.outputs))):
+            if left.error or right.error:
+                return
+            if index >= min(len(left.outputs), len(right.outputs)):
+                yield ValueDifference(
+                    "output", f"out[{index}]", "missing", None, None, None, "another number of outputs"
+                )
+                continue
+            yield self._values("output", left.paths[index], left.outputs[index], right.outputs[index])
+
+    def _gradients(self, left: _Run, right: _Run) -> Iterator[ValueDifference]:
+        if left.error or right.error:
+            return
+        if left.gradient_error or right.gradient_error:
+            same = left.gradient_error == right.gradient_error
+            yield ValueDifference("gradient", "all", "equal" if same else "different",
+                                  left.gradient_error or "computed", right.gradient_error or "computed")  # fmt: skip
+            return
+        for name in dict.fromkeys([*left.gradients, *right.gradients]):
+            yield self._values("gradient", name, left.gradients.get(name), right.gradients.get(name))
+
+    def _values(self, role: str, path: str, left: Any, right: Any) -> ValueDifference:
+        values = [_value(path, self._dense(thing)) for thing in (left, right)]
+        missing = [value is None for value in values]
+        if all(missing):
+            return ValueDifference(role, path, "equal", None, None)
+        if any(missing):
+            present = values[0] or values[1]
+            assert present is not None
+            zero = role == "gradient" and not present.array().any()
+            texts = [value.text if value is not None else "None" for value in values]
+            return ValueDifference(
+                role, path, "equal" if zero else "different", texts[0], texts[1], None, "None and zeros" if zero else ""
+            )
+        assert values[0] is not None
+        assert values[1] is not None
+        return compare_values(role, values[0], values[1], self._tolerance)
+
+    def _dense(self, thing: Any) -> Any:
+        tf = self._tf
+        return tf.convert_to_tensor(thing) if isinstance(thing, (tf.IndexedSlices, tf.Variable)) else thing
+
+    def _notes(
+        self, left: _Run, right: _Run, traced: list[str], resources: Resources, concrete: Any, other: bool
+    ) -> Iterator[str]:
+        if not other:
+            eager_only = [name for name in right.changed if name not in left.changed]
+            for name in eager_only:
+                how = "changed once, when traced" if name in traced else "did not change"
+                yield f"Python state `{name}` changes each time it runs eagerly; as a graph it {how}"
+            for name in left.changed:
+                if name not in right.changed:
+                    yield f"Python state `{name}` changes when it runs as a graph, not eagerly"
+            for name in right.random:
+                if name not in left.random:
+                    yield f"{name} is drawn from each time eagerly; the graph keeps what was drawn when it was traced"
+        types = op_types(concrete) if concrete is not None else frozenset()
+        if any(kind.startswith(_RANDOM) for kind in types):
+            yield "it draws TensorFlow's random numbers: each run has a stream of its own, so values may differ"
+        if any("Dataset" in kind for kind in types):
+            yield "tf.data inside it runs as a graph in both"
+        if resources.others:
+            yield f"{resources.others} resources (tables, iterators) could not be put back between the runs"
+
+
+def _value(path: str, thing: Any) -> Value | None:
+    """A value of the comparison, made like a recorded one, with its elements."""
+    if thing is None:
+        return None
+    array = np.asarray(thing.numpy() if hasattr(thing, "numpy") else thing)
+    summary = summarize(Held(array), Policy.FULL)
+    return Value(
+        path, summary.dtype, summary.shape, summary.nbytes, summary.min, summary.max, summary.mean, summary.std,
+        summary.nan, summary.inf, summary.zeros, summary.text, summary.sampled, summary.histogram, summary.note, "full",
+        lambda: array,
+    )  # fmt: skip
+
+
+def _calls_after(recording: LiveRecording, last: int) -> list[Call]:
+    ids = [row[0] for row in recording.reader.rows("SELECT id FROM call WHERE id > ? ORDER BY id", (last,))]
+    return [recording.call(number) for number in ids]
+
+
+def _ours(recording: LiveRecording, threads: dict[int, Thread], call: Call) -> bool:
+    """Whether a call is this comparison's: not when it belongs to a run, or an eager call, of another Python thread."""
+    mine = threading.get_native_id()
+    if call.run is not None:
+        run = recording.reader.rows("SELECT thread FROM run WHERE id = ?", (call.run,))
+        return not run or threads[run[0][0]].native_id == mine
+    thread = threads[call.thread]
+    return thread.native_id == mine or thread.name.startswith("TF-")
+
+
+def _streams() -> dict[str, object]:
+    state = np.random.get_state()
+    return {
+        "random": hash(random.getstate()),
+        "numpy.random": [part.tobytes() if isinstance(part, np.ndarray) else part for part in state],
+    }
+
+
+@contextmanager
+def _random_put_back() -> Iterator[None]:
+    """Python's and NumPy's global random states are afterwards what they were before."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

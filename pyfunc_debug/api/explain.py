@@ -1,0 +1,63 @@
+"""`explain()`: a tf.function's graph traces with the reason for each, its runs and its nodes, recorded or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyfunc_debug.analysis.retraces import Explanation, NodeUse, TraceRow, explain_function
+from pyfunc_debug.api.record import LiveRecording, current
+from pyfunc_debug.interception.graphs.live import LiveFunction, LiveGraph, describe
+
+_UNRECORDED = (
+    "not recording: how long tracing took, runs, calls, and traces that failed or whose graphs are gone are not known"
+)
+_BEFORE = "graphs without a time were traced before recording began"
+
+
+def explain(function: Any, recording: LiveRecording | None = None) -> Explanation:
+    """Says of each graph of a tf.function why TensorFlow traced it, and what would have avoided that.
+
+    Args:
+      function: What `tf.function` returned; for a Keras model `model.train_function`.
+      recording: A recording of this process that saw it; by default the one that is going on, if any.
+
+    Returns:
+      An explanation that prints as a table. Without a recording it comes from the function's own cache of graphs:
+      times, runs and failed graph traces are then not known.
+
+    Raises:
+      BadOptionError: `function` is no tf.function.
+      UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
+    """
+    live = describe(function)
+    recording = recording if recording is not None else current()
+    recorded = _recorded(function, recording) if recording is not None else None
+    if recorded is None:
+        notes = (_UNRECORDED,) if recording is None else ("not traced since recording began",)
+        rows = tuple(_row(graph) for graph in live.graphs)
+        return Explanation(live.body.name, live.body.file, live.body.line, rows, notes if rows else ())
+    return _merged(live, recorded)
+
+
+def _recorded(function: Any, recording: LiveRecording) -> Explanation | None:
+    number = recording.function_number(function)
+    if number is None:
+        return None
+    found = recording.reader.rows("SELECT function FROM trace WHERE object = ? LIMIT 1", (number,))
+    return explain_function(recording.reader, found[0][0], number) if found else None
+
+
+def _merged(live: LiveFunction, recorded: Explanation) -> Explanation:
+    """Graphs from before the recording first, then what was recorded."""
+    names = {row.name for row in recorded.rows}
+    older = tuple(_row(graph) for graph in live.graphs if graph.name not in names)
+    if not older:
+        return recorded
+    return replace(recorded, rows=(*older, *recorded.rows), notes=(*recorded.notes, _BEFORE))
+
+
+def _row(graph: LiveGraph) -> TraceRow:
+    nodes = tuple(NodeUse(body.name, None, body.file, body.line, None) for _, body in graph.nodes if not body.internal)
+    reason = graph.reason
+    return TraceRow(graph.name, graph.signature, reason.sentences, reason.closest, reason.avoid, None, None, nodes)

@@ -1,0 +1,457 @@
+"""`record()`: wires interception, recorder and (later) breakpoints together, and switches them on and off.
+
+One recording at a time in a process. Nothing of TensorFlow is imported before the program imports it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.api.exact_gradients import ExactGradients
+from pyfunc_debug.api.gradient_check import GradientCheck, check
+from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
+from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
+from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.recorder import Budget, Recorder, parse_bytes
+from pyfunc_debug.records import Call, Node
+from pyfunc_debug.stops.display import chain
+from pyfunc_debug.switchboard import board
+from pyfunc_debug.values import Policies
+
+_GRADIENTS = ("stock", "exact")
+
+
+class _Current:
+    """The recording of this process, and the lock that guards only the question whether there is one."""
+
+    lock = threading.Lock()
+    session: LiveRecording | None = None
+
+
+class LiveRecording(Recording):
+    """A recording that this process makes. Use it with `with`, or `start()` and `stop()`; read it at any time.
+
+    Reading while it records shows everything up to the moment of asking.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, policies: Policies, gradients: str, gil: bool, budget: Budget,
+        overwrite: bool, lines: bool | str = False,
+    ) -> None:  # fmt: skip
+        self._lines = lines
+        self._policies = policies
+        self._gradients = gradients
+        self._gil = gil
+        self._budget = budget
+        self._overwrite = overwrite
+        self._wanted_path = None if path is None else os.fspath(path)
+        self._recorder: Recorder | None = None
+        self._interception: Any = None
+        self._probe: Any = None
+        self._exact = ExactGradients()
+        self._tapes_before: frozenset[str] = frozenset()
+        self._cancel_import: Any = None
+        self._limits = ""
+        self._open_reader: Reader | None = None
+        self._discard: Any = None
+        self._temporary: list[Reader] = []
+        self._state = "new"
+        self._path = self._wanted_path
+
+    # -- switching ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> LiveRecording:
+        """Starts recording, at once or as soon as the program imports TensorFlow.
+
+        Raises:
+          RecordingBusyError: this process is recording already.
+          BadOptionError: the file cannot be made there.
+          UnsupportedTensorFlowError: this TensorFlow is too different.
+        """
+        if self._state != "new":
+            raise RecordingBusyError(f"this recording is {self._state}: make a new one with pyfunc_debug.record()")
+        with _Current.lock:
+            if _Current.session is not None:
+                raise RecordingBusyError(
+                    f"already recording into {_Current.session.path}: stop that first (one recording at a time)"
+                )
+            _Current.session = self
+        try:
+            path = self._wanted_path
+            if path is None:
+                folder = tempfile.mkdtemp(prefix="pyfunc_debug_")
+                self._discard = weakref.finalize(self, _discard, folder, self._temporary, os.getpid())
+                path = os.path.join(folder, "recording.pfrec")
+            self._recorder = Recorder(path, self._policies, self._budget, self._meta(), self._overwrite)
+            self._path = self._recorder.path
+            self._state = "recording"
+            self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
+        except BaseException:
+            self._state = "stopped" if self._recorder else "new"
+            _Current.session = None
+            if self._recorder is not None:
+                self._switch_off(self._recorder)
+                self._recorder.close({})
+            raise
+        atexit.register(self._at_exit)
+        return self
+
+    def stop(self) -> None:
+        """Stops recording, puts TensorFlow back as it was, and completes the file. Stopping twice does nothing."""
+        if self._state != "recording":
+            return
+        self._state = "stopping"
+        assert self._recorder is not None
+        try:
+            if self._cancel_import is not None:
+                self._cancel_import()
+                self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
+            self._tell_leaks(self._recorder)
+            foreign = self._switch_off(self._recorder)
+            news = [self._tell_lines()]
+            if self._interception is not None:  # its self-test may have waited for the program's first graph
+                news.append(self._add_limits(self._interception.limits))
+            if self._open_reader is not None:
+                self._open_reader.release()
+            result = self._recorder.close(self._last_meta())
+            for limits in filter(None, news):  # only now: a filter may make exceptions of warnings
+                self._say(limits)
+            if foreign:
+                self._say(f"{', '.join(foreign)} had been replaced by something else meanwhile and was left as it is")
+            if result["stopped"]:
+                self._say(result["stopped"])
+            for trouble, times in result["troubles"].items():
+                self._say(f"had trouble ({times}x), the program was not affected: {trouble}")
+        finally:
+            self._state = "stopped"
+            _Current.session = None
+            atexit.unregister(self._at_exit)
+
+    def __enter__(self) -> LiveRecording:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            chain(error)  # it will be displayed when the hooks that do this are gone
+        self.stop()
+
+    def _switch_off(self, recorder: Recorder) -> tuple[str, ...]:
+        """Puts TensorFlow back as it was; returns what `board.unplug_recorder` does."""
+        try:
+            return board.unplug_recorder(recorder)
+        finally:
+            self._exact.off()
+            if self._probe is not None:
+                self._probe.stop()
+
+    def _tell_lines(self) -> str:
+        """Hands the counts of lines so far to the recorder; returns what limited them, if that is news."""
+        counted = self._interception.lines if self._lines and self._interception is not None else None
+        if counted is None or self._recorder is None:
+            return ""
+        try:
+            self._recorder.lines(*counted.facts())
+        except Exception as error:
+            self._recorder.trouble("telling of lines", error)
+        return self._add_limits(str(counted.limits))
+
+    def _add_limits(self, limits: str) -> str:
+        """Notes what cannot be recorded; returns it if that is news."""
+        if not limits or limits in self._limits:
+            return ""
+        self._limits = f"{self._limits}; {limits}".lstrip("; ")
+        return limits
+
+    def _at_exit(self) -> None:
+        self.stop()
+
+    def _tensorflow_is_there(self) -> None:
+        """Switches interception on. Runs inside the program's `import tensorflow`: it must not raise there."""
+        assert self._recorder is not None
+        in_import = self._cancel_import is not None
+        try:
+            self._interception = self._plug_in(self._recorder)
+            self._tapes_before = frozenset(self._interception.stock_tapes())
+            if self._gil:
+                self._measure_gil(self._recorder)
+            self._limits = self._interception.limits
+        except Exception as error:
+            if not in_import:
+                raise
+            why = str(error) if isinstance(error, PyfuncDebugError) else f"{type(error).__name__}: {error}"
+            self._limits = f"not recording: {why}"
+        if self._limits:
+            try:
+                self._say(self._limits)
+            except PyfuncDebugWarning:  # a filter made an exception of it: the recording's `meta` says it too
+                if not in_import:
+                    raise
+
+    def _plug_in(self, recorder: Recorder) -> Any:
+        if self._gradients == "exact":
+            self._exact.on()
+        try:
+            return board.plug_recorder(recorder, self._lines)
+        except BaseException:
+            self._exact.off()
+            raise
+
+    def _tell_leaks(self, recorder: Recorder) -> None:
+        """Tapes that TensorFlow still keeps now and did not before."""
+        if self._interception is None or self._gradients == "exact":
+            return
+        try:
+            left = {
+                token: size
+                for token, size in self._interception.stock_tapes().items()
+                if token not in self._tapes_before
+            }
+            if left:
+                recorder.gradient_notice("leaked-tapes", "", None, tapes=len(left), nbytes=sum(left.values()))
+        except Exception as error:
+            recorder.trouble("counting tapes", error)
+
+    def _measure_gil(self, recorder: Recorder) -> None:
+        from pyfunc_debug.gil import open_probe
+
+        probe = open_probe()
+        try:
+            probe.start()
+        except Exception as error:  # the recording goes on without
+            recorder.trouble("measuring the GIL", error)
+            return
+        self._probe = probe
+        recorder.measure_gil(probe)
+
+    @staticmethod
+    def _say(text: str) -> None:
+        warnings.warn(f"pyfunc_debug: {text}", PyfuncDebugWarning, stacklevel=4)
+
+    def _meta(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA_VERSION,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "argv": sys.argv,
+            "cwd": os.getcwd(),
+            "versions": {"python": sys.version.split()[0], "pyfunc_debug": version()},
+            "clock": {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()},
+            "options": {
+                "values": self._policies.as_dict(), "nodes": self._policies.nodes, "gradients": self._gradients,
+                "gil": self._gil, "lines": self._lines,
+            },
+            "cores": _cores(),
+            "budget": self._budget.file_bytes,
+        }  # fmt: skip
+
+    def _last_meta(self) -> dict[str, Any]:
+        versions = {"python": sys.version.split()[0], "pyfunc_debug": version()}
+        for name in ("tensorflow", "keras", "numpy"):
+            module = sys.modules.get(name)
+            if module is not None:
+                versions[name] = str(getattr(module, "__version__", "?"))
+        return {"versions": versions, "limits": self._limits, "end_ns": time.monotonic_ns()}
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _reader(self) -> Reader:
+        if self._state == "new":
+            raise BadOptionError(
+                "nothing is recorded yet: call start(), or use `with pyfunc_debug.record(...) as recording:`"
+            )
+        if self._state == "recording" and self._recorder is not None:
+            limits = self._tell_lines()
+            if limits:
+                self._say(limits)
+            self._recorder.flush()
+        if self._open_reader is None:
+            self._open_reader = Reader(self.path)
+            if self._discard is not None:  # the temporary file goes when this object does
+                self._temporary.append(self._open_reader)
+        return self._open_reader
+
+    def call(self, number: int) -> Call:
+        """One call; its `check_gradient` and `replay` work, as long as the body lives."""
+        return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
+
+    def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
+        """Calls in the order of their beginnings; see `Recording.calls`."""
+        calls = super().calls(node, status)
+        return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
+
+    def check_gradient(self, number: int) -> GradientCheck:
+        """Finite differences of a call's body at its recorded inputs, against the recorded gradient.
+
+        Args:
+          number: A forward call that was differentiated, or a gradient call.
+
+        Raises:
+          NotKeptError: it cannot be checked; the message says why.
+        """
+        gradient = super().call(number)
+        if gradient.kind == "forward":
+            if not gradient.gradients:
+                raise NotKeptError(f"call #{number} was not differentiated: there is no gradient to check")
+            gradient = super().call(gradient.gradients[0])
+        if gradient.forward is None or gradient.status != "ok":
+            raise NotKeptError(f"it is not known which call gradient call #{gradient.id} belongs to, or it failed")
+        call = super().call(gradient.forward)
+        return check(call, gradient, self._body(call, None))
+
+    def replay(self, number: int, through: Callable[..., Any] | None = None) -> list[Any]:
+        """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
+
+        Args:
+          number: A forward call.
+          through: Is given the body and its arguments, to call it.
+
+        Raises:
+          NotKeptError: it cannot run again; the message says why.
+        """
+        call = super().call(number)
+        if call.kind == "gradient":
+            forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
+            raise NotKeptError(f"call #{number} is a gradient call, which TensorFlow computes{forward}")
+        return self._body(call, through)(*whole_inputs(call))
+
+    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
+        """What runs the body of a call again."""
+        node = next((node for node in self.nodes() if node.id == call.node), None)
+        body = None
+        if node is not None and node.token is not None and "tensorflow" in sys.modules:
+            from pyfunc_debug.interception.again import body_runner
+
+            body = body_runner(node.token, through)
+        if body is None:
+            raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
+        return body
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        if self._path is None:
+            raise BadOptionError("the recording has no file before start()")
+        return self._path
+
+    @property
+    def state(self) -> str:
+        """`new`, `recording`, `stopping` or `stopped`."""
+        return self._state
+
+    def function_number(self, function: Any) -> int | None:
+        """The number under which a tf.function object was traced in this recording (`trace.object`), or None."""
+        number: int | None = None if self._interception is None else self._interception.function_number(function)
+        return number
+
+    def progress(self) -> dict[str, int]:
+        """Counts while recording: `calls`, `queued`, `open`. Cheap: reads no file."""
+        return self._recorder.now() if self._recorder is not None else {"calls": 0, "queued": 0, "open": 0}
+
+    def close(self) -> None:
+        """Stops, if need be, and closes the file."""
+        self.stop()
+        if self._open_reader is not None:
+            self._open_reader.close()
+            self._open_reader = None
+
+    def __repr__(self) -> str:
+        return "<recording, not started>" if self._state == "new" else super().__repr__()
+
+
+def record(
+    path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
+    gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
+    lines: bool | str = False,
+) -> LiveRecording:  # fmt: skip
+    """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
+
+    Args:
+      path: The .pfrec file to write; None for a temporary file that is deleted with the returned object.
+      values: What to keep of inputs and outputs: "none", "shape", "summary", "sample" or "full"; or a mapping from node
+        globs to these, with "*" for all others.
+      nodes: Glob over body names, op names and tokens: which nodes' calls are recorded.
+      gradients: "stock": exactly TensorFlow's gradients, right or wrong; where one is computed from another call's
+        tape, a finding shows it and the true value. "exact": each call's own gradient (see `exact_gradients`).
+      gil: Whether to measure waiting for the GIL, where that can be measured.
+      budget: Largest size of the file, as "256MB" or a number of bytes. Beyond it values are dropped first, then calls
+        are counted but not stored; the ledger says so.
+      overwrite: Whether an older recording at `path` may be replaced.
+      lines: Whether to count how often each line ran at trace and in bodies, and to keep what they print. "graph": also
+        how often the graph ran each line, by TensorFlow's profiler, which keeps every op in memory meanwhile.
+
+    Returns:
+      The recording; it can be read at any time.
+
+    Raises:
+      BadOptionError: an option makes no sense, or the file cannot be made there (on start).
+      RecordingBusyError: this process is recording already (on start).
+    """
+    if gradients not in _GRADIENTS:
+        raise BadOptionError(f"gradients={gradients!r} is none of {', '.join(_GRADIENTS)}")
+    if lines not in (True, False, "graph"):
+        raise BadOptionError(f"lines={lines!r} is none of True, False, 'graph'")
+    return LiveRecording(path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines)
+
+
+def current() -> LiveRecording | None:
+    """The recording that is going on in this process, or None."""
+    return _Current.session
+
+
+def _cores() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def version() -> str:
+    """Version of this package."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("pyfunc-debug")
+    except metadata.PackageNotFoundError:  # used from a source tree
+        return "0+source"
+
+
+def _after_fork_in_child() -> None:
+    """A forked child never writes into its parent's file."""
+    _Current.lock = threading.Lock()
+    session, _Current.session = _Current.session, None
+    if session is not None:
+        if session._recorder is not None:
+            session._recorder.abandon()
+        session._state = "stopped"
+        atexit.unregister(session._at_exit)
+        if session._open_reader is not None:
+            session._open_reader.abandon()
+
+
+def _discard(folder: str, readers: list[Reader], process: int) -> None:
+    """Deletes the temporary file of a recording that nobody holds any more; a forked child leaves it to its parent."""
+    if os.getpid() != process:
+        return
+    for reader in readers:
+        reader.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork_in_child)

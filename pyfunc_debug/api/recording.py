@@ -1,0 +1,304 @@
+"""`Recording`: what users hold in their hands, live or from a file. Asks the reader, the analysis and the doctor."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.analysis.contention import Contention, make_contention
+from pyfunc_debug.analysis.differences import CallDifference, Differences, Tolerance, compare_calls, difference
+from pyfunc_debug.analysis.ledger import Ledger, make_ledger
+from pyfunc_debug.analysis.retraces import Explanation, explain_function
+from pyfunc_debug.analysis.source import Source, make_source
+from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
+from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.records import Call, Finding, Function, GraphTrace, Node, Run
+from pyfunc_debug.values.policy import matches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Functions(list[Function]):
+    """Traced functions with their graph traces and runs."""
+
+    def __init__(self, functions: list[Function], traces: list[GraphTrace], runs: list[Run]) -> None:
+        super().__init__(functions)
+        self._traces = traces
+        self._runs = runs
+
+    def traces(self, function: Function | int) -> list[GraphTrace]:
+        """Graph traces of a function, oldest first."""
+        number = function if isinstance(function, int) else function.id
+        return [trace for trace in self._traces if trace.function == number]
+
+    def runs(self, function: Function | int) -> list[Run]:
+        """Runs of a function that Python started, in order."""
+        number = function if isinstance(function, int) else function.id
+        return [run for run in self._runs if run.function == number]
+
+
+class Recording:
+    """A recording, read from its file; it may still be growing.
+
+    Args:
+      path: A .pfrec file.
+
+    Raises:
+      BadRecordingError: the file is missing, damaged, too new, or something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._reader_ = Reader(path)
+
+    @property
+    def _reader(self) -> Reader:
+        return self._reader_
+
+    @property
+    def reader(self) -> Reader:
+        """The reader underneath: for the panel, the report and the shell."""
+        return self._reader
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._reader.path
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """About the recording: versions, process, options, budget, what was dropped, and its own cost."""
+        return self._reader.meta
+
+    def ledger(self, include_internal: bool = False) -> Ledger:
+        """Trace versus run, one row a tf.function and a node.
+
+        Args:
+          include_internal: Whether to show TensorFlow's and Keras' own too.
+        """
+        return make_ledger(self._reader, include_internal)
+
+    def nodes(self) -> list[Node]:
+        """All nodes, also TensorFlow's own (`origin`)."""
+        return self._reader.nodes()
+
+    def functions(self) -> Functions:
+        """Traced functions; the list knows their graph traces and runs."""
+        return Functions(self._reader.functions(), self._reader.traces(), self._reader.runs())
+
+    def explain(self, function: str | int | Function) -> Explanation:
+        """Graph traces of a function with the reason for each, their runs and their nodes.
+
+        Args:
+          function: A name or glob, a number, or one of `functions()`.
+
+        Raises:
+          BadOptionError: no such function; the message names the nearest.
+        """
+        return explain_function(self._reader, self.function_id(function))
+
+    def source(self, name: str) -> Source:
+        """A function's or body's lines with how often each ran at trace and in bodies, and what it printed.
+
+        Args:
+          name: Its name or a glob. Counts are there when recorded with `lines=True`.
+
+        Raises:
+          BadOptionError: nothing of that name.
+          NotKeptError: its source is not in the recording.
+        """
+        return make_source(self._reader, name)
+
+    def function_id(self, function: str | int | Function) -> int:
+        """The number of the function that a name, a number or a Function means; the most traced if several match."""
+        if isinstance(function, Function):
+            return function.id
+        functions = self._reader.functions()
+        if isinstance(function, int):
+            found = [one.id for one in functions if one.id == function]
+        else:
+            found = [one.id for one in functions if matches(function, one.name, one.name.rpartition(".")[2])]
+        if not found:
+            names = sorted({one.name for one in functions if one.origin == "user"})
+            near = difflib.get_close_matches(str(function), names, 3, 0.4) or names[:5]
+            hint = f". There are: {', '.join(near)}" if near else ": the recording has no functions"
+            raise BadOptionError(f"no function matches {function!r}{hint}")
+        traces = dict(self._reader.rows("SELECT function, count(*) FROM trace GROUP BY function"))
+        return max(found, key=lambda number: (traces.get(number, 0), -number))
+
+    def call(self, number: int) -> Call:
+        """One call.
+
+        Raises:
+          NotKeptError: no such call in the recording.
+        """
+        call = self._reader.call(number)
+        if call is None:
+            count = self._reader.counts()["call"]
+            raise NotKeptError(f"there is no call {number} in this recording of {count:,} calls")
+        return call
+
+    def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
+        """Calls in the order of their beginnings, read as you go.
+
+        Args:
+          node: A glob over body, op name or token; a node or its number.
+          status: "ok", "error" or "running".
+
+        Raises:
+          BadOptionError: no node matches, or no such status; the message names the nearest.
+        """
+        if status is not None and status not in ("ok", "error", "running"):
+            raise BadOptionError(f"status={status!r} is none of ok, error, running")
+        return self._reader.calls(None if node is None else self.node_ids(node), status)
+
+    def node_ids(self, node: str | int | Node) -> list[int]:
+        """Numbers of the nodes that a glob, a number or a Node means; see `calls`."""
+        if isinstance(node, Node):
+            return [node.id]
+        nodes = self.nodes()
+        if isinstance(node, int):
+            found = [one.id for one in nodes if one.id == node]
+        else:
+            found = [one.id for one in nodes if matches(node, one.body, one.name, one.token)]
+        if not found:
+            names = sorted({one.body for one in nodes} | {one.name for one in nodes if one.name})
+            near = difflib.get_close_matches(str(node).strip("*"), names, 3, 0.4) or names[:5]
+            hint = f". There are: {', '.join(near)}" if near else ": the recording has no nodes"
+            raise BadOptionError(f"no node matches {node!r}{hint}")
+        return found
+
+    def diff(self, other: Recording | str | os.PathLike[str], *, rtol: float = 1e-5, atol: float = 1e-8) -> Differences:
+        """What differs from another recording, by node and call number: equal, close, different, missing or unknown.
+
+        Args:
+          other: The other recording, or its file.
+          rtol: Relative tolerance within which numbers are close.
+          atol: Absolute tolerance.
+
+        Returns:
+          Something that prints as a table, is true if anything is different or missing, and has the `first` such call.
+
+        Raises:
+          BadRecordingError: `other` is no recording.
+        """
+        tolerance = Tolerance(rtol, atol)
+        if isinstance(other, Recording):
+            return difference(self._reader, other.reader, tolerance)
+        reader = Reader(other)
+        try:
+            return difference(self._reader, reader, tolerance)
+        finally:
+            reader.close()
+
+    def diff_calls(
+        self, left: int | Call, right: int | Call, *, rtol: float = 1e-5, atol: float = 1e-8
+    ) -> CallDifference:
+        """What differs between two calls, value by value. Calls of other recordings are given as `Call`.
+
+        Raises:
+          NotKeptError: no such call.
+        """
+        one = self.call(left) if isinstance(left, int) else left
+        other = self.call(right) if isinstance(right, int) else right
+        body = next((node.body for node in self.nodes() if node.id == one.node), "")
+        return compare_calls(one, other, body, Tolerance(rtol, atol))
+
+    def contention(self) -> Contention:
+        """What the GIL did to each node: waits, whom they were for, and what bodies did with the GIL."""
+        return make_contention(self._reader)
+
+    def stages(self, pool: int | None = None) -> list[StageAnswer]:
+        """tf.data stages that call Python, and what num_parallel_calls can still bring them.
+
+        Args:
+          pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+        """
+        return make_stages(self._reader, pool)
+
+    def verify_what_if(
+        self, dataset_fn: Callable[[int], Iterable[Any]], n: int, node: str | int | Node | None = None,
+        pool: int | None = None,
+    ) -> Verified:  # fmt: skip
+        """Runs a dataset with num_parallel_calls=1 and =n, and puts the measured speed-up beside the predicted one.
+
+        Args:
+          dataset_fn: Given num_parallel_calls, makes the dataset.
+          n: The num_parallel_calls in question.
+          node: Which recorded stage it is; needed when the recording has several.
+          pool: As in `stages`.
+
+        Raises:
+          BadOptionError: no such stage in the recording, or several.
+        """
+        wanted = None if node is None else set(self.node_ids(node))
+        found = [
+            one for one in make_stages(self._reader, pool, calls=[n])
+            if wanted is None or one.contention.node.id in wanted
+        ]  # fmt: skip
+        if len(found) != 1:
+            names = ", ".join(one.contention.node.body for one in found)
+            raise BadOptionError(
+                f"the recording has several tf.data stages that call Python ({names}): say which with node=" if found
+                else "the recording has no tf.data stage that calls Python"
+            )  # fmt: skip
+        return verify(found[0].ceilings[0], dataset_fn)
+
+    def findings(self) -> list[Finding]:
+        """What the doctor says."""
+        from pyfunc_debug.doctor import examine
+
+        return examine(self._reader)
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        """Rows of a SELECT on the recording's tables (`pyfunc-debug query --schema`), as dictionaries.
+
+        Raises:
+          BadOptionError: SQLite does not accept the query, or it tries to write.
+        """
+        columns, rows = self._reader.query(query)
+        return [dict(zip(columns, row)) for row in rows]
+
+    def to_html(self, path: str | os.PathLike[str]) -> str:
+        """Writes the report: one HTML file with the panel's views, without a network; an older file is replaced.
+
+        Returns:
+          The absolute path of the file.
+
+        Raises:
+          BadOptionError: it cannot be written there.
+        """
+        from pyfunc_debug.report import html
+
+        return html.write(self._reader.path, path, self.findings)
+
+    def to_pandas(self, table: str = "calls") -> pd.DataFrame:
+        """A table as a pandas DataFrame: calls, values, nodes, functions, traces, runs, failures or threads.
+
+        Raises:
+          BadOptionError: no such table, or pandas is not installed.
+        """
+        tables = {
+            "calls": "call", "values": "value", "nodes": "node", "functions": "function", "traces": "trace",
+            "runs": "run", "failures": "failure", "threads": "thread", "gil": "gil",
+        }  # fmt: skip
+        if table not in tables:
+            raise BadOptionError(f"there is no table {table!r}: choose one of {', '.join(tables)}")
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise BadOptionError("to_pandas needs pandas: pip install pandas") from error
+        columns, rows = self._reader.query(f"SELECT * FROM {tables[table]}")
+        return pd.DataFrame(rows, columns=columns)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._reader.close()
+
+    def __repr__(self) -> str:
+        counts = self._reader.counts()
+        told = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
+        return f"<recording {os.path.basename(self.path)}: {', '.join(told)}, {self._reader.state()}>"

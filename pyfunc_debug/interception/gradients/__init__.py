@@ -1,0 +1,1 @@
+"""Gradients of py_functions: which tape a call has, and which one its gradient call uses."""

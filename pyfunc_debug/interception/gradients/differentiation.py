@@ -1,0 +1,424 @@
+"""Run time of nodes with call ids: each call keeps its own tape, each gradient call finds the tape of its own call.
+
+In stock mode the tapes also go where TensorFlow keeps them (`script_ops.tape_cache`, one place a node), and gradients
+are computed from what is found there, right or wrong, as TensorFlow does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import threading
+import types
+from _thread import get_ident
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfunc_debug.interception.calls import HOOKS, drop_our_frame
+from pyfunc_debug.interception.gradients.tapes import CallTape
+
+if TYPE_CHECKING:
+    from pyfunc_debug.interception.gradients.hub import Gradients
+    from pyfunc_debug.interception.names import GradientNames
+
+_NOBODY = None, None
+_VALUES = 8
+"""So many elements of a wrong gradient and of the right one are told."""
+
+
+class Plan:
+    """What a node with call ids is, and for a gradient node what its arguments are.
+
+    Attributes:
+      outputs: How many outputs the user knows of.
+      level: 0 for a node of the user's, 1 for its gradient, 2 for the gradient of that.
+      first, last: Which arguments are gradients that came in: the id stands before them, forward inputs behind.
+      number: The forward call's number where it is known before the call (eager).
+      eager: Whether it has no hidden output, since it belongs to no graph.
+      used: For a gradient node: which outputs of the forward node have a gradient here.
+      wanted: For a gradient node: which inputs of the forward node get one.
+    """
+
+    __slots__ = ("eager", "first", "last", "level", "number", "outputs", "used", "wanted")
+
+    def __init__(self, outputs: int, level: int = 0, eager: bool = False) -> None:
+        self.outputs = outputs
+        self.level = level
+        self.eager = eager
+        self.first = 0
+        self.last: int | None = None
+        self.number: int | None = None
+        self.used: tuple[int, ...] = ()
+        self.wanted: tuple[int, ...] = ()
+
+
+class Making(threading.local):
+    """The node that this thread is making."""
+
+    plan: Plan | None = None
+
+
+class Current:
+    """What a gradient call tells its body and its dtypes, by thread (`get_ident`).
+
+    Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
+
+    Attributes:
+      calls: Observer and ticket of the gradient call that a thread is in.
+      dtypes: Those of the outputs that a gradient in stock mode has.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[int, tuple[Any, Any]] = {}
+        self.dtypes: dict[int, tuple[Any, ...]] = {}
+
+
+def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two functions that run a body just as `EagerFunc.__call__` does, with a tape and without.
+
+    Each consists of that very line of script_ops.py, at its line number: the traceback of an exception in a body
+    becomes part of TensorFlow's error message, and must read as it does without us.
+    """
+    stock = eager_func_type.__call__
+    file = stock.__code__.co_filename
+    try:
+        lines, start = inspect.getsourcelines(stock)
+        places = [start + index for index, line in enumerate(lines) if "outputs = self._call(device, args)" in line]
+    except OSError:
+        places = []
+    if len(places) != 2:
+
+        def __call__(self: Any, device: Any, args: Any) -> Any:  # noqa: N807 - its name is shown
+            return self._call(device, args)
+
+        __call__.__code__ = __call__.__code__.replace(co_filename=file, co_firstlineno=stock.__code__.co_firstlineno)
+        return __call__, __call__
+    made = [_line_as_function(file, place) for place in places]
+    return made[0], made[1]
+
+
+def _line_as_function(file: str, number: int) -> Callable[..., Any]:
+    line = linecache.getline(file, number).rstrip()
+    indent = line[: len(line) - len(line.lstrip())]
+    text = "\n" * (number - 2) + f"def __call__(self, device, args):\n{line}\n{indent}return outputs\n"
+    scope: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), scope)
+    return scope["__call__"]  # type: ignore[no-any-return]
+
+
+def make_function_type(hub: Gradients) -> Any:
+    """The class that nodes' functions are given: an `EagerFunc` whose calls keep their own tapes."""
+    names = hub.names
+    taped_caller, untaped_caller = stock_callers(names.eager_func_type)
+    tapes, calls, trainable, watch = hub.tapes, hub.current.calls, names.is_trainable, names.watch
+    tape_type, could_record, script_ops = names.tape_type, names.could_record, names.script_ops
+
+    class EagerFunc(names.eager_func_type):  # type: ignore[misc, name-defined]  # its name is TensorFlow's: messages show it
+        plan: Plan
+        call_tape: CallTape | None = None
+        making_ours = False
+        stock_gradient = False
+        """Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`."""
+
+        def set_support_graph_mode_gradient(self) -> None:
+            super().set_support_graph_mode_gradient()
+            if self.making_ours:
+                self.making_ours = False
+            else:
+                self.stock_gradient = True
+
+        def __call__(self, device: Any, token: str, args: Any) -> Any:
+            plan, observer, way, ticket = self.plan, hub.observer, hub.way, None
+            given, level = args, plan.level
+            if level:
+                args = args[plan.first : plan.last]  # what the user knows of
+            if way is not None:
+                enter, leave, fail = way.path
+                ticket = enter(token, args)
+            tape = None
+            if plan.eager:
+                names.tape_restart()
+            if level:
+                thread = get_ident()
+                before = calls.get(thread)
+                calls[thread] = observer, ticket
+            try:
+                if self._support_graph_mode_gradient or could_record():
+                    tape = self._tape(token, given, ticket, observer)
+                    outputs = self._record(tape, device, given)
+                else:
+                    outputs = untaped_caller(self, device, given)
+            except BaseException as error:
+                if way is not None:
+                    fail(ticket, error)
+                    if hub.failures is not None:
+                        hub.failures.add(error, token, ticket)
+                drop_our_frame(error)
+                raise
+            finally:
+                if level:
+                    if before is None:
+                        calls.pop(thread, None)
+                    else:
+                        calls[thread] = before
+                if plan.eager:
+                    names.tape_stop()
+            if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
+                script_ops.tape_cache[token.encode()] = (tape, given, outputs)
+            if way is not None:
+                outputs = leave(ticket, outputs)
+            if plan.eager:
+                self.call_tape = tape
+                return outputs
+            return self._with_id(token, outputs, tape, device)
+
+        def _tape(self, token: str, args: Any, ticket: Any, observer: Any) -> CallTape:
+            """A tape for this call, not recording yet."""
+            plan = self.plan
+            if not plan.level:
+                second = tape_type(persistent=True) if hub.order > 1 else None
+                tape = CallTape(token, tape_type(persistent=True), list(args), second, hub.exact)
+            else:
+                own = tapes.find(plan.number or int(args[0]))
+                dys = list(args[plan.first : plan.last])
+                rest = len(args) - plan.first - len(dys)
+                if own is not None and own.second is not None and plan.level == 1:
+                    inputs = [own.sources[place] for place in plan.wanted][:rest] if rest else []
+                    tape = CallTape(token, own.second, [None] * plan.first + dys + inputs, None, hub.exact)
+                    tape.guard = own.guard
+                else:
+                    tape = CallTape(
+                        token, tape_type(persistent=True), [None] * plan.first + dys + [None] * rest, None, hub.exact
+                    )
+            tape.ticket, tape.observer = ticket, observer
+            return tape
+
+        def _record(self, tape: CallTape, device: Any, args: Any) -> Any:
+            """Runs the body under the call's tape."""
+            plan, recorder, second = self.plan, tape.tape, tape.second
+            guard = tape.guard if plan.level else None
+            if guard is not None:
+                guard.acquire()
+            try:
+                if second is not None:
+                    second._push_tape()
+                recorder._push_tape()
+                try:
+                    for item in args[plan.first : plan.last] if plan.level else args:
+                        if trainable(item):
+                            watch(recorder._tape, item)
+                            if second is not None:
+                                watch(second._tape, item)
+                    tape.outputs = taped_caller(self, device, args)
+                finally:
+                    recorder._pop_tape()
+                    if second is not None:
+                        second._pop_tape()
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            finally:
+                if guard is not None:
+                    guard.release()
+            return tape.outputs
+
+        def _with_id(self, token: str, outputs: Any, tape: CallTape | None, device: Any) -> list[Any]:
+            """The outputs and behind them the id, as the op has it."""
+            found = [] if outputs is None else list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+            expected = self.plan.outputs
+            if len(found) != expected:  # TensorFlow would count the hidden output
+                raise ValueError(f"{token} returns {len(found)} values, but expects to see {expected} values.")
+            found.append(hub.no_id() if tape is None else hub.id_of(tape, device))
+            return found
+
+    HOOKS.add(EagerFunc.__call__.__code__)
+    return EagerFunc
+
+
+def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, others: tuple[Any, ...]) -> Any:
+    """The body of a gradient node.
+
+    Args:
+      hub: Tells the mode.
+      token: The forward node's.
+      plan: The gradient node's.
+      structure: Of the gradients that come in, if one of them is a composite tensor (IndexedSlices), else None.
+      others: dtypes of all the forward node's inputs, if some of them cannot have a gradient; else nothing.
+    """
+    names, tapes, calls, dtypes = hub.names, hub.tapes, hub.current.calls, hub.current.dtypes
+    stock_code = next(
+        code for code in names.stock_gradient.__code__.co_consts
+        if isinstance(code, types.CodeType) and code.co_name == "eagerly_executed_grad"
+    )  # fmt: skip
+
+    def eagerly_executed_grad(*args: Any) -> Any:
+        number = plan.number or int(args[0])
+        dys = args[plan.first : plan.last]
+        if structure is not None:
+            dys = names.nest.pack_sequence_as(structure, dys, expand_composites=True)
+        own = tapes.find(number)
+        observer, ticket = calls.get(get_ident(), _NOBODY)
+        try:
+            if hub.exact or (own is not None and own.exact):
+                _tell(observer, ticket, own, own, plan)
+                if own is None:
+                    raise LookupError(_no_tape(token, number))
+                own.times += 1
+                found = _own_gradient(hub, own, plan, dys)
+                if observer is not None and any(one is None for one in found):
+                    _tell_none(observer, ticket, own, plan, found)
+                if observer is not None:
+                    _tell_variables(observer, ticket, own)
+                return [_zeros(own.sources[place]) if one is None else one for place, one in zip(plan.wanted, found)]
+            return stock(own, dys, observer, ticket)
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
+
+    def stock(own: CallTape | None, dys: Any, observer: Any, ticket: Any) -> Any:
+        entry = names.script_ops.tape_cache.pop(token, None)
+        used = entry[0] if entry is not None and isinstance(entry[0], CallTape) else None
+        _tell(observer, ticket, own, used, plan)
+        scope = {
+            "tape_cache": {} if entry is None else {token: entry},
+            "compat": names.script_ops.compat,
+            "__name__": names.script_ops.__name__,
+        }
+        function = types.FunctionType(stock_code, scope, "eagerly_executed_grad", None, (types.CellType(token),))
+        found: Any = None
+        try:
+            all_found = function(*dys)
+            found = [all_found[place] for place in plan.wanted]
+            if others:  # an int or string input: TensorFlow fails to make a zero for it, and so it shall
+                dtypes[get_ident()] = others
+                return all_found
+            return found
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
+        finally:
+            if observer is not None:
+                if own is not None and used is not own:
+                    _tell_wrong(hub, observer, ticket, own, used, plan, dys, found)
+                elif own is not None and found is not None:
+                    if any(one is None for one in found):
+                        _tell_none(observer, ticket, own, plan, found)
+                    _tell_variables(observer, ticket, own)
+
+    return eagerly_executed_grad
+
+
+class OutputTypes(list[Any]):
+    """dtypes of a gradient node's outputs; in stock mode those that TensorFlow's own node would have had."""
+
+    def __init__(self, dtypes: list[Any], others: dict[int, tuple[Any, ...]]) -> None:
+        super().__init__(dtypes)
+        self._others = others
+
+    def __iter__(self) -> Iterator[Any]:
+        wanted = self._others.pop(get_ident(), None) if self._others else None
+        return iter(wanted) if wanted else super().__iter__()
+
+
+def _own_gradient(hub: Gradients, own: CallTape, plan: Plan, dys: Any) -> list[Any]:
+    """Gradients from the call's own tape, one a wanted input; None where the body does not connect them."""
+    outputs = own.outputs if isinstance(own.outputs, (list, tuple)) else [own.outputs]
+    targets, gradients = [], []
+    for place, dy in zip(plan.used, dys):
+        if dy is not None and hub.names.is_trainable(outputs[place]):
+            targets.append(outputs[place])
+            gradients.append(dy)
+    asked = [place for place in plan.wanted if own.sources[place] is not None]
+    if not targets or not asked:
+        return [None] * len(plan.wanted)
+    known = dict(
+        zip(asked, _gradient(hub.names, own.tape, targets, [own.sources[place] for place in asked], gradients))
+    )
+    return [known.get(place) for place in plan.wanted]
+
+
+def _gradient(names: GradientNames, tape: Any, targets: list[Any], sources: list[Any], gradients: list[Any]) -> Any:
+    """`tape.gradient` without what it does for variables and composite tensors, unless there are such."""
+    kind = names.eager_tensor_type
+    for one in gradients:
+        if not isinstance(one, kind):  # IndexedSlices
+            return tape.gradient(targets, sources, output_gradients=gradients)
+    return names.imperative_grad(tape._tape, targets, sources, gradients)
+
+
+def _zeros(source: Any) -> Any:
+    import tensorflow as tf
+
+    return None if source is None else tf.zeros_like(source)
+
+
+def _no_tape(token: bytes, number: int) -> str:
+    if number:
+        return f"pyfunc_debug: the tape of call {number} of {token.decode()} is gone: nothing could ask for it any more"
+    return (
+        f"pyfunc_debug: this call of {token.decode()} ran without a tape, because its gradient was built only "
+        "afterwards (TensorFlow itself raises KeyError here): build the gradient before the forward pass runs"
+    )
+
+
+# -- what is told to the observer -------------------------------------------------------------------------------------
+
+
+def _ticket(tape: CallTape | None, observer: Any) -> Any:
+    return tape.ticket if tape is not None and tape.observer is observer else None
+
+
+def _tell(observer: Any, ticket: Any, own: CallTape | None, used: CallTape | None, plan: Plan) -> None:
+    if observer is not None:
+        named = plan.level == 1  # the gradient of a gradient has other outputs than the forward node's
+        observer.paired(
+            ticket, _ticket(own, observer), _ticket(used, observer), plan.used if named else (),
+            plan.wanted if named else (),
+        )  # fmt: skip
+
+
+def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: list[Any]) -> None:
+    places = [place for place, one in zip(plan.wanted, found) if one is None and own.sources[place] is not None]
+    if places and not plan.level > 1:
+        observer.gradient_notice("gradient-none", own.token, ticket, inputs=places)
+
+
+def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:
+    try:
+        variables = own.tape.watched_variables()
+    except Exception:
+        return
+    if variables:
+        names = sorted({str(getattr(one, "path", None) or getattr(one, "name", "?")) for one in variables})
+        observer.gradient_notice("variable-no-input", own.token, ticket, variables=names)
+
+
+def _tell_wrong(
+    hub: Gradients, observer: Any, ticket: Any, own: CallTape, used: CallTape | None, plan: Plan, dys: Any, found: Any
+) -> None:
+    """TensorFlow used another call's tape, or found none. The true gradient is computed as well, to show both."""
+    try:
+        true = _text(_own_gradient(hub, own, plan, dys))
+    except Exception as error:
+        true = f"not known ({type(error).__name__})"
+    observer.gradient_notice(
+        "wrong-tape", own.token, ticket, found=used is not None,
+        stock=None if found is None else _text(found), true=true,
+    )  # fmt: skip
+
+
+def _text(values: list[Any]) -> str:
+    texts = []
+    for value in values:
+        if value is None:
+            texts.append("None")
+            continue
+        array = np.asarray(value)
+        flat = array.reshape(-1)[:_VALUES]
+        text = ", ".join(f"{item:.6g}" if np.isrealobj(flat) else str(item) for item in flat)
+        if array.ndim:
+            text = f"[{text}{', ...' if array.size > _VALUES else ''}]"
+        texts.append(text)
+    return "; ".join(texts)

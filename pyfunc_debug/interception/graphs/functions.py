@@ -1,0 +1,249 @@
+"""Graph traces and runs of tf.functions.
+
+Everything that Python starts ends in `Context.call_function` (eager/context.py); `ConcreteFunction._call_flat` tells
+which function it is, and when it is not executing eagerly it is a call site put into a graph, not a run. A graph trace
+is `tracing_compilation._create_concrete_function`. What C++ starts (tf.data, Session, nested functions) is not seen.
+"""
+
+from __future__ import annotations
+
+import _thread
+import inspect
+import itertools
+import re
+import threading
+import time
+import types
+import weakref
+from typing import Any
+
+from pyfunc_debug.events import FunctionFacts, LiveRuns, Observer, RunFacts, TraceFacts
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
+from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
+from pyfunc_debug.interception.graphs.signatures import signature
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.program.frames import RepeatedCaller, is_tensorflow
+from pyfunc_debug.records import Frame, RunKind
+
+_FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
+
+
+TF_DATA = ("Dataset_", "tf_data_experimental_")
+"""How names of tf.data's graphs begin (data/ops/structured_function.py)."""
+
+
+class Functions:
+    """Sees graph traces and runs, and knows which traced function a graph belongs to."""
+
+    def __init__(self, names: TensorFlowNames, observer: Observer, library: Library, maps: SourceMaps) -> None:
+        self.retraces = Retraces(names, observer, maps)
+        self._names = names
+        self._observer = observer
+        self._library = library
+        self._maps = maps
+        self._here = threading.local()  # .trace: id of the innermost graph trace; .function: ConcreteFunction to be run
+        self._trace_ids = itertools.count(1)
+        self._run_ids = itertools.count(1)
+        self._started_at = RepeatedCaller()
+        self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts]] = weakref.WeakKeyDictionary()
+        self.live = LiveRuns()
+
+    @property
+    def innermost(self) -> int | None:
+        """The graph trace that is going on in this thread."""
+        trace: int | None = getattr(self._here, "trace", None)
+        return trace
+
+    # -- graph traces -------------------------------------------------------------------------------------------------
+
+    def create_concrete_function(self, original: Any) -> Any:
+        """The replacement of `tracing_compilation._create_concrete_function`."""
+
+        def _create_concrete_function(
+            function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any
+        ) -> Any:
+            trace = next(self._trace_ids)
+            parent = getattr(self._here, "trace", None)
+            reason = self.retraces.take(tracing_options)
+            try:
+                function = self._describe(tracing_options.python_function, tracing_options.name)
+                self._by_graph[func_graph] = (trace, function)
+            except Exception as trouble:
+                self._observer.trouble("describing a traced function", trouble)
+                return original(function_type, type_context, func_graph, tracing_options)
+            self._here.trace = trace
+            start = time.monotonic_ns()
+            error: str | None = None
+            concrete = None
+            try:
+                concrete = original(function_type, type_context, func_graph, tracing_options)
+                return concrete
+            except BaseException as raised:
+                error = type(raised).__name__
+                raise
+            finally:
+                duration = time.monotonic_ns() - start
+                self._here.trace = parent
+                try:
+                    self._trace_ended(
+                        trace,
+                        parent,
+                        function,
+                        function_type,
+                        tracing_options,
+                        concrete,
+                        start,
+                        duration,
+                        error,
+                        reason,
+                    )
+                except Exception as trouble:
+                    self._observer.trouble("describing a graph trace", trouble)
+
+        return _create_concrete_function
+
+    def _trace_ended(
+        self, trace: int, parent: int | None, function: FunctionFacts, function_type: Any, options: Any, concrete: Any,
+        start: int, duration: int, error: str | None, reason: Reason,
+    ) -> None:  # fmt: skip
+        made = self.retraces.object(options)
+        reason = self.retraces.complete(reason, options, function, made, error)
+        name = _text(concrete.name) if concrete is not None else None
+        tokens = self._library.tokens(name) if name is not None else None
+        self._observer.trace_ended(
+            TraceFacts(
+                id=trace, function=function, object=made, name=name, signature=signature(function_type),
+                reason=reason.sentences, start_ns=start, duration_ns=duration, error=error, parent=parent,
+                tokens=tokens or frozenset(), closest=reason.closest, avoid=reason.avoid,
+            )
+        )  # fmt: skip
+
+    def _describe(self, python_function: Any, name: str) -> FunctionFacts:
+        """The user's function behind what is being traced."""
+        function = _tf_data_function(python_function)
+        kind: Any = "tf.function" if function is None else "tf.data"
+        body = find_body(python_function if function is None else function, self._names, self._maps)
+        if body.file is None:
+            return FunctionFacts(name, kind, None, None, body.internal)
+        return FunctionFacts(body.name, kind, body.file, body.line, body.internal)
+
+    def holding(self, graph: Any, stack: tuple[Frame, ...] = ()) -> FunctionFacts | None:
+        """The innermost traced function around a graph; for a plain tf.Graph the code that made the op (`stack`)."""
+        seen, traced = 0, None
+        while graph is not None and seen < 100:
+            known = self._by_graph.get(graph)
+            if known is not None:
+                return known[1]
+            if getattr(graph, "name", "").startswith("scratch_graph"):  # Keras asks a layer for its output's shape
+                return FunctionFacts("(Keras, shapes only)", "graph", None, None, internal=True)
+            if traced is None and type(graph).__name__ == "FuncGraph":  # not a branch or a loop's body
+                traced = graph
+            outer = getattr(graph, "outer_graph", None)
+            if outer is None or outer is graph:
+                break
+            graph, seen = outer, seen + 1
+        return _older(traced, stack) if traced is not None else self._unseen(graph, stack)
+
+    def _unseen(self, graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts | None:
+        """A graph that no graph trace made: a v1 graph."""
+        if graph is None:
+            return None
+        if type(graph).__name__ == "Graph":
+            if not stack:
+                return FunctionFacts("(graph)", "graph", None, None, internal=False)
+            maker = stack[-1]
+            name = "(graph)" if maker.function == "<module>" else maker.function
+            return FunctionFacts(name, "graph", maker.file, None, internal=False)
+        return FunctionFacts(getattr(graph, "name", "?"), "tf.function", None, None, internal=False)
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def call_flat(self, original: Any) -> Any:
+        """The replacement of `ConcreteFunction._call_flat`: which function `call_function` is about to run."""
+        here = self._here
+        eagerly = self._names.context_module.executing_eagerly
+
+        def _call_flat(self: Any, tensor_inputs: Any, captured_inputs: Any) -> Any:
+            if not eagerly():
+                return original(self, tensor_inputs, captured_inputs)
+            before = getattr(here, "function", None)
+            here.function = self
+            try:
+                return original(self, tensor_inputs, captured_inputs)
+            finally:
+                here.function = before
+
+        return _call_flat
+
+    def call_function(self, original: Any) -> Any:
+        """The replacement of `Context.call_function`: a run."""
+        live, here, observer = self.live, self._here, self._observer
+
+        def call_function(context: Any, name: Any, tensor_inputs: Any, num_outputs: Any) -> Any:
+            run = self._begin(name, getattr(here, "function", None))
+            if run is None:
+                return original(context, name, tensor_inputs, num_outputs)
+            live.begin(run)
+            observer.run_began(run)
+            try:
+                return original(context, name, tensor_inputs, num_outputs)
+            except BaseException as error:
+                run.error = type(error).__name__
+                raise
+            finally:
+                run.duration_ns = time.monotonic_ns() - run.start_ns
+                live.end(run)
+                observer.run_ended(run)
+
+        return call_function
+
+    def _begin(self, raw_name: Any, concrete: Any) -> RunFacts | None:
+        try:
+            name = _text(raw_name)
+            kind: RunKind = "backward" if name.startswith("__inference___backward_") else "forward"
+            trace, function = self._of(concrete, name)
+            return RunFacts(
+                next(self._run_ids), kind, name, trace, function, self._library.tokens(name), _thread.get_native_id(),
+                time.monotonic_ns(), self._started_at(raw_name),
+            )  # fmt: skip
+        except Exception as error:
+            self._observer.trouble("describing a run", error)
+            return None
+
+    def _of(self, concrete: Any, name: str) -> tuple[int | None, FunctionFacts | None]:
+        """Graph trace and function of a ConcreteFunction; those of a backward function are found by its nodes later."""
+        graph = getattr(concrete, "graph", None)
+        known = self._by_graph.get(graph) if graph is not None else None
+        return known or (None, FunctionFacts(readable(name), "tf.function", None, None, internal=False))
+
+
+def _older(graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts:
+    """The function whose graph was traced before we were there: named by its graph, or by tf.data's transformation."""
+    name = getattr(graph, "name", "?")
+    if stack and name.startswith(TF_DATA):
+        return FunctionFacts(stack[-1].function, "tf.data", stack[-1].file, None, internal=False)
+    return FunctionFacts(name, "tf.function", None, None, internal=False)  # the same as of its runs
+
+
+def _tf_data_function(python_function: Any) -> Any:
+    """The user's function inside tf.data's `wrapped_fn` (data/ops/structured_function.py), or None for any other."""
+    python_function = inspect.unwrap(python_function)
+    if not isinstance(python_function, types.FunctionType):
+        return None
+    if not is_tensorflow(python_function.__code__.co_filename):
+        return None
+    helper = closure(python_function).get("wrapper_helper")
+    if not isinstance(helper, types.FunctionType):
+        return None
+    return getattr(closure(helper).get("self"), "_func", None)
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def readable(name: str) -> str:
+    """`__inference_train_step_42` -> `train_step`."""
+    match = _FUNCTION_NAME.match(name)
+    return match.group(3) if match else name

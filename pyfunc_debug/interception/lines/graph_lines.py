@@ -1,0 +1,523 @@
+"""How often the graph ran each of the user's lines: TensorFlow's profiler, joined with where each op was made.
+
+The graphs stay as they are. An event of the profiler is named after its op, with the calls, branches and loops that
+TensorFlow inlined before it (`while/body/_1/while/mul`); the step that it belongs to says which function was run. What
+cannot be told for certain gets no number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyfunc_debug.interception.graphs.functions import TF_DATA, readable
+from pyfunc_debug.interception.graphs.library import live_graphs
+from pyfunc_debug.interception.lines.line_maps import Place, statements
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.patches import Patch
+from pyfunc_debug.profiler import xspace
+from pyfunc_debug.profiler.session import InUseError, Profiler
+from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.threads import hide_from_debuggers
+
+LONGEST_S = 60.0
+"""So long the graph's lines are counted at most: the profiler keeps every op in memory."""
+MOST_BYTES = 256 << 20
+"""Or until the process has grown by so much meanwhile."""
+_LOOK_S = 0.1
+_DEEPEST = 50
+_IDLE = frozenset(
+    ("Const", "Identity", "IdentityN", "NoOp", "Placeholder", "PlaceholderWithDefault", "_Arg", "_Retval", "Switch",
+     "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "StopGradient", "PreventGradient")
+)  # fmt: skip
+"""Ops that say nothing about a line: TensorFlow adds, moves and drops them as it likes."""
+_LOOPS = ("While", "StatelessWhile")
+_CALLEES = {
+    "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
+    "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",), "StatelessCase": ("branches",),
+    "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",),
+}  # fmt: skip
+_INLINED = re.compile(r"(cond|body|then|else|branch)(\d*)/_\d+/")
+"""What TensorFlow puts between the name of a loop or branch and that of an op in it (common_runtime/lower_*.cc)."""
+_ATTRIBUTES = {"then": "then_branch", "else": "else_branch", "branch": "branches"}
+_FUSED = "/unary_ops_composition"
+"""What TensorFlow adds to the name of the last of several ops that it made one (grappler/optimizers/remapper.cc)."""
+_AUTOGRAPH = os.path.join("autograph", "operators", "control_flow.py")
+_OP = re.compile(rb"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*")  # the profiler's name of an op: node:Type
+_PROCESS, _RUN, _EAGER = b"ExecutorState::Process", b"FunctionRun", b"EagerExecute"
+_CAPTURED = b"InstantiatedCapturedFunction::"
+
+
+class Op(NamedTuple):
+    """An op that somebody's line made. `header`: by AutoGraph's loop statement itself."""
+
+    type: str
+    place: Place
+    header: bool
+
+
+@dataclass
+class Graph:
+    """What is kept of a FuncGraph.
+
+    Attributes:
+      name: Its name as a function, as far as known.
+      ops: By name.
+      callees: By name of an op and attribute: the functions that it calls.
+    """
+
+    name: str
+    ops: dict[str, Op] = field(default_factory=dict)
+    callees: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+
+@dataclass
+class Root:
+    """The graph of one traced function with its branches and loops.
+
+    Attributes:
+      graph: The outermost.
+      names: What TensorFlow calls the function.
+      inner: Its branches and loop bodies, by name. Also those that were built and thrown away.
+      hits: How often Python ran each line while it was traced; None when nobody counted.
+    """
+
+    graph: Graph
+    names: set[str]
+    inner: dict[str, Graph]
+    hits: Counter[Place] | None
+
+    def reached(self) -> Iterator[tuple[int, Graph]]:
+        """The graphs that are part of the function, with how deep they are in branches and loops."""
+        todo, seen = [(0, self.graph)], set()
+        while todo:
+            depth, graph = todo.pop()
+            if id(graph) in seen:
+                continue
+            seen.add(id(graph))
+            yield depth, graph
+            for callees in graph.callees.values():
+                todo += [(depth + 1, self.inner[one]) for names in callees.values() for one in names
+                         if one in self.inner]  # fmt: skip
+
+
+class Executed(NamedTuple):
+    """An op of a root: of which graph, and its name there."""
+
+    graph: int
+    name: str
+
+
+@dataclass
+class Count:
+    """How often a line ran in graphs."""
+
+    times: int = 0
+    at_least: bool = False
+
+
+class GraphLines:
+    """Counts from `start` to `stop`.
+
+    Attributes:
+      limits: Why the graph's lines are not counted, or not to the end; empty when they are.
+    """
+
+    def __init__(self, names: TensorFlowNames) -> None:
+        self._names = names
+        self._here = threading.local()  # .graphs: FuncGraphs made in the graph traces of this thread
+        self._roots: list[Root] = []
+        self._profiler = Profiler(2, self._end)
+        self._files: list[bytes] = []
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._counts: dict[Place, Count] | None = None
+        self.limits = ""
+
+    # -- switching ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Opens the profiler's session."""
+        older: defaultdict[int, list[Any]] = defaultdict(list)
+        for graph in live_graphs(self._names):
+            older[id(_outermost(graph))].append(graph)
+        for graphs in older.values():
+            root = _outermost(graphs[0])
+            if type(root).__name__ == "FuncGraph":
+                self._keep(root, None, [one for one in graphs if one is not root], None)
+        try:
+            self._profiler.load()
+        except InUseError as error:
+            self.limits = f"the graph's lines are not counted: {error}"
+            return
+        if not self._profiler.open():
+            self.limits = f"the graph's lines are not counted: {self._profiler.yielded}"
+            return
+        self._profiler.watch()
+        self._thread = threading.Thread(target=self._look, name="pyfunc_debug graph lines", daemon=True)
+        hide_from_debuggers(self._thread)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Closes the session and joins what it has seen."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._end()
+        if self._counts is None:
+            self._counts = Join(self._roots).counts(self._files)
+            self._files, self._roots = [], []
+
+    def counts(self) -> dict[Place, Count]:
+        """How often the graph ran each line; empty before `stop`."""
+        whole = not self.limits
+        return {place: Count(one.times, one.at_least or not whole) for place, one in (self._counts or {}).items()}
+
+    def _end(self) -> None:
+        """Takes what there is. Also when the program wants the profiler, and when counting has become too large."""
+        with self._profiler.lock:
+            yielded = self._profiler.yielded
+            self._files += self._profiler.close()
+            self._profiler.unwatch()
+            if yielded or self._profiler.yielded:
+                self._limit(yielded or self._profiler.yielded)
+
+    def _limit(self, why: str) -> None:
+        if not self.limits:
+            self.limits = f"the graph's lines were not counted to the end: {why}"
+
+    def _look(self) -> None:
+        end, before = time.monotonic() + LONGEST_S, _resident()
+        while not self._stopped.wait(_LOOK_S) and self._profiler.is_open:
+            large = _resident() - before > MOST_BYTES
+            if large or time.monotonic() > end:
+                with self._profiler.lock:
+                    self._limit(f"after {MOST_BYTES >> 20} MB more memory" if large else f"after {LONGEST_S:.0f} s")
+                    self._end()
+                return
+
+    # -- graphs -------------------------------------------------------------------------------------------------------
+
+    def patches(self) -> list[Patch]:
+        """The replacement that tells of every graph."""
+        kind = self._names.func_graph_type
+        return [] if kind is None else [Patch(kind, "__init__", self._init)]
+
+    def _init(self, original: Any) -> Any:
+        here = self._here
+
+        def init(graph: Any, *args: Any, **named: Any) -> None:
+            original(graph, *args, **named)
+            if getattr(here, "tracing", 0):
+                here.graphs.append(graph)
+
+        return init
+
+    def begin(self) -> None:
+        """A graph trace begins on this thread; its own graph was made just before."""
+        here = self._here
+        here.tracing = getattr(here, "tracing", 0) + 1
+        if here.tracing == 1:
+            here.graphs = []
+
+    def end(self, graph: Any, concrete: Any, hits: Counter[Place]) -> None:
+        """It ends. `concrete` is None when it failed."""
+        here = self._here
+        here.tracing -= 1
+        if concrete is not None:
+            mine = [one for one in here.graphs if one is not graph and _outermost(one) is graph]
+            here.graphs = [one for one in here.graphs if _outermost(one) is not graph]
+            self._keep(graph, concrete, mine, hits)
+        if not here.tracing:
+            here.graphs = []
+
+    def _keep(self, graph: Any, concrete: Any, inner: list[Any], hits: Counter[Place] | None) -> None:
+        try:
+            names = {graph.name}
+            if concrete is not None:
+                names.add(_text(concrete.name))
+            kept = [_kept(one) for one in inner]
+            self._roots.append(Root(_kept(graph), names, {one.name: one for one in kept}, hits))
+        except Exception as error:  # a graph that is being dismantled; its lines get no number
+            self._limit(f"{type(error).__name__}: {error}")
+
+
+def _outermost(graph: Any) -> Any:
+    """The graph of the traced function around a branch or a loop's body."""
+    for _ in range(100):
+        if type(graph).__name__ == "FuncGraph" and getattr(graph, "name", "") != "tmp":
+            return graph
+        outer = getattr(graph, "outer_graph", None)
+        if outer is None:
+            return graph
+        graph = outer
+    return graph
+
+
+def _kept(graph: Any) -> Graph:
+    found = Graph(graph.name)
+    for op in graph.get_operations():
+        attributes = _CALLEES.get(op.type)
+        if attributes is not None:
+            found.callees[op.name] = {name: _function_names(op, name) for name in attributes}
+        if op.type not in _IDLE:
+            where = _made(op)
+            if where is not None:
+                found.ops[op.name] = where
+    return found
+
+
+def _function_names(op: Any, attribute: str) -> list[str]:
+    value = op.get_attr(attribute)
+    return [one.name for one in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def _made(op: Any) -> Op | None:
+    """The user's line that made an op."""
+    header, found = False, None
+    for entry in reversed(list(op.traceback or ())):
+        if is_user(entry.filename):
+            found = entry
+            break
+        header = header or entry.filename.endswith(_AUTOGRAPH)
+    if found is None:
+        return None
+    kind = "lambda" if found.name == "<lambda>" else "line"
+    line = found.lineno if kind == "lambda" else statements(found.filename)[0].get(found.lineno, found.lineno)
+    return Op(op.type, Place(found.filename, line, kind), header)
+
+
+def _resident() -> int:
+    """Bytes of memory that this process has; 0 where that cannot be asked."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+# -- joining ----------------------------------------------------------------------------------------------------------
+
+
+class Join:
+    """From events of the profiler to lines."""
+
+    def __init__(self, roots: list[Root]) -> None:
+        self._roots = roots
+        self._by_name: defaultdict[str, list[Root]] = defaultdict(list)
+        for root in roots:
+            for name in root.names:
+                self._by_name[name].append(root)
+        self._doubtful: set[Place] = set()
+
+    def counts(self, files: Iterable[bytes]) -> dict[Place, Count]:
+        """How often each line ran."""
+        executed: defaultdict[int, Counter[Executed]] = defaultdict(Counter)  # by root
+        for data in files:
+            for roots, path, times in self._steps(data):
+                self._note(executed, roots, path, times)
+        found: defaultdict[Place, Count] = defaultdict(Count)
+        for number, ops in executed.items():
+            owner = next(one for one in self._roots if id(one) == number)
+            for place, count in _lines(owner, ops).items():
+                found[place].times += count.times
+                found[place].at_least |= count.at_least
+        return {place: count for place, count in found.items() if count.times and place not in self._doubtful}
+
+    def _steps(self, data: bytes) -> Iterator[tuple[list[Root], str, int]]:
+        """The ops of each function that was run: candidates for the function, the op's path, how often."""
+        started: dict[int, str | None] = {}  # by step: the function's name, None for one of tf.data's
+        steps: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        by_line: defaultdict[int, list[xspace.Event]] = defaultdict(list)
+        for event in xspace.events(data, _wanted, _with_stats):
+            by_line[event.line].append(event)
+        for events in by_line.values():
+            around: list[xspace.Event] = []
+            for event in sorted(events, key=lambda one: (one.begin_ns, -one.end_ns)):
+                while around and around[-1].end_ns <= event.begin_ns and around[-1].end_ns < event.end_ns:
+                    around.pop()
+                if event.name == _RUN:
+                    started[_number(event)] = _starter(around)
+                elif not _is_frame(event.name):
+                    process = next((one for one in reversed(around) if one.name == _PROCESS), None)
+                    if process is not None:
+                        path, _, kind = event.name.decode().rpartition(":")
+                        if kind not in _IDLE:
+                            steps[_number(process)][path.removesuffix(_FUSED)] += 1
+                    continue
+                around.append(event)
+        merged: defaultdict[tuple[str | None, frozenset[str]], Counter[str]] = defaultdict(Counter)
+        for step, ops in steps.items():
+            if step in started:  # else TensorFlow's own: constants computed ahead, datasets being made
+                who = started[step]
+                merged[who, frozenset(ops) if who is None else frozenset()].update(ops)
+        of_data = [root for root in self._roots if root.graph.name.startswith(TF_DATA)]
+        for (who, _), ops in merged.items():
+            roots = of_data if who is None else self._named(who)
+            if who is None or len(roots) > 1:
+                roots = self._likeliest(roots, ops)
+            for path, times in ops.items():
+                if not roots and "__backward_" not in (who or ""):
+                    self._lose(path)
+                yield roots, path, times
+
+    def _named(self, name: str) -> list[Root]:
+        if "__backward_" in name:
+            return []
+        return self._by_name.get(name) or self._by_name.get(readable(name)) or []
+
+    def _likeliest(self, candidates: list[Root], ops: Iterable[str]) -> list[Root]:
+        """Those of several functions that have most of these ops; several when that does not decide it.
+
+        Functions traced before recording are known by their readable names only, and many are called `f`.
+        """
+        before = set(self._doubtful)
+        scores = [sum(bool(self._resolve(root, root.graph, path)) for path in ops) for root in candidates]
+        self._doubtful = before  # nothing is lost yet
+        best = max(scores, default=0)
+        return [root for root, score in zip(candidates, scores) if score == best and best]
+
+    def _note(self, executed: dict[int, Counter[Executed]], roots: list[Root], path: str, times: int) -> None:
+        """Gives an event to its op; what might be one of several lines makes all of them doubtful."""
+        found = [one for root in roots for one in self._resolve(root, root.graph, path)]
+        places = {one[2].place for one in found}
+        if len(places) > 1:
+            self._doubtful |= places
+        elif found:
+            root, executed_op, _ = found[0]
+            executed[id(root)][executed_op] += times
+
+    def _resolve(self, root: Root, graph: Graph, path: str, depth: int = 0) -> list[tuple[Root, Executed, Op]]:
+        """The op of a path, followed through calls, branches and loops; several when it is not certain which."""
+        op = graph.ops.get(path)
+        if op is not None:
+            return [(root, Executed(id(graph), path), op)]
+        caller = max((name for name in graph.callees if path.startswith(f"{name}/")), key=len, default=None)
+        if caller is None or depth > _DEEPEST:
+            return _rewritten(root, path)
+        callees, rest = graph.callees[caller], path[len(caller) + 1 :]
+        if "f" in callees:
+            called = self._named(callees["f"][0])
+            if not called:
+                self._lose(rest)
+            return [found for one in called for found in self._resolve(one, one.graph, rest, depth + 1)]
+        inlined = _INLINED.match(rest)
+        if inlined is None:
+            return []
+        names = callees.get(_ATTRIBUTES.get(inlined[1], inlined[1]), [])
+        number = int(inlined[2] or 0)
+        inner = root.inner.get(names[number]) if number < len(names) else None
+        if inner is None:
+            return _rewritten(root, path)
+        return self._resolve(root, inner, rest[inlined.end() :], depth + 1)
+
+    def _lose(self, path: str) -> None:
+        """An op ran in a function whose graph is not known: lines that it may have been get no number."""
+        parts = path.split("/")
+        suffixes = {"/".join(parts[start:]) for start in range(len(parts))}
+        for root in self._roots:
+            for graph in (root.graph, *root.inner.values()):
+                self._doubtful |= {graph.ops[name].place for name in suffixes if name in graph.ops}
+
+
+def _rewritten(root: Root, path: str) -> list[tuple[Root, Executed, Op]]:
+    """An op of a loop that TensorFlow built anew with outputs for the gradient: its inner names are the same."""
+    while "/" in path:
+        path = path.partition("/")[2]
+        found = [
+            (root, Executed(id(graph), path), graph.ops[path]) for graph in root.inner.values() if path in graph.ops
+        ]
+        if found:
+            return found
+    return []
+
+
+def _wanted(name: bytes) -> bool:
+    return _is_frame(name) or _OP.fullmatch(name) is not None
+
+
+def _is_frame(name: bytes) -> bool:
+    return name in (_PROCESS, _RUN, _EAGER) or name.startswith(_CAPTURED)
+
+
+def _with_stats(name: bytes) -> bool:
+    return name in (_PROCESS, _RUN, _EAGER)
+
+
+def _number(event: xspace.Event) -> int:
+    found = event.stats.get(b"id", 0)
+    return found if isinstance(found, int) else 0
+
+
+def _starter(around: list[xspace.Event]) -> str | None:
+    """Who started a function: its name when Python did, None when tf.data did, "?" for anybody else."""
+    for event in reversed(around):
+        if event.name == _EAGER:
+            name = event.stats.get(b"eager_op", b"")
+            return name.decode() if isinstance(name, bytes) else "?"
+        if event.name.startswith(_CAPTURED):
+            return None
+    return "?"
+
+
+def _lines(root: Root, executed: Counter[Executed]) -> dict[Place, Count]:
+    """From ops to lines.
+
+    A line that Python ran several times while tracing (an unrolled loop, a helper called twice) made its ops several
+    times: their runs add up. Of the ops that one run of a line makes, the busiest counts.
+    """
+    everywhere = [root.graph, *root.inner.values()]
+    made: defaultdict[Place, Counter[str]] = defaultdict(Counter)
+    for graph in everywhere:
+        for op in graph.ops.values():
+            made[op.place][op.type] += 1
+    depths: dict[Place, int] = {}
+    headers: set[Place] = set()
+    loops: Counter[Place] = Counter()
+    reached = list(root.reached())
+    for depth, graph in reached:
+        for op in graph.ops.values():
+            depths[op.place] = min(depth, depths.get(op.place, depth))
+            if op.header:
+                headers.add(op.place)
+                loops[op.place] += op.type in _LOOPS
+    ran: defaultdict[Place, Counter[str]] = defaultdict(Counter)
+    busiest: Counter[Place] = Counter()
+    copies: defaultdict[Place, Counter[str]] = defaultdict(Counter)
+    for depth, graph in reached:
+        for name, op in graph.ops.items():
+            place = op.place
+            if place not in headers and depth != depths[place]:
+                continue  # what a line hides inside (the loop of tf.map_fn) is not the line
+            copies[place][op.type] += 1
+            times = executed.get(Executed(id(graph), name), 0)
+            ran[place][op.type] += times
+            busiest[place] = max(busiest[place], times)
+    found = {}
+    for place, kinds in ran.items():
+        if place in headers:
+            runs, total = loops[place], copies[place]
+        else:
+            runs, total = (root.hits or Counter())[place], made[place]
+        exact = [
+            times * runs // total[kind] for kind, times in kinds.items()
+            if runs and total[kind] % runs == 0 and times * runs % total[kind] == 0
+        ]  # fmt: skip
+        several = place not in headers and not runs and max(total.values()) > 1
+        found[place] = Count(max([busiest[place], *exact]), several)
+    return found
+
+
+__all__ = ["LONGEST_S", "GraphLines"]

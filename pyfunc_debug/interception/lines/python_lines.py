@@ -1,0 +1,481 @@
+"""How often each of the user's lines ran at trace and at run, by sys.settrace or, since Python 3.12, sys.monitoring.
+
+A thread is in phase "trace" while TensorFlow builds a graph on it and in phase "run" while it executes a body; lines
+that run in neither are not counted. Library code is never followed. A line is counted up to a cap, so that a hot loop
+stays cheap, and then says "at least".
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Literal, NamedTuple
+
+from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.lines.graph_lines import GraphLines
+from pyfunc_debug.interception.lines.line_maps import LineTables, Place, statements
+from pyfunc_debug.interception.lines.prints import Prints
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.patches import Patch
+from pyfunc_debug.program.frames import caller
+from pyfunc_debug.records import Line, Printed
+
+CAP = 1000
+"""Up to so many times a line is counted, at trace and at run each."""
+TRACE, RUN = 0, 1
+_TOOLS = (3, 4, 2)  # free ones of sys.monitoring: debuggers take 0, coverage 1, optimizers 5
+
+
+class Phase(NamedTuple):
+    """What a thread is doing, and for which call."""
+
+    kind: int
+    call: int | None
+    hits: Counter[Place] | None = None
+    """In a graph trace, when the graph's lines are counted too: how often each line ran in this trace."""
+
+
+class Counted(NamedTuple):
+    """An observer's ticket, and the phase that was opened for its call."""
+
+    ticket: Any
+    opened: Any
+
+
+Path = tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]]
+
+
+class Lines:
+    """Counts while on; with `graph` also how often the graph ran each line.
+
+    Attributes:
+      graph: What counts the latter.
+    """
+
+    def __init__(
+        self, names: TensorFlowNames, maps: SourceMaps, trace_id: Callable[[], int | None], graph: bool = False
+    ) -> None:
+        self._names = names
+        self._maps = maps
+        self._trace_id = trace_id
+        self._here = threading.local()  # .phase, .where, .last
+        self._tables = LineTables(maps)
+        self._counts: defaultdict[Place, list[int]] = defaultdict(lambda: [0, 0])
+        self._capped: set[Place] = set()
+        self._graph: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        self._inside: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        self._engine: _Monitoring | _Tracing = (_Monitoring if sys.version_info >= (3, 12) else _Tracing)(self)
+        self.prints = Prints(self._locate, self._printing)
+        self.python_limits = ""
+        self.graph = GraphLines(names) if graph else None
+
+    @property
+    def limits(self) -> str:
+        """Why lines are not counted, or not everywhere; empty when they are."""
+        return "; ".join(filter(None, [self.python_limits, self.graph.limits if self.graph is not None else ""]))
+
+    def start(self) -> None:
+        """Switches on."""
+        statements.cache_clear()  # files may have been edited since an earlier recording
+        self._engine.start()
+        if self.graph is not None:
+            self.graph.start()
+
+    def stop(self) -> None:
+        """Switches off."""
+        self._engine.stop()
+        if self.graph is not None:
+            self.graph.stop()
+
+    def around(self, path: Path, number: Callable[[Any], int | None]) -> Path:
+        """An observer's `enter`, `leave` and `fail` that also open and close the phase of each call.
+
+        Args:
+          path: The observer's own.
+          number: The call's number in the recording, from the observer's ticket.
+        """
+        enter_call, leave_call, fail_call = path
+
+        def enter(token: str, args: Any) -> Counted:
+            ticket = enter_call(token, args)
+            return Counted(ticket, self.enter(RUN, number(ticket)))
+
+        def leave(counted: Counted, outputs: Any) -> Any:
+            self.leave(counted.opened)
+            return leave_call(counted.ticket, outputs)
+
+        def fail(counted: Counted, error: BaseException) -> None:
+            self.leave(counted.opened)
+            fail_call(counted.ticket, error)
+
+        return enter, leave, fail
+
+    def facts(self) -> tuple[list[Line], list[Printed]]:
+        """Everything counted so far."""
+        rows = []
+        for place, (traced, ran) in list(self._counts.items()):
+            key = (place.file, place.line)
+            graph, inside = sorted(self._graph.get(key, ())), sorted(self._inside.get(key, ()))
+            kind: Literal["line", "lambda"] = "lambda" if place.kind == "lambda" else "line"
+            capped = place in self._capped
+            rows.append(
+                Line(place.file, place.line, kind, traced or None, ran or None, capped, tuple(graph), tuple(inside))
+            )
+        if self.graph is not None:
+            for place, count in self.graph.counts().items():
+                of: Literal["graph", "graph lambda"] = "graph lambda" if place.kind == "lambda" else "graph"
+                rows.append(Line(place.file, place.line, of, None, count.times, count.at_least, (), ()))
+        return rows, self.prints.texts()
+
+    def _printing(self) -> tuple[Any, int | None, int | None] | None:
+        """The phase of this thread, its graph trace and its call; None outside of phases."""
+        phase = getattr(self._here, "phase", None)
+        if phase is None:
+            return None
+        return phase, (self._trace_id() if phase.kind == TRACE else None), phase.call
+
+    def _locate(self, file: str, line: int) -> tuple[str, int]:
+        return (self._maps.find(file, line) if is_generated(file) else None) or (file, line)
+
+    # -- phases -------------------------------------------------------------------------------------------------------
+
+    def enter(self, kind: int, call: int | None = None) -> Any:
+        """Opens a phase on this thread; what it returns goes to `leave`."""
+        here = self._here
+        before = getattr(here, "phase", None), getattr(here, "where", ())
+        here.phase = Phase(kind, call, Counter() if kind == TRACE and self.graph is not None else None)
+        if kind == RUN:
+            here.where = ()
+        return before, self.prints.enter(), self._engine.arm()
+
+    def leave(self, opened: Any) -> None:
+        """Closes it."""
+        before, stream, armed = opened
+        here = self._here
+        self._engine.disarm(armed)
+        phase = here.phase
+        self.prints.leave(stream)
+        self.prints.closed(phase)
+        here.phase, here.where = before
+        if before[0] is None:
+            here.last = {}
+
+    def hit(self, place: Place, phase: Phase) -> bool:
+        """Counts one execution; True when it is one too many: the line need not be looked at any more."""
+        counts = self._counts[place]
+        if counts[phase.kind] >= CAP:
+            self._capped.add(place)
+            return True
+        # No function is called within this statement, so no other thread can take the GIL in the middle of it.
+        counts[phase.kind] += 1
+        if phase.kind == TRACE:
+            if phase.hits is not None:
+                phase.hits[place] += 1
+            where = getattr(self._here, "where", ())
+            if where:
+                self._inside[place.file, place.line].add(where[-1])
+        return False
+
+    # -- patches ------------------------------------------------------------------------------------------------------
+
+    def patches(self) -> list[Patch]:
+        """The replacements that open the trace phase and tell what became part of the graph."""
+        found = self._names
+        patches = [Patch(found.tracing_compilation, "_create_concrete_function", self._create)]
+        labels: list[tuple[Any, str, Callable[[Any], Any]]] = [
+            (found.control_flow, "_tf_if_stmt", self._branches),
+            (found.control_flow, "_tf_while_stmt", self._loop),
+            (found.control_flow, "_py_for_stmt", self._python_loop),
+            (found.control_flow, "_tf_iterator_for_stmt", self._marks("for")),
+            (found.control_flow, "_tf_distributed_iterable_for_stmt", self._marks("for")),
+            (found.conditional_expressions, "_tf_if_exp", self._marks("if")),
+            (found.logical, "_tf_lazy_and", self._marks("and")),
+            (found.logical, "_tf_lazy_or", self._marks("or")),
+        ]
+        patches += [Patch(owner, name, make) for owner, name, make in labels if name in vars(owner or object)]
+        return patches + (self.graph.patches() if self.graph is not None else [])
+
+    def _create(self, original: Any) -> Any:
+        def _create_concrete_function(
+            function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any
+        ) -> Any:
+            opened = self.enter(TRACE)
+            graph, concrete = self.graph, None
+            if graph is not None:
+                graph.begin()
+            try:
+                concrete = original(function_type, type_context, func_graph, tracing_options)
+                return concrete
+            finally:
+                hits = self._here.phase.hits
+                self.leave(opened)
+                if graph is not None:
+                    for place in self._capped:
+                        hits.pop(place, None)
+                    graph.end(func_graph, concrete, hits)
+
+        _create_concrete_function.__module__ = original.__module__  # others who replace it look it up by this
+        return _create_concrete_function
+
+    def _header(self) -> tuple[str, int] | None:
+        """The user's line whose statement AutoGraph is executing."""
+        found = caller()
+        return None if found is None else self._statement(*self._locate(found[0], found[1]))
+
+    def _statement(self, file: str, line: int) -> tuple[str, int]:
+        return file, statements(file)[0].get(line, line)
+
+    def _branches(self, original: Any) -> Any:
+        def _tf_if_stmt(cond: Any, body: Any, orelse: Any, *rest: Any, **named: Any) -> Any:
+            header = self._mark("if")
+            return original(
+                cond, self._within(body, header, "if", "then"), self._within(orelse, header, "if", "else"),
+                *rest, **named,
+            )  # fmt: skip
+
+        return _tf_if_stmt
+
+    def _loop(self, original: Any) -> Any:
+        def _tf_while_stmt(test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            header = self._mark("loop")
+            return original(test, self._within(body, header, "loop", ""), *rest, **named)
+
+        return _tf_while_stmt
+
+    def _python_loop(self, original: Any) -> Any:
+        """A loop that AutoGraph left by break asks its iterator once less than its header line was counted."""
+
+        def _py_for_stmt(iter_: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            phase = getattr(self._here, "phase", None)
+            header = self._header() if extra_test is not None else None
+            if header is None or phase is None:
+                return original(iter_, extra_test, body, *rest, **named)
+            place = Place(*header, "line")
+
+            def test(*args: Any) -> Any:
+                goes_on = extra_test(*args)
+                if goes_on is False and place in self._counts:
+                    self._counts[place][phase.kind] -= 1
+                return goes_on
+
+            return original(iter_, test, body, *rest, **named)
+
+        return _py_for_stmt
+
+    def _marks(self, kind: str) -> Callable[[Any], Any]:
+        def replace(original: Any) -> Any:
+            def marked(*args: Any, **named: Any) -> Any:
+                self._mark(kind)
+                return original(*args, **named)
+
+            return marked
+
+        return replace
+
+    def _mark(self, kind: str) -> tuple[str, int] | None:
+        header = self._header()
+        if header is not None and getattr(self._here, "phase", None) is not None:
+            self._graph[header].add(kind)
+        return header
+
+    def _within(self, part: Any, header: tuple[str, int] | None, kind: str, name: str) -> Any:
+        """A branch or loop body that remembers where it is while it is being built."""
+        if header is None or not callable(part):
+            return part
+        label = f"{kind}@{header[1]} {name}".strip()
+        here = self._here
+
+        def built(*args: Any) -> Any:
+            before = getattr(here, "where", ())
+            here.where = (*before, label)
+            try:
+                return part(*args)
+            finally:
+                here.where = before
+
+        return built
+
+
+# -- engines ----------------------------------------------------------------------------------------------------------
+
+
+class _Tracing:
+    """sys.settrace, armed anew in each phase: threads made in C++ forget it after each call (Python 3.10, 3.11)."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._alone = self._tracer(None)  # one for all phases: most have no other tracer
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def arm(self) -> Any:
+        """Sets our trace function on this thread, in front of a Python one that is there."""
+        before = sys.gettrace()
+        foreign = _foreign(before)
+        if foreign:
+            self._lines.python_limits = f"lines are not counted where {foreign} is tracing (on Python before 3.12)"
+            return None
+        if hasattr(before, "pfd_lines"):
+            return None  # a phase inside a phase: armed already
+        ours = self._alone if before is None else self._tracer(before)
+        sys.settrace(ours)
+        return before, ours
+
+    def disarm(self, armed: Any) -> None:
+        """Puts the one before back, unless a debugger took over meanwhile."""
+        if armed is not None and sys.gettrace() is armed[1]:
+            sys.settrace(armed[0])
+
+    def _tracer(self, before: Any) -> Any:
+        lines, here, tables = self._lines, self._lines._here, self._lines._tables
+        libraries = tables.libraries
+
+        def alone(frame: FrameType, event: str, arg: Any) -> Any:
+            code = frame.f_code
+            # A graph trace calls 100,000 functions of TensorFlow's: this line is most of what counting costs.
+            if id(code) in libraries:
+                return None
+            table = tables.of(code)
+            if not table.places:
+                return None
+            return _local(table.places, lines, here, is_generated(code.co_filename), None)
+
+        def beside(frame: FrameType, event: str, arg: Any) -> Any:
+            chained = before(frame, event, arg)
+            table = tables.of(frame.f_code)
+            if not table.places:
+                return chained
+            return _local(table.places, lines, here, is_generated(frame.f_code.co_filename), chained)
+
+        trace = alone if before is None else beside
+        trace.pfd_lines = True  # type: ignore[attr-defined]  # a mark for `arm`
+        return trace
+
+
+def _local(
+    places: dict[int, Place], lines: Lines, here: Any, generated: bool, chained: Any
+) -> Callable[[FrameType, str, Any], Any]:
+    """The trace function of one frame: counts a statement once for each time it is begun."""
+    last: Place | None = None
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal last, chained
+        if chained is not None:
+            chained = chained(frame, event, arg)
+        if event == "line":
+            place = places.get(frame.f_lineno)
+            if place is not None and place != last:
+                phase = getattr(here, "phase", None)
+                if phase is not None and lines.hit(place, phase) and chained is None:
+                    frame.f_trace_lines = False  # for the whole frame: its other lines are "at least" as well
+                    lines._capped.update(places.values())
+            if place is not None or not generated:
+                last = place
+        return trace
+
+    return trace
+
+
+def _foreign(before: Any) -> str:
+    """A tracer that we cannot stand beside."""
+    if type(before).__name__ == "CTracer":
+        return "coverage"
+    constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    debugger = getattr(constants, "get_global_debugger", lambda: None)()
+    return "a debugger (debugpy)" if debugger is not None else ""
+
+
+class _Monitoring:
+    """sys.monitoring (PEP 669): for all threads at once, nothing for code that is not the user's."""
+
+    _restart = False  # whether an earlier recording disabled lines that reached the cap
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._tool: int | None = None
+        self._api: Any = getattr(sys, "monitoring", None)
+
+    def start(self) -> None:
+        """Takes a free tool number."""
+        api = self._api
+        self._tool = next((number for number in _TOOLS if api.get_tool(number) is None), None)
+        if self._tool is None:
+            self._lines.python_limits = "lines are not counted: other tools have all numbers of sys.monitoring"
+            return
+        api.use_tool_id(self._tool, "pyfunc_debug")
+        api.register_callback(self._tool, api.events.PY_START, self._begins)
+        api.register_callback(self._tool, api.events.LINE, self._line)
+        api.set_events(self._tool, api.events.PY_START)
+        if _Monitoring._restart:
+            api.restart_events()
+            _Monitoring._restart = False
+
+    def stop(self) -> None:
+        """Gives the number back."""
+        if self._tool is None:
+            return
+        api, tool = self._api, self._tool
+        self._tool = None
+        api.set_events(tool, 0)
+        for code in self._lines._tables.counted():
+            api.set_local_events(tool, code, 0)
+        for event in (api.events.PY_START, api.events.LINE):
+            api.register_callback(tool, event, None)
+        api.free_tool_id(tool)
+
+    def arm(self) -> Any:
+        return None
+
+    def disarm(self, armed: Any) -> None:
+        pass
+
+    def _begins(self, code: CodeType, offset: int) -> Any:
+        """A function starts: lines are asked for only in the user's code, from its first line on."""
+        table = self._lines._tables.of(code)
+        api, tool = self._api, self._tool
+        if not table.places or tool is None:
+            return api.DISABLE
+        if api.get_local_events(tool, code) == 0:
+            api.set_local_events(tool, code, api.events.LINE)
+        if table.repeats:
+            here = self._lines._here
+            if getattr(here, "phase", None) is not None:
+                self._last().pop(id(sys._getframe(1)), None)
+        return None
+
+    def _last(self) -> dict[int, Place]:
+        """The last statement of each frame of this thread."""
+        here = self._lines._here
+        try:
+            return here.last  # type: ignore[no-any-return]  # a thread-local of ours
+        except AttributeError:
+            here.last = {}
+            return here.last  # type: ignore[no-any-return]
+
+    def _line(self, code: CodeType, line: int) -> Any:
+        table = self._lines._tables.of(code)
+        place = table.places.get(line)
+        if place is None:
+            return self._api.DISABLE  # also for other threads: right, it is nobody's line
+        phase = getattr(self._lines._here, "phase", None)
+        if phase is None:
+            return None  # not DISABLE: that would be for all threads
+        if table.repeats:
+            last, frame = self._last(), id(sys._getframe(1))
+            if last.get(frame) == place:
+                return None
+            last[frame] = place
+        if self._lines.hit(place, phase):
+            _Monitoring._restart = True
+            return self._api.DISABLE
+        return None
+
+
+__all__ = ["CAP", "Counted", "Lines"]

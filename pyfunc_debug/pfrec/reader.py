@@ -1,0 +1,361 @@
+"""Reading a .pfrec file: rows back to the nouns. Needs no TensorFlow, never writes, and works while another writes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import sqlite3
+import threading
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.pfrec.contents import decode
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
+from pyfunc_debug.records import (
+    Call,
+    Failure,
+    Frame,
+    Function,
+    Gil,
+    GraphTrace,
+    Line,
+    Node,
+    Printed,
+    Run,
+    Thread,
+    Value,
+)
+
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_PAGE = 1000
+
+
+def _read_only(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
+    """SQLite's authorizer: selects only, and no function that touches files or loads code."""
+    if action == sqlite3.SQLITE_FUNCTION and second in ("load_extension", "readfile", "writefile", "edit"):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+class Reader:
+    """An open recording.
+
+    Args:
+      path: A .pfrec file.
+
+    Raises:
+      BadRecordingError: no such file, no recording, a truncated one, or one of a newer version.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self._lock = threading.RLock()  # one connection, asked from the panel's thread as well as the user's
+        self._immutable = False
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+        self._check()
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._closed:
+            raise BadRecordingError(f"the recording {os.path.basename(self.path)} has been closed")
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        if not os.path.exists(self.path):
+            raise BadRecordingError(f"no such recording: {self.path}")
+        if os.path.isdir(self.path):
+            raise BadRecordingError(f"{self.path} is a folder, not a recording")
+        try:
+            uri = f"file:{urllib.parse.quote(self.path)}?mode=ro{'&immutable=1' if self._immutable else ''}"
+            return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
+        except sqlite3.Error as error:
+            raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
+
+    def _check(self) -> None:
+        name = os.path.basename(self.path)
+        try:
+            try:
+                application = self._db.execute("PRAGMA application_id").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if "unable to open" not in str(error) and "readonly" not in str(error):
+                    raise
+                # A recording that was never finished, in a folder where the log's index cannot be made.
+                self.release()
+                self._immutable = True
+                application = self._db.execute("PRAGMA application_id").fetchone()[0]
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if application != APPLICATION_ID:
+                raise BadRecordingError(f"{name} is not a recording of pyfunc_debug")
+            if version > SCHEMA_VERSION:
+                raise BadRecordingError(
+                    f"{name} was made by a newer pyfunc_debug (schema {version}, this one reads up to "
+                    f"{SCHEMA_VERSION}): upgrade pyfunc-debug"
+                )
+            self._db.execute("SELECT count(*) FROM node").fetchone()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            reason = (
+                "is truncated or damaged" if "malformed" in str(error) or "disk" in str(error) else "cannot be read"
+            )
+            if "not a database" in str(error):
+                raise BadRecordingError(f"{name} is not a recording of pyfunc_debug") from error
+            raise BadRecordingError(f"the recording {name} {reason}: {error}") from error
+        except BadRecordingError:
+            self.close()
+            raise
+
+    def release(self) -> None:
+        """Lets go of the file until the next question, so that a writer can complete it."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def close(self) -> None:
+        """Closes the file; the reader cannot be used afterwards."""
+        with self._lock:
+            self.release()
+            self._closed = True
+
+    def __del__(self) -> None:
+        connection = getattr(self, "_connection", None)
+        if connection is not None:  # Python 3.13 complains about a connection that nobody closed
+            connection.close()
+
+    def abandon(self) -> None:
+        """In a forked child: forgets the parent's connection without closing it, as SQLite demands."""
+        self._lock = threading.RLock()
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Result of one of our own queries.
+
+        Raises:
+          BadRecordingError: the file turned out to be damaged.
+        """
+        try:
+            with self._lock:
+                return self._db.execute(sql, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise BadRecordingError(f"the recording {os.path.basename(self.path)} is damaged: {error}") from error
+
+    def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """A user's query: column names and rows. It can only read.
+
+        Raises:
+          BadOptionError: SQLite did not accept it, or it tried to write.
+        """
+        connection = self._open()
+        try:
+            connection.set_authorizer(_read_only)
+            cursor = connection.execute(sql)
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error)
+            raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
+        finally:
+            connection.close()
+
+    # -- about the recording ------------------------------------------------------------------------------------------
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The table `meta`, decoded. Read anew each time: another process may be writing."""
+        return {key: json.loads(value) for key, value in self.rows("SELECT key, value FROM meta")}
+
+    def state(self) -> str:
+        """`recording`, `complete`, `stopped early`."""
+        return str(self.meta.get("state", "?"))
+
+    def counts(self) -> dict[str, int]:
+        """Stored rows of the main tables."""
+        tables = ("node", "function", "trace", "run", "call", "failure", "value")
+        return {table: int(self.rows(f"SELECT count(*) FROM {table}")[0][0]) for table in tables}
+
+    # -- nouns --------------------------------------------------------------------------------------------------------
+
+    def threads(self) -> list[Thread]:
+        return [Thread(*row) for row in self.rows("SELECT id, name, native_id FROM thread ORDER BY id")]
+
+    def functions(self) -> list[Function]:
+        return [
+            Function(*row) for row in self.rows("SELECT id, name, kind, file, line, origin FROM function ORDER BY id")
+        ]
+
+    def nodes(self) -> list[Node]:
+        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
+        found = []
+        for row in self.rows(
+            "SELECT id, token, kind, body, file, line, name, graph, function, stack, tout, paths, out_paths, origin "
+            "FROM node ORDER BY id"
+        ):
+            number, token, kind, body, file, line, name, graph, function, stack, tout, paths, out_paths, origin = row
+            types, inputs, outputs = (tuple(json.loads(text)) for text in (tout, paths, out_paths))
+            stacked = stacks.get(stack, ())
+            found.append(
+                Node(
+                    number,
+                    token,
+                    kind,
+                    body,
+                    file,
+                    line,
+                    name,
+                    graph,
+                    function,
+                    stacked,
+                    types,
+                    inputs,
+                    outputs,
+                    origin,
+                )
+            )
+        return found
+
+    def traces(self) -> list[GraphTrace]:
+        nodes: dict[int, list[int]] = {}
+        for trace, node in self.rows("SELECT trace, node FROM trace_node"):
+            nodes.setdefault(trace, []).append(node)
+        return [
+            GraphTrace(
+                number, function, ordinal, name, signature, tuple(json.loads(reason)), thread, start, duration,
+                tuple(nodes.get(number, ())), *rest,
+            )
+            for number, function, ordinal, name, signature, reason, thread, start, duration, *rest in self.rows(
+                "SELECT id, function, ordinal, name, signature, reason, thread, start_ns, duration_ns, error, parent, "
+                "closest, avoid FROM trace ORDER BY id"
+            )
+        ]  # fmt: skip
+
+    def runs(self) -> list[Run]:
+        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
+        return [
+            Run(run, trace, function, kind, thread, start, duration, error, None if site is None else stacks[site][-1])
+            for run, trace, function, kind, thread, start, duration, error, site in self.rows(
+                "SELECT id, trace, function, kind, thread, start_ns, duration_ns, error, site FROM run ORDER BY id"
+            )
+        ]
+
+    def call(self, number: int) -> Call | None:
+        """One call, or None."""
+        return next(self._calls("WHERE id = ?", (number,)), None)
+
+    def calls(self, node_ids: Sequence[int] | None = None, status: str | None = None) -> Iterator[Call]:
+        """Calls in the order of their beginnings, read in pages: the file may hold millions."""
+        clauses, parameters = [], []
+        if node_ids is not None:
+            clauses.append(f"node IN ({', '.join(map(str, map(int, node_ids)))})")
+        if status is not None:
+            clauses.append("status = ?")
+            parameters.append(status)
+        last = 0
+        while True:
+            where = " AND ".join([*clauses, "id > ?"])
+            page = list(self._calls(f"WHERE {where} ORDER BY id LIMIT {_PAGE}", (*parameters, last)))
+            yield from page
+            if len(page) < _PAGE:
+                return
+            last = page[-1].id
+
+    def _calls(self, where: str, parameters: Sequence[Any]) -> Iterator[Call]:
+        rows = self.rows(
+            "SELECT id, node, kind, forward, run, runs, thread, start_ns, end_ns, cpu_ns, status, failure, tape "
+            f"FROM call {where}",
+            parameters,
+        )
+        if not rows:
+            return
+        ids = [row[0] for row in rows]
+        values = self._values(ids)
+        gradients: dict[int, list[int]] = {}
+        for forward, number in self._among("SELECT forward, id FROM call WHERE forward IN ({}) ORDER BY id", ids):
+            gradients.setdefault(forward, []).append(number)
+        gil = {row[0]: _gil(row[1:]) for row in self._among(
+            "SELECT call, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call IN ({})",
+            ids)}  # fmt: skip
+        failures = {row[0]: _failure(row[1:]) for row in self._among(
+            "SELECT id, type, message, traceback, frames FROM failure WHERE id IN ({})",
+            [row[11] for row in rows if row[11] is not None])}  # fmt: skip
+        for number, node, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape in rows:
+            candidates = tuple(json.loads(runs)) if runs else (() if run is None else (run,))
+            yield Call(
+                number, node, kind, forward, tuple(gradients.get(number, ())), run, candidates, thread, start, end, cpu,
+                status, tuple(values.get((number, "input"), ())), tuple(values.get((number, "output"), ())),
+                failures.get(failure), gil.get(number), tape,
+            )  # fmt: skip
+
+    def _among(self, sql: str, ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for start in range(0, len(ids), 500):
+            piece = ids[start : start + 500]
+            found += self.rows(sql.format(", ".join("?" * len(piece))), piece)
+        return found
+
+    def _values(self, ids: Sequence[int]) -> dict[tuple[int, str], list[Value]]:
+        found: dict[tuple[int, str], list[Value]] = {}
+        for call, role, path, dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram, text, \
+                note, kept, blob in self._among(
+            "SELECT call, role, path, dtype, shape, nbytes, min, max, mean, std, nan, inf, zeros, sampled, histogram, "
+            "text, note, kept, blob FROM value WHERE call IN ({}) ORDER BY call, role, position", ids,
+        ):  # fmt: skip
+            found.setdefault((call, role), []).append(
+                Value(
+                    path, dtype, None if shape is None else tuple(json.loads(shape)), nbytes, low, high, mean, std, nan,
+                    inf, zeros, text, sampled, tuple(json.loads(histogram)) if histogram else (), note, kept,
+                    functools.partial(self._blob, blob) if blob is not None else None,
+                )
+            )  # fmt: skip
+        return found
+
+    def _blob(self, digest: bytes) -> Any:
+        rows = self.rows("SELECT encoding, dtype, shape, data FROM blob WHERE digest = ?", (digest,))
+        if not rows:
+            raise BadRecordingError("the contents of this value are missing from the recording")
+        return decode(*rows[0])
+
+    def lines(self, file: str) -> list[Line]:
+        """Counts of a file's lines, if they were recorded (`lines=True`)."""
+        return [
+            Line(file, line, kind, traced, ran, bool(capped), tuple(json.loads(graph)), tuple(json.loads(inside)))
+            for line, kind, traced, ran, capped, graph, inside in self.rows(
+                "SELECT line, kind, traced, ran, capped, graph, inside FROM line WHERE file = ? ORDER BY line, kind",
+                (file,),
+            )
+        ]
+
+    def prints(self, file: str) -> list[Printed]:
+        """What a file's lines printed, in order."""
+        return [
+            Printed(*row)
+            for row in self.rows(
+                "SELECT trace, call, file, line, function, text FROM print WHERE file = ? ORDER BY id", (file,)
+            )
+        ]
+
+    def source(self, file: str) -> str | None:
+        """Text of a user's file as it was when recorded."""
+        rows = self.rows("SELECT text FROM source WHERE file = ?", (file,))
+        return rows[0][0] if rows else None
+
+
+def _frames(text: str) -> tuple[Frame, ...]:
+    return tuple(Frame(*entry) for entry in json.loads(text))
+
+
+def _failure(row: Sequence[Any]) -> Failure:
+    return Failure(row[0], row[1], row[2], _frames(row[3]))
+
+
+def _gil(row: Sequence[Any]) -> Gil:
+    return Gil(row[0], row[1], row[2], row[3], row[4], tuple((who, ns) for who, ns in json.loads(row[5])))

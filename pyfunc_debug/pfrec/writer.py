@@ -1,0 +1,201 @@
+"""Writing a .pfrec file: one connection, one thread, rows in batches, a commit a batch.
+
+The file is in WAL mode while it is written: others can read it, and it is whole after a SIGKILL. `close` folds the log
+back, so that there is one file to mail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from pyfunc_debug.errors import BadOptionError, BadRecordingError, RecordingBusyError
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
+
+Row = Sequence[Any]
+_TOGETHER = 32
+"""Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
+_DIGESTS = 100_000
+
+
+class Writer:
+    """An open recording file. Use it from one thread only.
+
+    Args:
+      path: Where to write.
+      overwrite: Whether an older recording of that name may be replaced.
+
+    Raises:
+      BadOptionError: the folder is missing or cannot be written to, or the path exists.
+      RecordingBusyError: another process is writing this recording.
+    """
+
+    def __init__(self, path: str, overwrite: bool = False) -> None:
+        self.path = os.path.abspath(path)
+        prepare(self.path, overwrite)
+        try:
+            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            self._page = int(self._db.execute("PRAGMA page_size").fetchone()[0])
+        except sqlite3.Error as error:
+            raise BadOptionError(f"cannot write the recording {path}: {error}") from error
+        self._digests: set[bytes] = set()
+        self._new_digests: list[bytes] = []
+
+    def start(self, meta: dict[str, Any]) -> None:
+        """Makes the tables and the first entries of `meta`: all in one transaction, so that a file has all or nothing.
+
+        Raises:
+          BadOptionError: nothing can be written there.
+        """
+        try:
+            self._db.executescript(
+                f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};\n"
+                f"{schema_text()}"
+            )
+            self.set_meta(meta)
+            self._db.execute("COMMIT")
+            # After that, so that what marks the file as a recording is in the file itself and not in its log.
+            self.journal = str(self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self.set_meta({"journal": self.journal})
+        except sqlite3.Error as error:
+            self._db.close()
+            raise BadOptionError(f"cannot write the recording {self.path}: {error}") from error
+
+    def begin(self) -> None:
+        """Starts a batch."""
+        self._db.execute("BEGIN")
+
+    def commit(self) -> None:
+        """Ends a batch: what it wrote can be read by others and survives the process.
+
+        Raises:
+          sqlite3.Error: the disk is full, for example.
+        """
+        self._db.execute("COMMIT")
+        self._new_digests.clear()
+
+    def rollback(self) -> None:
+        """Forgets the batch."""
+        self._digests.difference_update(self._new_digests)
+        self._new_digests.clear()
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        """Inserts whole rows, or replaces those with the same key."""
+        if not rows:
+            return
+        places = f"({', '.join('?' * len(rows[0]))})"
+        insert = f"INSERT OR REPLACE INTO {table} VALUES "
+        whole = len(rows) - len(rows) % _TOGETHER
+        for start in range(0, whole, _TOGETHER):
+            several = rows[start : start + _TOGETHER]
+            self._db.execute(insert + ", ".join([places] * _TOGETHER), [value for row in several for value in row])
+        self._db.executemany(insert + places, rows[whole:])
+
+    def stored(self, digest: bytes) -> bool:
+        """Whether contents are known to be in the file."""
+        return digest in self._digests
+
+    def add_blob(self, digest: bytes, encoding: str, dtype: str, shape: str, data: bytes) -> int:
+        """Stores contents once.
+
+        Returns:
+          How many bytes were added: 0 if the same contents were stored before.
+        """
+        if digest in self._digests:
+            return 0
+        if len(self._digests) > _DIGESTS:
+            self._digests.clear()  # no more than a hint: the table's key decides
+        self._digests.add(digest)
+        self._new_digests.append(digest)
+        self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)", (digest, encoding, dtype, shape, data))
+        return len(data)
+
+    def set_meta(self, values: dict[str, Any]) -> None:
+        """Sets entries of `meta`; values become JSON."""
+        self.add("meta", [(key, json.dumps(value)) for key, value in values.items()])
+
+    def size(self) -> int:
+        """Bytes of the database, without its log."""
+        return int(self._db.execute("PRAGMA page_count").fetchone()[0]) * self._page
+
+    def close(self) -> None:
+        """Folds the log into the file and closes it."""
+        try:
+            self.rollback()
+            self._db.execute("PRAGMA busy_timeout = 0")  # a reader that stays is no reason to wait
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error:
+            pass  # a reader is in the way, or the disk is full: the log stays beside the file, and both are valid
+        finally:
+            self._db.close()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """For `abandon` in a forked child only."""
+        return self._db
+
+
+def prepare(path: str, overwrite: bool) -> None:
+    """Checks that a recording can be made at `path`, and removes an older one if that was asked for."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise BadOptionError(f"the folder {folder} of the recording {os.path.basename(path)} does not exist")
+    if os.path.isdir(path):
+        raise BadOptionError(f"{path} is a folder: give the recording a file name")
+    if not os.access(folder, os.W_OK):
+        raise BadOptionError(f"the folder {folder} cannot be written to: choose another path for the recording")
+    if not os.path.exists(path):
+        return
+    if _is_recording(path):
+        owner = _owner(path)
+        if owner is not None:
+            raise RecordingBusyError(f"process {owner} is recording into {path}: choose another path")
+        if not overwrite:
+            raise BadOptionError(f"the recording {path} exists: choose another path, or overwrite it (overwrite=True)")
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            if os.path.exists(path + suffix):
+                os.remove(path + suffix)
+        return
+    raise BadOptionError(f"the file {path} exists and is no recording: choose another path")
+
+
+def _is_recording(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head[:16] == b"SQLite format 3\x00" and int.from_bytes(head[68:72], "big") == APPLICATION_ID
+
+
+def _owner(path: str) -> int | None:
+    """Process that is writing the recording now, if it lives."""
+    from pyfunc_debug.pfrec.reader import Reader
+
+    try:
+        reader = Reader(path)
+    except BadRecordingError:
+        return None
+    try:
+        pid = reader.meta.get("pid") if reader.state() == "recording" else None
+    finally:
+        reader.close()
+    return pid if isinstance(pid, int) and process_lives(pid) else None
+
+
+def process_lives(pid: int) -> bool:
+    """Whether a process of this number runs on this machine."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""Facts of the running Python program: frames, error texts, Python state, threads, pools, imports."""

@@ -1,0 +1,52 @@
+"""One line for an exception, and the user's line that it came from.
+
+TensorFlow and AutoGraph put their own words first ("Graph execution error:", "in user code:", the op's stack), wrap
+what a body raised, and decorate messages with names of devices and ops. What happened stands somewhere below.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyfunc_debug.program.frames import failure_frames, is_user
+
+_LONGEST = 200
+_FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in ')
+_NOT_THE_CAUSE = re.compile(r"\s*$|Graph execution error|Detected at node|Node: |\t|\s+\S|\d+ root error|\s*\(\d+\) ")
+_DECORATION = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^\]]*\]|\s+name:\s*\S*$")
+_GENERATED = "__autograph_generated_file"
+
+
+def error_text(error: BaseException) -> tuple[str, str | None]:
+    """What happened, as `Type: first line`, and where.
+
+    Args:
+      error: Any exception. When it is TensorFlow's for one that a body raised, that one is told of.
+
+    Returns:
+      The text, and `file.py:12` of the innermost of the user's lines, or None where it is not known.
+    """
+    error = getattr(error, "pyfunc_exception", None) or error
+    name, lines = type(error).__name__, str(error).strip().splitlines()
+    if not lines:
+        return name, _place(error, [])
+    if lines[0].startswith("in user code"):  # AutoGraph: frames by four spaces, then `Type: message`
+        said = next((line for line in lines[1:] if re.match(r"    \S", line) and not _FRAME.match(line)), lines[0])
+        return said.strip()[:_LONGEST], _place(error, lines)
+    if lines[0].startswith("Graph execution error"):
+        lines_of_cause = [line for line in lines if not _NOT_THE_CAUSE.match(line)]
+        return _decorated(name, lines_of_cause or lines), _place(error, lines)
+    return _decorated(name, lines), _place(error, [])
+
+
+def _decorated(name: str, lines: list[str]) -> str:
+    return f"{name}: {_DECORATION.sub('', lines[0]).strip()}"[:_LONGEST]
+
+
+def _place(error: BaseException, lines: list[str]) -> str | None:
+    """The last user frame that the text names; else that of the traceback."""
+    frames = [(match["file"], int(match["line"])) for match in map(_FRAME.match, lines) if match]
+    frames = [frame for frame in frames if is_user(frame[0])]
+    if not frames:
+        frames = [frame[:2] for frame in failure_frames(error.__traceback__) if _GENERATED not in frame[0]]
+    return f"{frames[-1][0].rpartition('/')[2]}:{frames[-1][1]}" if frames else None

@@ -1,0 +1,166 @@
+"""Which lines are the user's: stacks without frames of TensorFlow, Keras, Jupyter, the standard library and ours."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import re
+import sys
+import sysconfig
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.records import Frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIBRARIES = (
+    "tensorflow", "keras", "tf_keras", "tf_slim", "IPython", "ipykernel", "ipykernel_launcher", "ipywidgets",
+    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest",
+)  # fmt: skip
+_ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+_OURS = tuple(os.path.join(_ROOT, name) + os.sep for name in ("pyfunc_debug", "jupyter_ext"))
+_STDLIB = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib")})
+_SITE = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_REMEMBERED = 4096
+_TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
+"""A cell of IPython in a terminal."""
+_DEMO = _OURS[0] + "demo" + os.sep
+
+
+@functools.lru_cache(maxsize=4096)
+def is_tensorflow(filename: str) -> bool:
+    """Whether code of this file belongs to TensorFlow or Keras themselves."""
+    return any(f"{site}{name}{os.sep}" in filename for site in _SITE for name in ("tensorflow", "keras", "tf_keras"))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user(filename: str) -> bool:
+    """Whether a line of this file is shown to the user as theirs.
+
+    Other packages in site-packages count as the user's: a library author debugs their own.
+    """
+    if filename.startswith(_OURS):
+        return filename.startswith(_DEMO)  # the demo is a user's program that happens to be shipped
+    if filename.startswith("<"):
+        return filename.startswith(("<ipython-input", "<stdin", "<string"))
+    for site in _SITE:
+        _, found, rest = filename.rpartition(site)
+        if found:
+            return rest.split(os.sep, 1)[0].removesuffix(".py") not in _LIBRARIES
+    return not filename.startswith(_STDLIB)
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed package, TensorFlow or another."""
+    return any(site in filename for site in _SITE)
+
+
+Site = tuple[str, int, str]
+"""File, line and function of one of the user's frames."""
+
+
+def caller() -> Site | None:
+    """The innermost user frame of this thread; None if there is none. Some 5 us, half a microsecond a frame."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_user(code.co_filename):
+            return code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+    return None
+
+
+class RepeatedCaller:
+    """`caller()` for what is called again and again, from one line most of the time: then it takes 1 us.
+
+    It remembers by key how deep the frame was and looks there first. The instruction is compared and not the line,
+    which takes longer to work out. Were the same instruction to lead to the same key on a way of the same length
+    through code of the user's, the line would be that of the outer of the two frames.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[int, CodeType, int, Site]] = {}
+
+    def __call__(self, key: Any) -> Site | None:
+        """The innermost user frame of this thread."""
+        known = self._known.get(key)
+        if known is not None:
+            try:
+                frame = sys._getframe(known[0])
+                if frame.f_lasti == known[2] and frame.f_code is known[1]:
+                    return known[3]
+            except ValueError:  # the stack is not as deep
+                pass
+        return self._walk(key)
+
+    def _walk(self, key: Any) -> Site | None:
+        depth = 0
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if is_user(code.co_filename):
+                site = code.co_filename, frame.f_lineno, code.co_name
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[key] = depth, code, frame.f_lasti, site
+                return site
+            frame = frame.f_back
+            depth += 1
+        return None
+
+
+def cell_label(file: str) -> str | None:
+    """`In[4]` for the file name under which this process' IPython compiled a cell; None for any other file."""
+    typed = _TYPED_CELL.match(file)
+    if typed is not None:
+        return f"In[{typed[1]}]"
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)  # private: without it the file's own name
+    number = numbers.get(file) if isinstance(numbers, dict) else None
+    return None if number is None else f"In[{number}]"
+
+
+def line_text(filename: str, line: int) -> str:
+    """The source line, stripped; empty when it cannot be had."""
+    return linecache.getline(filename, line).strip()
+
+
+def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
+    """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given."""
+    return tuple(
+        Frame(
+            entry.filename,
+            entry.lineno,
+            entry.name or "<lambda>",
+            entry.line or line_text(entry.filename, entry.lineno),
+        )
+        for entry in entries
+        if is_user(entry.filename)
+    )
+
+
+def failure_frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
+    """(file, line, function) of the user frames of an exception, outermost first. Reads no source: cheap."""
+    found = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user(code.co_filename):
+            found.append((code.co_filename, traceback.tb_lineno, code.co_name))
+        traceback = traceback.tb_next
+    return found
+
+
+def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """The same traceback without the frames that are not the user's; None if none is."""
+    entries = []
+    while traceback is not None:
+        if is_user(traceback.tb_frame.f_code.co_filename):
+            entries.append(traceback)
+        traceback = traceback.tb_next
+    found: TracebackType | None = None
+    for entry in reversed(entries):
+        found = TracebackType(found, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return found

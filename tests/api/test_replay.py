@@ -1,0 +1,197 @@
+"""A recorded call runs again on its recorded inputs, outside of the graph, alone or under the debugger."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+from pyfunc_debug.api.breakpoints import debug
+
+STATE = [0]
+
+
+def scale(x, by):
+    inside = by * 2
+    return x * inside
+
+
+def join(words, one):
+    STATE[0] += 1
+    assert isinstance(one, bytes)
+    words[0] = b"changed"
+    return np.array([words[1] + one])
+
+
+def count(x):
+    STATE[0] += 1
+    return np.float32(STATE[0]) + x
+
+
+def refuse(x):
+    secret = 41 + 1
+    raise ValueError(f"not {secret}")
+
+
+@tf.function
+def program(x, words):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(scale, [x, 3.0], tf.float32)
+    return tape.gradient(y, x), tf.numpy_function(join, [words, words[0]], tf.string)
+
+
+WORDS = tf.constant(["a", "b"])
+
+
+@pytest.fixture
+def recording():
+    with pfd.record(values="full", gil=False) as recording:
+        program(tf.constant([1.0, 2.0]), WORDS)
+        tf.function(lambda x: tf.numpy_function(count, [x], tf.float32))(tf.constant(1.0))
+        with pytest.raises(tf.errors.OpError):
+            tf.function(lambda x: tf.py_function(refuse, [x], tf.float32))(tf.constant(1.0))
+    return recording
+
+
+def one(recording, node, kind="forward"):
+    (call,) = [call for call in recording.calls(node) if call.kind == kind]
+    return call
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    """Types lines at prompts; then calls `debug` and returns what was said."""
+
+    def run(call, *lines):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        capsys.readouterr()
+        debug(call)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_a_body_returns_again_what_it_returned(recording):
+    (out,) = one(recording, "scale").replay()
+    np.testing.assert_array_equal(out, np.array([6.0, 12.0], np.float32))
+    call = one(recording, "join")
+    before = STATE[0]
+    assert one(recording, "join").replay()[0].tolist() == [b"ba"]
+    assert STATE[0] == before + 1, "its effects happen again"
+    assert call.inputs[0].array().tolist() == [b"a", b"b"], "what it changes is its own"
+
+
+def test_the_failure_of_a_body_comes_out(recording):
+    with pytest.raises(ValueError, match="not 42"):
+        one(recording, "refuse").replay()
+
+
+def test_nothing_of_it_is_recorded():
+    with pfd.record(values="full", gil=False) as recording:
+        program(tf.constant([1.0, 2.0]), WORDS)
+        call = one(recording, "scale")
+        call.replay()
+        assert len(list(recording.calls("scale"))) == 2, "the call and its gradient"
+
+
+def test_the_debugger_stops_at_the_bodys_first_line(recording, typed):
+    def mine(frame, event, arg):
+        return None
+
+    sys.settrace(mine)
+    try:
+        said = typed(one(recording, "scale"), "p float(by)", "n", "p float(inside)", "n", "n", "n", "n")
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(None)
+    assert "-> inside = by * 2" in said
+    assert "3.0" in said
+    assert "6.0" in said
+    assert "returned what was recorded" in said
+    assert said.count("> /") == 3, "the two lines and the return, nothing of TensorFlow's"
+    assert "--Call--" not in said
+
+
+def test_a_numpy_body_stops_too_and_what_differs_is_said(recording, typed):
+    said = typed(one(recording, "count"), "p x, type(x).__name__", "c")
+    assert "'float32')" in said, "what TensorFlow gives it: a scalar"
+    assert "returned something else than was recorded" in said
+
+
+def test_quitting_ends_it_there(recording, typed):
+    before = STATE[0]
+    said = typed(one(recording, "count"), "q")
+    assert STATE[0] == before
+    assert "returned" not in said
+    assert "BdbQuit" not in said
+
+
+def test_a_failed_call_opens_at_its_frames_and_runs_again_when_they_are_gone(recording, typed):
+    failed = one(recording, "refuse")
+    said = typed(failed, "p secret", "q")
+    assert "runs again" not in said
+    assert "42" in said
+    with pfd.record(gil=False):
+        pass  # the failures of the last recording are forgotten
+    said = typed(failed, "c", "p secret + 1", "q")
+    assert "runs again" in said
+    assert "-> secret = 41 + 1" in said
+    assert "ValueError: not 42" in said
+    assert "43" in said, "the frame of the second failure"
+
+
+def test_another_recordings_failure_of_that_number_is_not_opened(typed):
+    def other(x):
+        raise TypeError("other")
+
+    def run(body):
+        with pfd.record(values="full", gil=False) as recording, pytest.raises(tf.errors.OpError):
+            tf.function(lambda x: tf.py_function(body, [x], tf.float32))(tf.constant(1.0))
+        return recording
+
+    failed = one(run(refuse), "refuse")
+    assert failed.id == one(run(other), "*other").id
+    assert "TypeError" not in typed(failed, "c", "q")
+
+
+@pytest.mark.parametrize(
+    ("values", "node", "words"),
+    [
+        ("summary", "scale", r"its inputs 'x', 'by' were not kept in full. Record with values=\"full\" \(%%"),
+        ("sample", "scale", r"its input 'x' was not kept in full"),
+        ({"scale": "full", "*": "shape"}, "join", r"its inputs 'words', 'one' were not kept in full"),
+    ],
+)
+def test_inputs_that_were_not_kept_are_named(values, node, words):
+    with pfd.record(values=values, gil=False) as recording:
+        program(tf.range(1e5), WORDS)
+    with pytest.raises(pfd.NotKeptError, match=f"cannot run again: {words}"):
+        one(recording, node).replay()
+
+
+def test_a_gradient_call_names_its_forward_call(recording):
+    gradient = one(recording, "scale", "gradient")
+    with pytest.raises(pfd.NotKeptError, match=f"replay its forward call, #{gradient.forward}"):
+        gradient.replay()
+
+
+def test_a_body_that_is_gone_and_another_process_are_said():
+    def lost(x):
+        return x
+
+    @tf.function
+    def f(x):
+        return tf.py_function(lost, [x], tf.float32)
+
+    with pfd.record(values="full", gil=False) as recording:
+        tf.numpy_function(count, [tf.constant(1.0)], tf.float32)
+        f(tf.constant(1.0))
+    with pytest.raises(pfd.NotKeptError, match="does not exist any more"):
+        one(recording, "count").replay()
+    with pytest.raises(pfd.NotKeptError, match="in the process that recorded it"):
+        next(pfd.open(recording.path).calls("lost")).replay()

@@ -1,0 +1,308 @@
+"""The file: what can go wrong with it, and that whoever records goes on all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader, Writer
+from pyfunc_debug.recorder import Budget, Recorder
+from pyfunc_debug.values import Policies
+from tests.recorder.test_recorder import call, node
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def recorded(tmp_path) -> Path:
+    """A finished recording of 2,000 calls."""
+    path = tmp_path / "done.pfrec"
+    recorder = Recorder(str(path), Policies("full"), Budget(64_000_000), {"pid": 1})
+    recorder.node_made(node("graph"))
+    for index in range(2000):
+        call(recorder, "graph", np.full(100, index), result=np.full(100, -index))
+    recorder.close({})
+    return path
+
+
+def message(path) -> str:
+    with pytest.raises(pfd.BadRecordingError) as caught:
+        list(pfd.open(path).calls())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_finished_recording_is_one_file_in_rollback_mode(recorded):
+    assert [path.name for path in recorded.parent.iterdir()] == ["done.pfrec"]
+    assert recorded.read_bytes()[18:20] == b"\x01\x01", "WAL mode: it cannot be read from a read-only folder"
+
+
+def test_a_finished_recording_is_one_file_although_it_was_read_while_recording(tmp_path):
+    with pfd.record(tmp_path / "live.pfrec") as recording:
+        assert recording.nodes() == []
+    assert [path.name for path in tmp_path.iterdir()] == ["live.pfrec"]
+    assert recording.reader.state() == "complete"
+    recording.close()
+
+
+def test_no_such_file(tmp_path):
+    assert "no such recording" in message(tmp_path / "none.pfrec")
+
+
+def test_a_folder(tmp_path):
+    assert "is a folder, not a recording" in message(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + bytes(5000), b"SQLite format 3\x00" + bytes(5000)])
+def test_something_else(tmp_path, content):
+    path = tmp_path / "other.pfrec"
+    path.write_bytes(content)
+    assert "other.pfrec" in message(path)
+    assert path.read_bytes() == content
+
+
+def test_another_database(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE node (id)")
+    assert "is not a recording of pyfunc_debug" in message(path)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.99])
+def test_a_truncated_recording_is_said_to_be(recorded, share):
+    content = recorded.read_bytes()
+    recorded.write_bytes(content[: int(len(content) * share)])
+    assert "truncated or damaged" in message(recorded) or "is damaged" in message(recorded)
+
+
+def test_a_newer_schema(recorded):
+    with sqlite3.connect(recorded) as database:
+        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    assert "newer pyfunc_debug" in message(recorded)
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder that others may enter; pytest closes its own to them again whenever another pytest starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def as_nobody(folder: Path, imports: str, program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program that may not write into `folder`; as root nothing would be read-only."""
+    os.chmod(folder.parent, 0o755)
+    os.chmod(folder, 0o555)
+    drop = "if os.getuid() == 0:\n    os.setgid(65534)\n    os.setuid(65534)\n"
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", f"import os\n{imports}\n{drop}{textwrap.dedent(program)}"],
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+    finally:
+        os.chmod(folder, 0o755)
+
+
+def test_a_recording_that_never_ended_is_read_from_a_read_only_folder(recorded, outside):
+    folder = outside / "archive"
+    folder.mkdir()
+    with sqlite3.connect(recorded) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        shutil.copy(recorded, folder / "copy.pfrec")  # as after a crash: WAL mode, and the log is lost
+    program = f"print(Reader({str(folder / 'copy.pfrec')!r}).counts()['call'])"
+    done = as_nobody(folder, "from pyfunc_debug.pfrec import Reader", program)
+    assert done.stdout == "2000\n", done.stderr
+
+
+# -- where it cannot be written ---------------------------------------------------------------------------------------
+
+
+def refused(path, **options) -> str:
+    with pytest.raises(pfd.PyfuncDebugError) as caught:
+        pfd.record(path, **options).start()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_folder(tmp_path):
+    assert "does not exist" in refused(tmp_path / "none" / "a.pfrec")
+
+
+def test_a_folder_as_path(tmp_path):
+    assert "is a folder" in refused(tmp_path)
+
+
+def test_a_recording_that_exists_is_kept_unless_it_may_be_replaced(recorded):
+    before = recorded.read_bytes()
+    assert "exists" in refused(recorded)
+    assert recorded.read_bytes() == before
+    with pfd.record(recorded, overwrite=True):
+        pass
+    assert pfd.open(recorded).reader.counts()["call"] == 0
+
+
+def test_a_file_that_is_no_recording_is_never_replaced(tmp_path):
+    path = tmp_path / "thesis.pfrec"
+    path.write_text("years of work")
+    assert "is no recording" in refused(path, overwrite=True)
+    assert path.read_text() == "years of work"
+
+
+def test_a_read_only_folder(outside):
+    folder = outside / "closed"
+    folder.mkdir()
+    program = f"""
+        try:
+            pyfunc_debug.record({str(folder / "a.pfrec")!r}).start()
+        except pyfunc_debug.BadOptionError as error:
+            print(error)
+    """
+    done = as_nobody(folder, "import email.parser, importlib.metadata, pyfunc_debug.api.record", program)
+    assert "cannot be written to: choose another path" in done.stdout, done.stderr
+
+
+def test_two_recordings_at_once(tmp_path):
+    with pfd.record(tmp_path / "one.pfrec"):
+        with pytest.raises(pfd.RecordingBusyError, match=r"already recording into .*one\.pfrec"):
+            pfd.record(tmp_path / "two.pfrec").start()
+        assert not (tmp_path / "two.pfrec").exists()
+    with pfd.record(tmp_path / "two.pfrec"):
+        pass
+
+
+def test_a_file_that_another_process_is_recording_into(tmp_path):
+    path = tmp_path / "taken.pfrec"
+    program = f"""
+        import sys
+        import pyfunc_debug
+        with pyfunc_debug.record({str(path)!r}):
+            print("ready", flush=True)
+            sys.stdin.readline()
+    """
+    other = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    try:
+        assert other.stdout.readline() == b"ready\n"
+        assert f"process {other.pid} is recording" in refused(path, overwrite=True)
+    finally:
+        other.communicate(b"\n", timeout=60)
+    assert pfd.open(path).reader.state() == "complete"
+
+
+@pytest.mark.parametrize("query", [
+    "DELETE FROM call", "DROP TABLE call", "INSERT INTO meta VALUES ('a', '1')", "UPDATE call SET status = 'ok'",
+    "PRAGMA user_version = 9", "ATTACH 'other.db' AS other", "VACUUM", "CREATE TABLE t (a)", "BEGIN IMMEDIATE",
+    "SELECT load_extension('x')", "SELECT 1; DELETE FROM call", "REPLACE INTO meta VALUES ('a', '1')",
+    "WITH x AS (SELECT 1) DELETE FROM call", "SELECT * FROM nothing", "nonsense", "SELECT 'a",
+])  # fmt: skip
+def test_a_bad_query_never_writes_and_gets_one_line(recorded, query, tmp_path):
+    before = recorded.read_bytes()
+    recording = pfd.open(recorded)
+    with pytest.raises(pfd.BadOptionError) as caught:
+        recording.sql(query)
+    assert "\n" not in str(caught.value)
+    recording.close()
+    assert recorded.read_bytes() == before
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_good_query(recorded):
+    assert pfd.open(recorded).sql("SELECT count(*) AS n, max(id) AS last FROM call") == [{"n": 2000, "last": 2000}]
+
+
+# -- a full disk ------------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_fills_up_stops_the_recording_and_not_the_program(tmp_path):
+    program = f"""
+        import json, resource, signal, sys
+        import numpy as np
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        from pyfunc_debug.recorder import Budget, Recorder
+        from pyfunc_debug.values import Policies
+        from tests.recorder.test_recorder import call, node
+        recorder = Recorder({str(tmp_path / "full.pfrec")!r}, Policies("full"), Budget(64_000_000), {{"pid": 1}})
+        recorder.node_made(node("graph"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        for index in range(3000):
+            call(recorder, "graph", np.full(100, index), result=np.full(100, -index))
+            if index % 100 == 0:
+                recorder.flush()
+        print(json.dumps(recorder.close({{}})))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert "recording stopped" in result["stopped"], done.stderr
+    reader = Reader(tmp_path / "full.pfrec")
+    assert 0 < reader.counts()["call"] < 3000
+    reader.close()
+
+
+def test_a_disk_that_is_full_from_the_start_is_one_clear_error(tmp_path):
+    program = f"""
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        import pyfunc_debug
+        try:
+            pyfunc_debug.record({str(tmp_path / "full.pfrec")!r}).start()
+        except pyfunc_debug.BadOptionError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True)
+    assert "cannot write the recording" in done.stdout, done.stderr
+
+
+assert resource.RLIMIT_FSIZE  # Linux: the tests above would pass without a limit
+
+
+# -- the writer -------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_contents_are_stored_once_and_other_shapes_are_other_contents(tmp_path):
+    recorder = Recorder(str(tmp_path / "a.pfrec"), Policies("full"), Budget(64_000_000), {})
+    recorder.node_made(node("graph"))
+    data = np.arange(600.0).reshape(10, 10, 2, 3)
+    for _ in range(5):
+        call(recorder, "graph", data, result=data.reshape(10, 10, 3, 2))
+    recorder.close({})
+    recording = pfd.open(tmp_path / "a.pfrec")
+    assert recording.sql("SELECT count(*) AS n FROM blob") == [{"n": 2}]
+    for one in recording.calls():
+        np.testing.assert_array_equal(one.inputs[0].array(), data)
+        np.testing.assert_array_equal(one.outputs[0].array(), data.reshape(10, 10, 3, 2))
+
+
+def test_a_killed_start_leaves_all_tables_or_none(tmp_path):
+    path = tmp_path / "begun.pfrec"
+    writer = Writer(str(path))
+    writer._db.executescript("BEGIN; CREATE TABLE node (id)")  # killed before the commit: nothing of it is in the file
+    shutil.copy(path, tmp_path / "copy.pfrec")
+    writer._db.execute("ROLLBACK")
+    writer.start({"state": "recording"})
+    assert Reader(path).state() == "recording"
+    writer.close()
+    assert "is not a recording" in message(tmp_path / "copy.pfrec")
+
+
+def test_every_column_of_the_schema_is_explained():
+    """Each table has a comment before it that says what its rows are."""
+    from pyfunc_debug.pfrec import schema_text
+
+    lines = schema_text().splitlines()
+    for place, text in enumerate(lines):
+        if text.startswith("CREATE TABLE"):
+            assert lines[place - 1].startswith("-- "), f"no comment: {text}"

@@ -1,0 +1,205 @@
+"""Other processes: one that is killed, one that is forked, one that reads while another records."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.pfrec import Reader
+
+ROOT = Path(__file__).parents[2]
+
+WRITER = """
+    import os, sys
+    import numpy as np
+    from pyfunc_debug.recorder import Budget, Recorder
+    from pyfunc_debug.values import Policies
+    from tests.recorder.test_recorder import call, node
+    recorder = Recorder(sys.argv[1], Policies("full"), Budget(64_000_000), {"pid": os.getpid()})
+    recorder.node_made(node("graph"))
+    index = 0
+    while True:
+        for _ in range(int(sys.argv[2])):
+            index += 1
+            call(recorder, "graph", np.full(50, index), error=ValueError("x") if index % 3 == 0 else None)
+        recorder.flush()
+        print(index, flush=True)  # so many calls are in the file now
+"""
+
+
+def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What the process wrote; it is killed, with its children, if it hangs."""
+    try:
+        return process.communicate(timeout=150)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+
+
+def test_sigkill_at_any_moment_leaves_a_readable_recording(tmp_path):
+    """Each writer is killed after a random number of lines, so somewhere in the batch that follows."""
+    chance = random.Random(3)
+    for attempt in range(12):
+        path = tmp_path / f"{attempt}.pfrec"
+        process = start(WRITER, str(path), str(chance.randrange(1, 400)))
+        flushed = 0
+        for _ in range(chance.randrange(1, 8)):
+            flushed = int(process.stdout.readline())
+        for _ in range(chance.randrange(0, 20_000)):  # a different moment each time, without a clock
+            pass
+        process.kill()
+        process.communicate()
+        recording = pfd.open(path)
+        calls = list(recording.calls())
+        assert [one.id for one in calls] == list(range(1, len(calls) + 1))
+        assert len(calls) >= flushed, "what was flushed is lost"
+        for one in calls[-3:] + calls[:3]:
+            assert one.inputs[0].array().tolist() == [one.id] * 50
+            assert (one.failure is not None) == (one.id % 3 == 0)
+        assert recording.reader.rows("PRAGMA integrity_check") == [("ok",)]
+        assert recording.reader.state() == "recording"
+        recording.close()
+
+
+def test_a_killed_recording_may_be_replaced(tmp_path):
+    path = tmp_path / "killed.pfrec"
+    process = start(WRITER, str(path), "5")
+    process.stdout.readline()
+    process.kill()
+    process.communicate()
+    with pytest.raises(pfd.BadOptionError, match="exists"):
+        pfd.record(path).start()
+    with pfd.record(path, overwrite=True):
+        pass
+    assert pfd.open(path).reader.counts()["call"] == 0
+
+
+def test_another_process_reads_while_one_records(tmp_path):
+    path = tmp_path / "live.pfrec"
+    process = start(WRITER, str(path), "50")
+    try:
+        seen = []
+        reader = None
+        for _ in range(10):
+            flushed = int(process.stdout.readline())
+            reader = reader or Reader(path)
+            seen.append(reader.counts()["call"])
+            assert seen[-1] >= flushed
+            assert reader.state() == "recording"
+        assert seen == sorted(seen)
+        assert seen[-1] > seen[0]
+        assert reader is not None
+        reader.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_forked_child_never_writes_into_its_parents_file(tmp_path):
+    program = """
+        import multiprocessing, os, sys
+        import numpy as np
+        import tensorflow as tf
+        import pyfunc_debug as pfd
+        from pyfunc_debug.api.record import current
+
+        def child():
+            tf.numpy_function(lambda x: x, [np.float32(2)], tf.float32)
+            assert current() is None
+            assert "pyfunc_debug" not in tf.numpy_function.__module__
+            recording.ledger()
+            recording.stop()
+            with pfd.record(sys.argv[1] + ".child") as own:
+                tf.numpy_function(lambda x: x, [np.float32(2)], tf.float32)
+            assert own.reader.counts()["call"] == 1
+
+        with pfd.record(sys.argv[1]) as recording:
+            tf.numpy_function(lambda x: x, [np.float32(1)], tf.float32)
+            recording.ledger()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    child()
+                    os._exit(0)
+                except BaseException:
+                    import traceback
+                    traceback.print_exc()
+                    os._exit(1)
+            assert os.waitpid(pid, 0)[1] == 0
+            arguments = (abs, [np.float32(3)], tf.float32)
+            process = multiprocessing.get_context("fork").Process(target=tf.numpy_function, args=arguments)
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+            tf.numpy_function(lambda x: x, [np.float32(4)], tf.float32)
+            assert len(list(recording.calls())) == 2
+        reader = recording.reader
+        print(reader.counts()["call"], reader.rows("PRAGMA integrity_check"), reader.state())
+    """
+    process = start(program, str(tmp_path / "parent.pfrec"))
+    output, errors = finish(process)
+    assert output == "2 [('ok',)] complete\n", errors[-3000:]
+    assert pfd.open(tmp_path / "parent.pfrec.child").reader.counts()["call"] == 1
+
+
+def test_a_child_that_exits_leaves_its_parents_temporary_file_alone(tmp_path):
+    program = """
+        import os, sys
+        import pyfunc_debug as pfd
+        recording = pfd.record().start()
+        recording.nodes()
+        recording.stop()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)  # runs the handlers for exit, as a script would
+        os.waitpid(pid, 0)
+        print(os.path.exists(recording.path), recording.nodes())
+        path = recording.path
+        del recording
+        print(os.path.exists(path))
+    """
+    output, errors = start(program).communicate(timeout=100)
+    assert output == "True []\nFalse\n", errors
+
+
+def test_ctrl_c_and_an_exit_keep_the_recording(tmp_path):
+    program = """
+        import sys
+        import pyfunc_debug as pfd
+        from tests.recorder.test_recorder import call, node
+        recording = pfd.record(sys.argv[1]).start()
+        recording._recorder.node_made(node("graph"))
+        call(recording._recorder, "graph")
+        if sys.argv[2] == "exit":
+            sys.exit(3)
+        print("ready", flush=True)
+        sys.stdin.readline()
+    """
+    for how, code in (("exit", 3), ("interrupt", -signal.SIGINT)):
+        path = tmp_path / f"{how}.pfrec"
+        process = start(program, str(path), how)
+        if how == "interrupt":
+            assert process.stdout.readline() == "ready\n"
+            os.kill(process.pid, signal.SIGINT)
+        process.wait(timeout=60)
+        process.communicate()
+        assert process.returncode == code
+        recording = pfd.open(path)
+        assert (recording.reader.state(), recording.reader.counts()["call"]) == ("complete", 1)
+        recording.close()
