@@ -15,7 +15,7 @@ import tensorflow as tf
 import pyfunc_debug as pfd
 from pyfunc_debug.interception import names as tensorflow_names
 from pyfunc_debug.interception.lines import python_lines as engine
-from tests.interception import gutter_programs
+from tests.interception.lines import gutter_programs
 
 X = tf.constant([1.0, 2.0])
 MONITORING = getattr(sys, "monitoring", None)
