@@ -124,15 +124,38 @@ def mean_cpu_ns(cpu: Numbers) -> float | None:
     return float(known.mean()) if len(known) and len(known) >= 0.9 * len(cpu) else None
 
 
-def body_ns(duration: Numbers, reacquire: Numbers) -> tuple[float, float]:
-    """How long the bodies of calls ran, and how long they waited for the GIL inside, in ns.
+def waits_ns(duration: Numbers, wait: Numbers, reacquire: Numbers) -> tuple[Numbers, Numbers]:
+    """What each call waited for the GIL before its body and inside it, in ns: measured, or estimated from measured ones.
 
-    Calls that were not measured (NaN) waited for the same share of their time. At least a nanosecond a call was work.
+    The one estimate of waits: what a stage says of them is made of these, so that its parts sum. A call that was not
+    measured (NaN) waited before its body as long as the measured ones did on average, for that does not depend on how
+    long the body takes; and inside for the same share of its time, so never longer than it ran.
+
+    Args:
+      duration: Of the calls, in ns.
+      wait: Their waits before the body; NaN is not measured.
+      reacquire: Their waits inside the body; NaN is not measured.
+
+    Returns:
+      Waits before and inside, zeros where no call at all was measured.
     """
-    measured = ~np.isnan(reacquire)
-    total, known = float(duration.sum()), float(duration[measured].sum())
-    share = min(1.0, float(reacquire[measured].sum()) / known) if known > 0 else 0.0
-    body = max(total * (1 - share), float(len(duration)))
+    known = ~np.isnan(wait)
+    before = np.where(known, wait, wait[known].mean() if known.any() else 0.0)
+    known = ~np.isnan(reacquire)
+    inside = np.minimum(np.where(known, reacquire, 0.0), duration)  # two clocks: they may differ by some ns
+    spent = float(duration[known].sum())
+    share = float(inside[known].sum()) / spent if spent > 0 else 0.0
+    return before, np.where(known, inside, share * duration)
+
+
+def body_ns(duration: Numbers, reacquire: Numbers) -> tuple[float, float]:
+    """How long the bodies of calls ran, and how long they waited for the GIL inside, in ns; see `waits_ns`.
+
+    At least a nanosecond a call was work: nothing can be faster than no time at all.
+    """
+    total = float(duration.sum())
+    inside = float(waits_ns(duration, np.zeros(len(duration)), reacquire)[1].sum())
+    body = max(total - inside, float(len(duration)))
     return body, max(0.0, total - body)
 
 
@@ -165,12 +188,11 @@ def stage_answer(
     """
     start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
-    begin = start - np.nan_to_num(wait) if known else start
-    measured = ~np.isnan(wait)
-    scale = len(wait) / measured.sum() if measured.any() else 0.0  # calls that were not measured waited like the others
-    busy = float((end - begin).sum())
+    before = waits_ns(end - start, wait, reacquire)[0] if known else np.zeros(len(start))
+    begin = start - before
     body, inside = body_ns(end - start, reacquire)
-    waited = scale * float(np.nansum(wait)) + inside
+    waited = float(before.sum()) + inside
+    busy = body + waited
     room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
     work = _covered(begin, end)
     held = None if one.held_share is None else one.held_share * body / len(start)
@@ -180,8 +202,8 @@ def stage_answer(
         function=function,
         at_once=busy / work if work else 1.0,
         python_share=body / room if room else 0.0,
-        wait_share=min(1.0, waited / room) if known and room else None,
-        pool_share=max(0.0, 1 - (body + waited) / room) if known and room else None,
+        wait_share=waited / room if known and room else None,
+        pool_share=(room - busy) / room if known and room else None,
         stage=stage,
         ceilings=tuple(ceiling(stage, n, pool, cores) for n in calls),
     )
