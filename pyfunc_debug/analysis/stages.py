@@ -125,7 +125,7 @@ def mean_cpu_ns(cpu: Numbers) -> float | None:
 
 
 def waits_ns(duration: Numbers, wait: Numbers, reacquire: Numbers) -> tuple[Numbers, Numbers]:
-    """What each call waited for the GIL before its body and inside it, in ns: measured, or estimated from measured ones.
+    """What each call waited for the GIL before its body and inside it, in ns: measured, or estimated from the others.
 
     The one estimate of waits: what a stage says of them is made of these, so that its parts sum. A call that was not
     measured (NaN) waited before its body as long as the measured ones did on average, for that does not depend on how
