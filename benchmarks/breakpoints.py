@@ -89,7 +89,7 @@ def hooks() -> None:
     args = [tf.constant(1.0)]
     with pfd.record(values="none", gil=False, budget="64MB"):
         once()
-        token = next(token for token, node in board.watcher._nodes.items()) if board.watcher._nodes else "pyfunc_0"
+        token = next(token for token, node in board.observer._nodes.items()) if board.observer._nodes else "pyfunc_0"
         found = {"recording": _hook_us(token, args)}
         for name, where, condition in (
             ("armed, another node", "another_body", None),

@@ -290,11 +290,11 @@ def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -
         result, arrays = answers.ask(method, params)
     except Exception as error:
         return {"error": _words(error)}
-    places: dict[str, tuple[str, int, int, int]] = {}
+    layout: dict[str, tuple[str, int, int, int]] = {}
     for name, array in arrays.items():
-        places[name] = (array.dtype.name, len(buffers), 0, int(array.size))
+        layout[name] = (array.dtype.name, len(buffers), 0, int(array.size))
         buffers.append(memoryview(array.tobytes()))
-    return {"result": result, "arrays": places}
+    return {"result": result, "arrays": layout}
 
 
 def write_report(view: View) -> str:

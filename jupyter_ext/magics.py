@@ -131,16 +131,16 @@ class PyfuncMagics:
         if option.startswith("-"):
             raise UsageError(f"%pyfunc_show does not know {option}: it takes NODE, CALL, or --source NAME")
         wanted = line.strip().lstrip("#")
-        place: dict[str, Any] = {}
+        selected: dict[str, Any] = {}
         if wanted.isdigit():
-            place = {"call": recording.call(int(wanted)).id}
+            selected = {"call": recording.call(int(wanted)).id}
         elif wanted:
-            place = {"node": recording.node_ids(wanted)[0]}
+            selected = {"node": recording.node_ids(wanted)[0]}
         if has_widgets(self.shell):
-            view = self._show(recording, place)
+            view = self._show(recording, selected)
             self._show_static(recording, view)
-        elif "call" in place:
-            print(_call_text(recording, place["call"]))
+        elif "call" in selected:
+            print(_call_text(recording, selected["call"]))
         else:
             print(recording.ledger())
 
@@ -269,14 +269,14 @@ class PyfuncMagics:
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
-    def _show(self, recording: Any, place: dict[str, Any]) -> Any:
+    def _show(self, recording: Any, selected: dict[str, Any]) -> Any:
         from IPython.display import display
 
         from jupyter_ext.panel import Panel
 
         channel = self._connect()
         view = channel.expect(recording)
-        widget = Panel(view.panel_id, place)
+        widget = Panel(view.panel_id, selected)
         channel.attach(view, widget)
         display(widget)
         return view

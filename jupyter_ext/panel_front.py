@@ -1,8 +1,8 @@
-"""A stop in the panel, the kernel's half: what is said to the page, and what the page says.
+"""A stop in the panel, the kernel's half: what it sends to the page, and what the page sends.
 
-The panel answers only after it has answered a ping: a panel that exists is no proof of a person. The kernel says its
-state as a whole, again and again until a page has acknowledged it; a page says commands, each with the stop and the
-prompt it was made for. Neither needs to arrive in order, or at all.
+The panel answers only after it has answered a ping: an open panel does not prove that a person is there. The kernel
+sends its state as a whole, again and again until a page has acknowledged it; a page sends commands, each with the stop
+and the prompt it was made for. Neither needs to arrive in order, or at all.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PanelFront:
         with contextlib.suppress(ValueError):
             board.broker.listeners.remove(self.announce)
 
-    # -- what is said to the page -------------------------------------------------------------------------------------
+    # -- messages to the page ----------------------------------------------------------------------------------------
 
     def state(self) -> Json:
         """All that a page needs to draw: the stop or None, who answers it, who waits, and the ping to answer."""

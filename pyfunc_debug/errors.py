@@ -8,7 +8,7 @@ class PyfuncDebugError(Exception):
 
 
 class BadRecordingError(PyfuncDebugError):
-    """The file is missing, is no recording, is truncated, or has a newer schema."""
+    """The file is missing, is not a recording, is truncated, or has a newer schema."""
 
 
 class RecordingBusyError(PyfuncDebugError):

@@ -22,7 +22,7 @@ from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
 from pyfunc_debug.program.threads import own_thread
-from pyfunc_debug.stops import Abort, Broker, Rules, Surroundings, Watcher
+from pyfunc_debug.stops import Abort, Broker, Environment, Rules, StopObserver
 from pyfunc_debug.stops.display import Display
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
@@ -35,12 +35,12 @@ if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
 class _Both:
     """A ticket of the recorder and one of the breakpoints."""
 
-    __slots__ = ("recorded", "recorder", "watched")
+    __slots__ = ("call_watch", "recorded", "recorder")
 
-    def __init__(self, recorder: Recorder | None, recorded: Any, watched: Any) -> None:
+    def __init__(self, recorder: Recorder | None, recorded: Any, call_watch: Any) -> None:
         self.recorder = recorder
         self.recorded = recorded
-        self.watched = watched
+        self.call_watch = call_watch
 
 
 _LAST_CALLS_S = 2.0
@@ -52,7 +52,7 @@ class Switchboard:
 
     Attributes:
       rules, broker: The breakpoints, and who may prompt.
-      watcher: Holds calls against the rules.
+      observer: Holds calls against the rules.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Switchboard:
         self.broker.pool_of = pool_of
         self.terminal = Terminal()
         self.broker.fronts.append(self.terminal)
-        self.watcher = Watcher(self.rules, self.broker, _House(self))
+        self.observer = StopObserver(self.rules, self.broker, _Environment(self))
         self._rules_changed = self.rules.changed
         self.rules.changed = self._breakpoints_changed
         self._lock = threading.RLock()
@@ -99,7 +99,7 @@ class Switchboard:
                 interception = Interception(self)
                 interception.start()
                 interception.failures.on_stop_iteration = self._stop_iteration
-                interception.failures.on_failure = self.watcher.call_failed
+                interception.failures.on_failure = self.observer.call_failed
                 self._interception = interception
                 self._display.install()
                 self._hooks.install()
@@ -139,7 +139,9 @@ class Switchboard:
             interception.stop_lines()
             self.unwant(recorder)
             raise
-        recorder.connect(interception.live_runs, interception.older_node, interception.place, interception.user_line)
+        recorder.connect(
+            interception.live_runs, interception.older_node, interception.locate_node, interception.user_line
+        )
         self._recorder = recorder
         self._choose_path()
         return interception
@@ -172,7 +174,7 @@ class Switchboard:
             self._choose_path()
 
     def _at_exit(self) -> None:
-        self.watcher.close(_LAST_CALLS_S)
+        self.observer.close(_LAST_CALLS_S)
         self.rules.clear()
 
     def _tensorflow_is_there(self) -> None:
@@ -205,8 +207,8 @@ class Switchboard:
             self._look_for_debugger()
 
     def _look_for_debugger(self) -> None:
-        """An IDE that is attached sees bodies' threads only if it is told of them, call by call."""
-        self.watcher.debugger = ide_attached()
+        """An IDE that is attached sees bodies' threads only if we report them to it, call by call."""
+        self.observer.debugger = ide_attached()
         self._choose_path()
 
     def cell_ends(self) -> None:
@@ -215,14 +217,14 @@ class Switchboard:
 
     def _choose_path(self) -> None:
         recorder = self._recorder
-        if self._breaking or self.watcher.debugger or self._cell_context:
+        if self._breaking or self.observer.debugger or self._cell_context:
             self.path = (self.enter, self.leave, self.fail)
         elif recorder is not None:
             self.path = (recorder.enter, recorder.leave, recorder.fail)
         else:
             self.path = _NOBODY
         if self._lines is not None:
-            self.path = self._lines.around(self.path, self.number)
+            self.path = self._lines.environment(self.path, self.number)
 
     # -- events.Observer: calls, while there are breakpoints ----------------------------------------------------------
 
@@ -233,18 +235,18 @@ class Switchboard:
         recorder = self._recorder
         recorded = recorder.enter(token, args) if recorder is not None else None
         try:
-            watched = self.watcher.enter(token, args, recorded.call if recorded is not None else None)
+            call_watch = self.observer.enter(token, args, recorded.call if recorded is not None else None)
         except Abort as abort:
             if recorder is not None:
                 recorder.fail(recorded, abort)
             raise
-        return _Both(recorder, recorded, watched)
+        return _Both(recorder, recorded, call_watch)
 
     def leave(self, ticket: _Both, outputs: Any) -> Any:
         """The body returned. Raises Abort only."""
-        if ticket.watched is not None:
+        if ticket.call_watch is not None:
             try:
-                outputs = self.watcher.leave(ticket.watched, outputs)
+                outputs = self.observer.leave(ticket.call_watch, outputs)
             except Abort as abort:
                 if ticket.recorder is not None:
                     ticket.recorder.fail(ticket.recorded, abort)
@@ -254,8 +256,8 @@ class Switchboard:
     def fail(self, ticket: _Both, error: BaseException) -> None:
         """The body raised. Raises Abort only."""
         try:
-            if ticket.watched is not None:
-                self.watcher.fail(ticket.watched, error)
+            if ticket.call_watch is not None:
+                self.observer.fail(ticket.call_watch, error)
         finally:
             if ticket.recorder is not None:
                 ticket.recorder.fail(ticket.recorded, error)
@@ -266,7 +268,7 @@ class Switchboard:
         """A node was made, or an eager call is about to happen."""
         if self._recorder is not None:
             self._recorder.node_made(node)
-        self.watcher.node_made(node)
+        self.observer.node_made(node)
 
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
@@ -305,7 +307,7 @@ class Switchboard:
         if self._recorder is not None:
             self._recorder.trouble(where, error)
         else:
-            self.watcher.say(f"had trouble {where}: {type(error).__name__}: {error}", once=True)
+            self.observer.say(f"had trouble {where}: {type(error).__name__}: {error}", once=True)
 
     def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the recording, if there is one."""
@@ -322,13 +324,13 @@ class Switchboard:
         if around is None:
             return False
         bottom, token, ticket, args = around
-        self.watcher.stop_here(frame, bottom, token, args, self.number(ticket))
+        self.observer.stop_here(frame, bottom, token, args, self.number(ticket))
         return True
 
     def _stop_iteration(self, token: str, error: BaseException) -> None:
         """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""
         file, line, function = failure_frames(error.__traceback__)[-1]
-        self.watcher.say(
+        self.observer.say(
             f"StopIteration left the body of a py_function ({file}:{line}, in {function}): TensorFlow takes it for the "
             "end of the data and may end a loop or an epoch without an error. Catch it in the body, or give next() a "
             "default.",
@@ -371,8 +373,8 @@ def _take_context(context: list[tuple[Any, Any]]) -> None:
             variable.set(value)
 
 
-class _House(Surroundings):
-    """The watcher's surroundings, in this process."""
+class _Environment(Environment):
+    """What the breakpoints ask of this process."""
 
     def __init__(self, board: Switchboard) -> None:
         self._board = board
@@ -381,11 +383,11 @@ class _House(Surroundings):
         interception = self._board.interception
         return interception.older_node(token, arguments) if interception is not None else None
 
-    def place(self, node: NodeFacts) -> NodeFacts:
+    def locate_node(self, node: NodeFacts) -> NodeFacts:
         interception = self._board.interception
-        return interception.place(node) if interception is not None else node
+        return interception.locate_node(node) if interception is not None else node
 
-    def locate(self, file: str, line: int) -> tuple[str, int]:
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
         interception = self._board.interception
         return interception.user_line(file, line) if interception is not None else (file, line)
 

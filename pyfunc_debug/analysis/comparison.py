@@ -19,7 +19,7 @@ from pyfunc_debug.analysis.differences import (
     difference_lines,
     difference_text,
 )
-from pyfunc_debug.analysis.tables import milliseconds, place, render
+from pyfunc_debug.analysis.tables import milliseconds, render, source_line
 from pyfunc_debug.records import Call, Node
 
 
@@ -120,12 +120,12 @@ def align(
             groups[key][index].append(call)
     rows: list[tuple[int, CallDifference]] = []
     for (body, _, kind, site), (mine, others) in groups.items():
-        where = place(*site) if site is not None else ""
+        where = source_line(*site) if site is not None else ""
         for number, (one, other) in enumerate(_paired(mine, others, tolerance), 1):
             order = other.id if other is not None else 1 << 62
             if one is not None and other is not None:
                 row = compare_calls(one, other, body, tolerance)
-                rows.append((order, replace(row, number=number, place=where)))
+                rows.append((order, replace(row, number=number, source_line=where)))
                 continue
             only = one or other
             assert only is not None
@@ -190,15 +190,15 @@ def _verdict(found: Comparison) -> str:
     if isinstance(first, CallDifference):
         what = "gradient call" if first.kind == "gradient" else "call"
         return f"{names} first differ in {what} {first.number} of {first.body}" + (
-            f" ({first.place})" if first.place else ""
+            f" ({first.source_line})" if first.source_line else ""
         )
     return f"{names} first differ in {first.role} {first.path}"
 
 
 def _summary(found: Comparison) -> str:
     counts = Counter(row.status for row in found.calls)
-    said = ", ".join(f"{number} {status}" for status, number in counts.items())
-    parts = [f"node calls: {said or 'none'}"]
+    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
+    parts = [f"node calls: {statuses or 'none'}"]
     for name, values in (("outputs", found.outputs), ("gradients", found.gradients)):
         counts = Counter(value.status for value in values)
         parts.append(f"{name}: {', '.join(f'{number} {status}' for status, number in counts.items()) or 'none'}")

@@ -138,7 +138,7 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
       reader: The recording.
       worst: How many of the longest waits to list.
     """
-    told = reader.meta.get("gil") or {}
+    reported = reader.meta.get("gil") or {}
     # A retrace makes the nodes of a function again: the first stands for all of them.
     nodes = {node.id: group[0] for group in same_line(reader.nodes()) for node in group}
     threads = {thread.id: thread.name for thread in reader.threads()}
@@ -165,21 +165,21 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
         if wait + (reacquire or 0) >= RESOLUTION_NS[grade_of(grade)]:
             longest.append(WorstCall(call, node, wait, reacquire, blame))
     longest.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
-    estimates = told.get("held") or {}
+    estimates = reported.get("held") or {}
     bodies = Counter(nodes[number].body for number in sums)
     answers = [_answer(nodes[n], one, estimates, bodies[nodes[n].body] > 1) for n, one in sums.items()]
     answers.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
-    grade = grade_of(told.get("grade", "none"))
-    why = str(told.get("why") or "recorded with gil=False")
-    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), process_lines(told))
+    grade = grade_of(reported.get("grade", "none"))
+    why = str(reported.get("why") or "recorded with gil=False")
+    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), process_lines(reported))
 
 
 class Waits:
     """Mean waits before calls in ms, for narrow tables: `0.31`, `<0.05`, `<=3.20`, `-` for not measured."""
 
     def __init__(self, reader: Reader) -> None:
-        told = reader.meta.get("gil") or {}
-        self._measured = told.get("grade", "none") != "none"
+        reported = reader.meta.get("gil") or {}
+        self._measured = reported.get("grade", "none") != "none"
         self._sums: dict[tuple[int, str], tuple[int, int, str]] = {}
         if self._measured:
             for node, kind, *sums in reader.rows(
@@ -201,24 +201,24 @@ class Waits:
 
 def gil_line(reader: Reader) -> list[str]:
     """What to say of the grade under a table of waits; nothing when the GIL was not measured."""
-    told = reader.meta.get("gil") or {}
-    if not told:
+    reported = reader.meta.get("gil") or {}
+    if not reported:
         return []
-    grade = grade_of(told.get("grade", "none"))
+    grade = grade_of(reported.get("grade", "none"))
     if grade == "none":
-        return [f"GIL: {told.get('why')}"]
+        return [f"GIL: {reported.get('why')}"]
     calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
     measured = reader.rows("SELECT count(*) FROM gil WHERE wait_ns IS NOT NULL")[0][0]
     line = f"GIL: mean wait before a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
     if measured < calls:
         line += "; -: not measured"
-    return [line if grade == "native" else f"{line}; {told.get('why')}"]
+    return [line if grade == "native" else f"{line}; {reported.get('why')}"]
 
 
 def over_time(reader: Reader, buckets: int = 100) -> list[tuple[int, float]]:
     """Contention over the recording: begin of each bucket in ns, and how many calls waited for the GIL on average.
 
-    Waits before bodies only: where inside a body it waited is not stored. Not for the bound, which is no measurement.
+    Waits before bodies only: where inside a body it waited is not stored. Not for the bound: that is no measurement.
     """
     rows = reader.rows(
         "SELECT start_ns - wait_ns, start_ns FROM gil JOIN call ON call.id = gil.call "
@@ -324,19 +324,19 @@ def _mostly(one: NodeContention) -> str:
     return f", {most}for {who}{thread}"
 
 
-def process_lines(told: dict[str, Any]) -> tuple[str, ...]:
+def process_lines(reported: dict[str, Any]) -> tuple[str, ...]:
     """What the recording's facts about the GIL (`meta["gil"]`) say of the process as a whole."""
     lines = []
-    canary = told.get("canary")
+    canary = reported.get("canary")
     if canary:
         lines.append(
             f"process: the GIL was taken at {percent(canary['share'])} of {canary['samples']:,} random moments "
             f"(asking cost {canary['cost_ns'] / 1e6:.1f} ms CPU)"
         )
-    waited = told.get("waited_outside_ns") or {}
+    waited = reported.get("waited_outside_ns") or {}
     for name, ns in sorted(waited.items(), key=lambda item: -item[1])[:3]:
         if ns >= 1_000_000:
             lines.append(f"{name} waited {ns / 1e6:,.0f} ms for the GIL, outside of bodies")
-    if told.get("lost_rows"):
-        lines.append(f"{told['lost_rows']:,} samples found no room: some calls are not measured")
+    if reported.get("lost_rows"):
+        lines.append(f"{reported['lost_rows']:,} samples found no room: some calls are not measured")
     return tuple(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from pyfunc_debug.analysis.tables import kind_text, milliseconds, place
+from pyfunc_debug.analysis.tables import kind_text, milliseconds, source_line
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Frame, Node, Value
 
@@ -13,10 +13,10 @@ from pyfunc_debug.records import Call, Frame, Node, Value
 def node_text(node: Node, reader: Reader, shown: int = 20) -> str:
     """A node's facts and its last calls."""
     function = next((one for one in reader.functions() if one.id == node.function), None)
-    lines = [f"node {node.id}  {node.body}  {node.kind}  {place(node.file, node.line)}"]
+    lines = [f"node {node.id}  {node.body}  {node.kind}  {source_line(node.file, node.line)}"]
     if function is not None and function.kind != "eager":
         where = f"op {node.name} in " if node.name else ""
-        lines.append(f"  {where}{function.name} ({function.kind}) {place(function.file, function.line)}".rstrip())
+        lines.append(f"  {where}{function.name} ({function.kind}) {source_line(function.file, function.line)}".rstrip())
     elif function is not None:
         lines.append("  called eagerly")
     if node.tout or node.paths:
@@ -53,7 +53,7 @@ def call_text(call: Call, node: Node, reader: Reader) -> str:
     if call.end_ns is None:
         cpu = ""
     lines = [
-        f"{kind} #{call.id} of {node.body} ({kind_text(node.kind)} {place(node.file, node.line)})",
+        f"{kind} #{call.id} of {node.body} ({kind_text(node.kind)} {source_line(node.file, node.line)})",
         f"  {call.status}, {milliseconds(call.duration_ns)} ms{cpu}, thread {threads.get(call.thread, '?')}",
         f"  {_run(call)}",
     ]
@@ -90,4 +90,4 @@ def _values(label: str, values: Iterable[Value]) -> list[str]:
 
 
 def _stack(frames: tuple[Frame, ...]) -> list[str]:
-    return [f"    {place(frame.file, frame.line)} {frame.function}  {frame.text}".rstrip() for frame in frames]
+    return [f"    {source_line(frame.file, frame.line)} {frame.function}  {frame.text}".rstrip() for frame in frames]

@@ -68,7 +68,7 @@ class CallDifference:
     status: Status
     values: tuple[ValueDifference, ...]
     note: str = ""
-    place: str = ""
+    source_line: str = ""
 
     def __str__(self) -> str:
         return difference_text(Differences("", "", (self,), Counter([self.status]), 0))
@@ -328,18 +328,18 @@ def _worst(statuses: Sequence[Status]) -> Status:
 def _head(found: Differences) -> str:
     if not sum(found.counts.values()):
         return "no calls to compare"
-    said = [f"{found.counts[status]:,} {status}" for status in reversed(_WORST) if found.counts[status]]
-    return f"{sum(found.counts.values()):,} calls compared: {', '.join(said)}"
+    parts = [f"{found.counts[status]:,} {status}" for status in reversed(_WORST) if found.counts[status]]
+    return f"{sum(found.counts.values()):,} calls compared: {', '.join(parts)}"
 
 
 def difference_lines(row: CallDifference) -> list[tuple[str, str]]:
-    """What is said of a row: (text, rich's style)."""
+    """What a row shows: (text, rich's style)."""
     sides = f"#{row.left if row.left is not None else '-'} and #{row.right if row.right is not None else '-'}"
     gradient = "∇ " if row.kind == "gradient" else ""
     number = f" call {row.number}" if row.number else ""
     if row.left is None and row.right is None:
         sides = ""
-    head = [f"{gradient}{row.body}{number}", row.place, sides, row.note]
+    head = [f"{gradient}{row.body}{number}", row.source_line, sides, row.note]
     lines = [("  ".join(part for part in head if part), "bold")]
     for value in row.values:
         if value.status == "equal":
@@ -378,11 +378,11 @@ def difference_html(found: Differences) -> str:
     """The differences as an HTML table for notebooks, escaped."""
     rows = []
     for row in found.rows[:_SHOWN]:
-        said = "".join(
+        cells = "".join(
             f"<div>{html.escape(text)}</div>" if style != "dim" else f"<div><small>{html.escape(text)}</small></div>"
             for text, style in difference_lines(row)
         )
         left = ' style="text-align:left;vertical-align:top"'
-        rows.append(f"<tr><td{left}>{row.status}</td><td{left}>{said}</td></tr>")
+        rows.append(f"<tr><td{left}>{row.status}</td><td{left}>{cells}</td></tr>")
     table = f"<table><tbody>{''.join(rows)}</tbody></table>" if rows else ""
     return f"<div>{html.escape(_head(found))}</div>{table}"

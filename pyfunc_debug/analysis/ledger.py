@@ -220,8 +220,8 @@ def _times(durations: Durations | list[int]) -> Times:
     array = np.asarray(durations, dtype=np.int64)
     if not array.size:
         return Times(0, None, None, 0)
-    place = min(array.size - 1, int(np.ceil(array.size * 0.95)) - 1)
-    return Times(array.size, float(array.mean()), float(np.partition(array, place)[place]), int(array.sum()))
+    index = min(array.size - 1, int(np.ceil(array.size * 0.95)) - 1)
+    return Times(array.size, float(array.mean()), float(np.partition(array, index)[index]), int(array.sum()))
 
 
 def _traces(reader: Reader) -> tuple[Counter[int], Counter[int], dict[int, set[int]]]:

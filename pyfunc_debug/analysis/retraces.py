@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, place, render
+from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, render, source_line
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import GraphTrace
 
@@ -114,7 +114,7 @@ def _row(trace: GraphTrace, number: int | None, runs: dict[int, int], nodes: dic
 
 def explanation_text(explanation: Explanation, width: int = 80, color: bool = False) -> str:
     """The explanation as text."""
-    where = place(explanation.file, explanation.line)
+    where = source_line(explanation.file, explanation.line)
     graphs = _graphs(explanation)
     head = Text(explanation.name, style="bold")
     head.append(f"  {where}  {graphs}" if where else f"  {graphs}", style="dim not bold")
@@ -145,8 +145,8 @@ def _table(explanation: Explanation) -> Table:
     return table
 
 
-def said(row: TraceRow) -> list[tuple[str, str]]:
-    """What is said under a signature: kind (`reason`, `first`, `failed`, `closest`, `avoid`) and text."""
+def reasons(row: TraceRow) -> list[tuple[str, str]]:
+    """What stands under a signature: kind (`reason`, `first`, `failed`, `closest`, `avoid`) and text."""
     lines = [("reason", reason) for reason in row.reason] or [("first", "first graph trace")]
     if row.error is not None:
         lines.append(("failed", f"tracing failed with {row.error}"))
@@ -159,32 +159,32 @@ def said(row: TraceRow) -> list[tuple[str, str]]:
 
 
 def _lines(row: TraceRow) -> list[tuple[str, str]]:
-    """What is said under a signature, with rich's style."""
-    lines = [(text, "not bold" if kind in ("reason", "failed") else "dim not bold") for kind, text in said(row)]
+    """What stands under a signature, with rich's style."""
+    lines = [(text, "not bold" if kind in ("reason", "failed") else "dim not bold") for kind, text in reasons(row)]
     return lines + [(_node_line(node), "dim not bold") for node in row.nodes]
 
 
 def _node_line(node: NodeUse) -> str:
     kind = kind_text(node.kind) if node.kind is not None else "node"
     calls = "" if node.calls is None else f", {node.calls:,} calls" if node.calls != 1 else ", 1 call"
-    return f"  {node.body}  {kind} {place(node.file, node.line)}{calls}"
+    return f"  {node.body}  {kind} {source_line(node.file, node.line)}{calls}"
 
 
 def explanation_html(explanation: Explanation) -> str:
     """The explanation as an HTML table for notebooks, escaped, in the colours of the page."""
     escape = html.escape
-    where = f"{place(explanation.file, explanation.line)} {_graphs(explanation)}".strip()
+    where = f"{source_line(explanation.file, explanation.line)} {_graphs(explanation)}".strip()
     head = f"<div><b>{escape(explanation.name)}</b> <small>{escape(where)}</small></div>"
     left, right = ' style="text-align:left;vertical-align:top"', ' style="text-align:right;vertical-align:top"'
     rows = []
     for number, row in enumerate(explanation.rows, 1):
-        said = "".join(
+        shown = "".join(
             f"<div>{escape(text)}</div>" if style == "not bold" else f"<div><small>{escape(text)}</small></div>"
             for text, style in _lines(row)
         )
         rows.append(
             f"<tr><td{right}>{number}</td><td{left}>"
-            f'<code style="background:none;padding:0">{escape(row.signature)}</code>{said}</td>'
+            f'<code style="background:none;padding:0">{escape(row.signature)}</code>{shown}</td>'
             f"<td{right}>{milliseconds(row.duration_ns)}</td><td{right}>{count(row.runs)}</td></tr>"
         )
     titles = f"<th{right}>#</th><th{left}>traced for, and why</th><th{right}>trace ms</th><th{right}>runs</th>"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from pyfunc_debug.analysis.tables import place, render
+from pyfunc_debug.analysis.tables import render, source_line
 from pyfunc_debug.errors import BadOptionError, NotKeptError
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Line, Printed
@@ -111,7 +111,7 @@ def make_source(reader: Reader, name: str) -> Source:
     found, file, line = where
     text = reader.source(file)
     if text is None:
-        raise NotKeptError(f"the source of {found} ({place(file, line)}) is not in this recording")
+        raise NotKeptError(f"the source of {found} ({source_line(file, line)}) is not in this recording")
     first, last = extent(text, line)
     rows = source_lines(text, reader.lines(file), reader.prints(file), first, last)
     recorded = bool(reader.meta.get("options", {}).get("lines"))
@@ -198,8 +198,8 @@ def lambdas_text(source: SourceLine) -> str:
         counts += [(line.traced, line.capped, "at trace"), (line.ran, line.capped, "at run")]
     if source.graph_lambdas is not None:
         counts.append((source.graph_lambdas.ran, source.graph_lambdas.capped, "in the graph"))
-    said = ", ".join(f"{_times(count, capped)} {what}" for count, capped, what in counts if count)
-    return f"the lambda: {said}" if said else ""
+    shown = ", ".join(f"{_times(count, capped)} {what}" for count, capped, what in counts if count)
+    return f"the lambda: {shown}" if shown else ""
 
 
 # -- text and HTML ----------------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ def lambdas_text(source: SourceLine) -> str:
 
 def _printed(line: SourceLine) -> list[str]:
     """What a line printed, by trace and by call."""
-    said = []
+    remarks = []
     for one in line.prints[:PRINTS_SHOWN]:
         who = f"call #{one.call}" if one.call is not None else "at trace"
-        said.append(f"{who} printed: {one.text.rstrip()}")
+        remarks.append(f"{who} printed: {one.text.rstrip()}")
     more = len(line.prints) - PRINTS_SHOWN
-    return said + ([f"and {more:,} more prints"] if more > 0 else [])
+    return remarks + ([f"and {more:,} more prints"] if more > 0 else [])
 
 
 def source_text(source: Source, color: bool = False) -> str:
@@ -220,7 +220,7 @@ def source_text(source: Source, color: bool = False) -> str:
     traced = max([6, *(len(line.traced) for line in source.lines)])
     ran = max([4, *(len(line.ran) for line in source.lines)])
     out = Text()
-    out.append(f"{source.name}  {place(source.file, None)}\n", style="bold")
+    out.append(f"{source.name}  {source_line(source.file, None)}\n", style="bold")
     out.append(f"{'line':>5} {'traced':>{traced}} {'runs':>{ran}}\n", style="dim")
     for line in source.lines:
         out.append(f"{line.number:>5} {line.traced:>{traced}} {line.ran:>{ran}} ", style="dim")
@@ -267,5 +267,5 @@ def source_html(source: Source) -> str:
         )
     titles = f"<th{number}>line</th><th{number}>traced</th><th{number}>runs</th><th{left}></th><th{left}></th>"
     notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in _notes(source))
-    head = f"<div><b>{escape(source.name)}</b> <small>{escape(place(source.file, None))}</small></div>"
+    head = f"<div><b>{escape(source.name)}</b> <small>{escape(source_line(source.file, None))}</small></div>"
     return f"{head}<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>{notes}"

@@ -118,7 +118,7 @@ def make_stages(
 def mean_cpu_ns(cpu: Numbers) -> float | None:
     """Mean CPU time in ns of a node's calls, NaN is not measured; None when that of more than a tenth is not.
 
-    Which ones were measured is no fair sample: where the GIL is not measured, short calls seldom are (docs/costs.md).
+    Which ones were measured is not a fair sample: without GIL timing, short calls rarely are (docs/costs.md).
     """
     known = cpu[~np.isnan(cpu)]
     return float(known.mean()) if len(known) and len(known) >= 0.9 * len(cpu) else None

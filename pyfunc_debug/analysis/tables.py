@@ -50,7 +50,7 @@ def kind_text(kind: str) -> str:
     return _KINDS[kind]
 
 
-def place(file: str | None, line: int | None) -> str:
+def source_line(file: str | None, line: int | None) -> str:
     """`train.py:12`, `In[4]:12` for a cell of this process' notebook or terminal, `cell:12` for another's."""
     if file is None:
         return ""
@@ -130,7 +130,7 @@ def ledger_table(ledger: Ledger) -> Table:
         if row.function.origin == "tensorflow":
             kind = _library(row.function.file)
         library = row.function.origin == "tensorflow"
-        where = kind if library else f"{kind} {place(row.function.file, row.function.line)}".strip()
+        where = kind if library else f"{kind} {source_line(row.function.file, row.function.line)}".strip()
         name.append(f"  {where}" if where else "", style="dim not bold")
         table.add_row(name, *function_cells(row)[1 : len(table.columns)])
         for node in row.nodes:
@@ -141,7 +141,7 @@ def ledger_table(ledger: Ledger) -> Table:
 def _add_node(table: Table, row: NodeRow) -> None:
     first, *others = node_cells(row)
     name = Text(f"  {first[0]}")
-    name.append(f"  {kind_text(row.node.kind)} {place(row.node.file, row.node.line)}", style="dim")
+    name.append(f"  {kind_text(row.node.kind)} {source_line(row.node.file, row.node.line)}", style="dim")
     if row.node.origin == "tensorflow":
         name.append(" (TensorFlow's own)", style="dim")
     style = "bold" if row.errors else ""
@@ -174,11 +174,11 @@ def ledger_html(ledger: Ledger) -> str:
             _library(row.function.file) if row.function.origin == "tensorflow" else _FUNCTION_KINDS[row.function.kind]
         )
         label = f"<b>{html.escape(function_name(row))}</b> <small>{html.escape(kind)} " \
-                f"{html.escape(place(row.function.file, row.function.line))}</small>"  # fmt: skip
+                f"{html.escape(source_line(row.function.file, row.function.line))}</small>"  # fmt: skip
         rows.append(_html_row(label, function_cells(row)[1:width], 0))
         for node in row.nodes:
             lines = node_cells(node)
-            small = f"{kind_text(node.node.kind)} {place(node.node.file, node.node.line)}"
+            small = f"{kind_text(node.node.kind)} {source_line(node.node.file, node.node.line)}"
             name = f"{html.escape(lines[0][0])} <small>{html.escape(small)}</small>"
             rows.append(_html_row(name, lines[0][1:width], 1))
             rows += [_html_row(html.escape(cells[0]), cells[1:width], 2) for cells in lines[1:]]

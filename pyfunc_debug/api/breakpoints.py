@@ -64,7 +64,7 @@ def answers(*lines: str) -> Iterator[Script]:
         whoever else can answer.
 
     Yields:
-      The dialogue: `str()` is everything that was said and typed, `left` the lines that nobody asked for.
+      The dialogue: `str()` is everything that was printed and typed, `left` the lines that nobody asked for.
     """
     script = Script(lines)
     board.broker.fronts.insert(0, script)

@@ -39,7 +39,7 @@ def compare(
     """Runs a function as a graph and eagerly, and says what differs first: a node's call, an output or a gradient.
 
     No switch of TensorFlow's is changed for other threads. Variables that the graph uses are put back after each run,
-    as are Python's and NumPy's global random states; other Python state is not: what changed is said.
+    as are Python's and NumPy's global random states; other Python state is not: what changed is reported.
 
     Args:
       function: A tf.function, or a plain function or Keras layer, which is then made one.
@@ -187,7 +187,7 @@ class _Work:
                     tape.watch([tensor for _, tensor in self._inputs()])
                     function(*self._args, **self._kwargs)
             except Exception:
-                pass  # the measured run fails again, and is told of
+                pass  # the measured run fails again, and is reported
 
     def _run(self, recording: LiveRecording, run: _Run, function: Any, plain: Any) -> None:
         last = recording.reader.rows("SELECT coalesce(max(id), 0) FROM call")[0][0]

@@ -27,7 +27,7 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
       times, runs and failed graph traces are then not known.
 
     Raises:
-      BadOptionError: `function` is no tf.function.
+      BadOptionError: `function` is not a tf.function.
       UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
     """
     live = describe(function)

@@ -68,20 +68,24 @@ def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]]) -> Gra
     """
     inputs = [value.array() for value in call.inputs]
     dys = {value.path: value.array() for value in gradient.inputs}
-    outputs = [(place, dys[f"d{value.path}"]) for place, value in enumerate(call.outputs) if f"d{value.path}" in dys]
+    outputs = [
+        (position, dys[f"d{value.path}"]) for position, value in enumerate(call.outputs) if f"d{value.path}" in dys
+    ]
     first, second = body(*inputs), body(*inputs)
     _refuse_unsteady(call, first, second)
 
     def total(changed: list[Any]) -> float:
         found = body(*changed)
-        return float(sum(np.sum(np.asarray(found[place], np.float64) * dy.astype(np.float64)) for place, dy in outputs))
+        return float(
+            sum(np.sum(np.asarray(found[position], np.float64) * dy.astype(np.float64)) for position, dy in outputs)
+        )
 
     size = max(1.0, abs(total(inputs)))
     recorded = {value.path: value.array() for value in gradient.outputs}
     checks = [
-        _check_input(total, inputs, place, value.path, recorded[f"d{value.path}"], size)
-        for place, value in enumerate(call.inputs)
-        if f"d{value.path}" in recorded and inputs[place].dtype.kind == "f" and inputs[place].size
+        _check_input(total, inputs, position, value.path, recorded[f"d{value.path}"], size)
+        for position, value in enumerate(call.inputs)
+        if f"d{value.path}" in recorded and inputs[position].dtype.kind == "f" and inputs[position].size
     ]
     if not checks:
         raise NotKeptError(f"gradient call #{gradient.id} has no real gradient to compare")
@@ -103,14 +107,14 @@ def _refuse_unsteady(call: Call, first: Sequence[Any], second: Sequence[Any]) ->
 
 
 def _check_input(
-    total: Callable[[list[Any]], float], inputs: list[Any], place: int, path: str, recorded: Any, size: float
+    total: Callable[[list[Any]], float], inputs: list[Any], position: int, path: str, recorded: Any, size: float
 ) -> InputCheck:
-    array = inputs[place]
+    array = inputs[position]
     precision = float(np.finfo(array.dtype).eps)
-    places = np.unique(np.linspace(0, array.size - 1, min(array.size, _ELEMENTS)).astype(int))
+    elements = np.unique(np.linspace(0, array.size - 1, min(array.size, _ELEMENTS)).astype(int))
     dx = np.broadcast_to(recorded, array.shape).reshape(-1)
     worst: tuple[float, InputCheck] | None = None
-    for index in places:
+    for index in elements:
         value = float(array.reshape(-1)[index])
         step = precision ** (1 / 3) * max(1.0, abs(value))
         sums, ends = [], []
@@ -118,7 +122,7 @@ def _check_input(
             changed = array.copy()
             changed.reshape(-1)[index] = value + sign * step
             ends.append(float(changed.reshape(-1)[index]))  # what the dtype made of it
-            sums.append(total([*inputs[:place], changed, *inputs[place + 1 :]]))
+            sums.append(total([*inputs[:position], changed, *inputs[position + 1 :]]))
         finite = (sums[0] - sums[1]) / (ends[0] - ends[1])
         mine = float(dx[index])
         # Rounding of the sum over the step, and what the central difference cuts off.
@@ -126,6 +130,6 @@ def _check_input(
         off = abs(finite - mine) / tolerance if np.isfinite(finite) and np.isfinite(mine) else np.inf
         if worst is None or off > worst[0]:
             where = tuple(int(one) for one in np.unravel_index(index, array.shape))
-            worst = off, InputCheck(path, off <= 1, len(places), array.size, where, mine, finite, tolerance, step)
+            worst = off, InputCheck(path, off <= 1, len(elements), array.size, where, mine, finite, tolerance, step)
     assert worst is not None
     return worst[1]

@@ -337,7 +337,7 @@ class LiveRecording(Recording):
         node = next((node for node in self.nodes() if node.id == call.node), None)
         body = None
         if node is not None and node.token is not None and "tensorflow" in sys.modules:
-            from pyfunc_debug.interception.again import body_runner
+            from pyfunc_debug.interception.rerun import body_runner
 
             body = body_runner(node.token, through)
         if body is None:
@@ -405,9 +405,9 @@ def record(
       RecordingBusyError: this process is recording already (on start).
     """
     if gradients not in _GRADIENTS:
-        raise BadOptionError(f"gradients={gradients!r} is none of {', '.join(_GRADIENTS)}")
+        raise BadOptionError(f"gradients={gradients!r} is not one of {', '.join(_GRADIENTS)}")
     if lines not in (True, False, "graph"):
-        raise BadOptionError(f"lines={lines!r} is none of True, False, 'graph'")
+        raise BadOptionError(f"lines={lines!r} is not one of True, False, 'graph'")
     return LiveRecording(path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines)
 
 

@@ -152,7 +152,7 @@ class Recording:
           BadOptionError: no node matches, or no such status; the message names the nearest.
         """
         if status is not None and status not in ("ok", "error", "running"):
-            raise BadOptionError(f"status={status!r} is none of ok, error, running")
+            raise BadOptionError(f"status={status!r} is not one of ok, error, running")
         return self._reader.calls(None if node is None else self.node_ids(node), status)
 
     def node_ids(self, node: str | int | Node) -> list[int]:
@@ -183,7 +183,7 @@ class Recording:
           Something that prints as a table, is true if anything is different or missing, and has the `first` such call.
 
         Raises:
-          BadRecordingError: `other` is no recording.
+          BadRecordingError: `other` is not a recording.
         """
         tolerance = Tolerance(rtol, atol)
         if isinstance(other, Recording):
@@ -300,5 +300,5 @@ class Recording:
 
     def __repr__(self) -> str:
         counts = self._reader.counts()
-        told = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
-        return f"<recording {os.path.basename(self.path)}: {', '.join(told)}, {self._reader.state()}>"
+        amounts = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
+        return f"<recording {os.path.basename(self.path)}: {', '.join(amounts)}, {self._reader.state()}>"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import listed, several, together
-from pyfunc_debug.doctor.places import sites
+from pyfunc_debug.doctor.locations import sites
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
@@ -24,7 +24,7 @@ def check(reader: Reader) -> Iterator[Finding]:
         what = f"variable {names[0]}" if len(names) == 1 else f"variables {', '.join(names)}"
         yield Finding(
             "variable-no-input", "warning", node, () if call is None else (call,),
-            f"{body} uses the {what}, which is no input of its py_function: its gradient is None, and it is not "
+            f"{body} uses the {what}, which is not an input of its py_function: its gradient is None, and it is not "
             f"trained{sites(reader, nodes or (node,))}{listed(nodes)}",
             "pass the variable in inp=[...] and use the parameter in the body", file, line, nodes,
         )  # fmt: skip

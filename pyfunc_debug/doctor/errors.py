@@ -12,7 +12,7 @@ from pyfunc_debug.records import Finding
 
 def check(reader: Reader) -> Iterator[Finding]:
     """One finding a body and exception type."""
-    rows = reader.rows(  # a gradient without a tape is told by wrong_tapes
+    rows = reader.rows(  # wrong_tapes reports a gradient without a tape
         "SELECT n.id, n.body, n.file, n.line, f.type, count(*), min(c.id), min(f.id) FROM call c "
         "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node WHERE n.origin = 'user' "
         "AND NOT (c.kind = 'gradient' AND c.forward IS NOT NULL AND c.tape IS NULL AND f.type = 'KeyError') "

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import listed, several, together
-from pyfunc_debug.doctor.places import path, sites
+from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 

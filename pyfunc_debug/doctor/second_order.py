@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import listed, several, together
-from pyfunc_debug.doctor.places import sites
+from pyfunc_debug.doctor.locations import sites
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from pyfunc_debug.analysis.tables import place
+from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.records import Finding
 
 
@@ -14,7 +14,7 @@ def findings_text(findings: list[Finding], width: int = 80) -> str:
 
 
 def _paragraph(finding: Finding, width: int) -> str:
-    where = "" if finding.file is None else f"{place(finding.file, finding.line)}: "
+    where = "" if finding.file is None else f"{source_line(finding.file, finding.line)}: "
     head = textwrap.wrap(f"{finding.severity}: {where}{finding.message}", width, subsequent_indent="  ")
     fix = textwrap.wrap(finding.fix, width, initial_indent="  -> ", subsequent_indent="     ")
     return "\n".join([*head, *fix])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
-from pyfunc_debug.doctor.places import sites, started
+from pyfunc_debug.doctor.locations import sites, started
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 

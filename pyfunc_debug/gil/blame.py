@@ -112,7 +112,7 @@ def call_of(label: str) -> tuple[str, int | None]:
     return label, None
 
 
-def told(
+def recorded_blame(
     calls: Mapping[int, int], others: Mapping[str, int], body: Callable[[int], str], most: int = MOST
 ) -> tuple[tuple[str, int], ...]:
     """The blame of a call as a recording keeps it, the largest first.
@@ -125,7 +125,7 @@ def told(
     """
     labelled = dict(others)
     ranked = sorted(calls.items(), key=lambda item: -item[1])
-    for place, (call, ns) in enumerate(ranked):
-        label = by_call(body(call), call) if place < most else body(call)
+    for rank, (call, ns) in enumerate(ranked):
+        label = by_call(body(call), call) if rank < most else body(call)
         labelled[label] = labelled.get(label, 0) + ns
     return tuple(sorted(((k, v) for k, v in labelled.items() if v > 0), key=lambda item: (-item[1], item[0])))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyfunc_debug.gil.samples import CallTimes, Samples, Told
+from pyfunc_debug.gil.samples import Answer, CallTimes, Samples
 
 
 class BoundJoin:
@@ -20,9 +20,9 @@ class BoundJoin:
         self.unmatched = 0
         self._ended: dict[int, int] = {}
 
-    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
         """See `Join.feed`; needs no samples. Calls of a batch that overlap on one thread are nested: no bound."""
-        rows: list[Told] = []
+        rows: list[Answer] = []
         for call, thread, start_ns, end_ns in sorted(calls, key=lambda c: c[2]):
             ended = self._ended.get(thread)
             if ended is not None and ended <= start_ns:

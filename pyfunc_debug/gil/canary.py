@@ -1,6 +1,6 @@
 """A thread that asks for the GIL at random moments, and notes how long it took: contention of the process as a whole.
 
-It sleeps 5 ms on average, jittered so that no periodic program can hide from it. What it costs is measured and told.
+It sleeps 5 ms on average, jittered so that no periodic program can hide from it. Its cost is measured and reported.
 The same wake-ups, with where the other threads stood, estimate the share of a body's time that holds the GIL.
 """
 
@@ -23,7 +23,7 @@ PERIOD_S = 0.005
 LATE_NS = 400_000
 """A wake-up later than this found the GIL taken; less is the timer and the scheduler."""
 FEWEST = 30
-"""Samples below which no share is told."""
+"""Samples below which no share is reported."""
 
 # Where the interpreter looks whether it should give the GIL away (Python/ceval.c).
 _BREAKS = {dis.opmap[name] for name in ("RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "SEND") if name in dis.opmap}

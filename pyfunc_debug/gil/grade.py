@@ -19,12 +19,12 @@ from pyfunc_debug.gil.canary import Canary, held_shares
 from pyfunc_debug.gil.join import Join, Row, as_rows, open_join
 from pyfunc_debug.gil.native import AbsentError, NativeProbe
 from pyfunc_debug.gil.opstart import OpStartProbe
-from pyfunc_debug.gil.samples import CallTimes, Grade, Samples, Tick, Told
+from pyfunc_debug.gil.samples import Answer, CallTimes, Grade, Samples, Tick
 
 Asked = Literal["auto", "native", "op-start", "bound"]
 
 RESOLUTION_NS: dict[Grade, int] = {"native": 10_000, "op-start": 50_000, "bound": 50_000, "none": 0}
-"""Numbers below it are told as `< 10 us`, `< 50 us`."""
+"""Numbers below it are shown as `< 10 us`, `< 50 us`."""
 
 WORDS: dict[Grade, str] = {
     "native": "measured",
@@ -94,7 +94,7 @@ class Probe:
     def start(self) -> None:
         """Goes down the grades until one passes its self-test (native: about 3 ms). Never fails.
 
-        Runs no TensorFlow op: that would settle the program's devices and thread pools before it can.
+        Runs no TensorFlow op: that would fix the program's devices and thread pools before it can.
         """
         if self._running:
             return
@@ -151,7 +151,7 @@ class Probe:
 
     def answers(
         self, calls: Iterable[CallTimes], body: Callable[[int], str] | None = None, *, final: bool = False
-    ) -> list[Told]:
+    ) -> list[Answer]:
         """The same as plain tuples, which is faster: for the recorder."""
         with self._lock:
             if self._join is None:
@@ -172,7 +172,7 @@ class Probe:
         """Grade, reason, counts and costs, as JSON can hold them: for the recording's meta."""
         if isinstance(self._backend, OpStartProbe) and self._backend.yielded:
             self.why = f"stopped measuring: {self._backend.yielded}"
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "grade": self.grade,
             "why": self.why,
             "words": WORDS[self.grade],
@@ -186,8 +186,8 @@ class Probe:
         }
         contention = self._canary.contention() if self._canary else None
         if contention is not None:
-            told["canary"] = contention._asdict()
-        return told
+            reported["canary"] = contention._asdict()
+        return reported
 
     def _held(self) -> dict[str, tuple[float, int]]:
         """By body: the estimated share of its time that held the GIL, and the number of samples behind it."""
@@ -206,7 +206,7 @@ class Probe:
             return rungs
         names = [name for name, _ in rungs]
         if self._asked not in names:
-            raise BadOptionError(f"there is no GIL grade {self._asked!r}: use 'auto', {', '.join(map(repr, names))}")
+            raise BadOptionError(f"unknown GIL grade {self._asked!r}: use 'auto', {', '.join(map(repr, names))}")
         return rungs[names.index(self._asked) :]
 
     def _use(self, grade: Grade, backend: Backend, why: str) -> None:

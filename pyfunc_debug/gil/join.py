@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pyfunc_debug.gil import blame
 from pyfunc_debug.gil.native_join import PATIENCE_NS, NativeJoin
-from pyfunc_debug.gil.samples import CallTimes, Grade, OpSpan, Samples, Told
+from pyfunc_debug.gil.samples import Answer, CallTimes, Grade, OpSpan, Samples
 from pyfunc_debug.profiler import xplane
 from pyfunc_debug.records import Gil
 
@@ -27,8 +27,8 @@ class Join(Protocol):
     matched: int
     unmatched: int
 
-    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
-        """Takes a batch. Returns what is known now; with `final`, everything that can still be said."""
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
+        """Takes a batch. Returns what is known now; with `final`, everything that can still be known."""
 
 
 def join(samples: Samples, calls: Iterable[CallTimes], body: Callable[[int], str] = lambda call: "call") -> list[Row]:
@@ -45,9 +45,9 @@ def join(samples: Samples, calls: Iterable[CallTimes], body: Callable[[int], str
     return as_rows(open_join(samples.grade, body).feed(samples, calls, final=True))
 
 
-def as_rows(answers: Iterable[Told]) -> list[Row]:
+def as_rows(answers: Iterable[Answer]) -> list[Row]:
     """Answers as records."""
-    return [(told[0], Gil(*told[1:])) for told in answers]
+    return [(answer[0], Gil(*answer[1:])) for answer in answers]
 
 
 def open_join(grade: Grade, body: Callable[[int], str]) -> Join:
@@ -64,11 +64,11 @@ def open_join(grade: Grade, body: Callable[[int], str]) -> Join:
 
 
 class NoJoin:
-    """For Pythons without a GIL: nobody waits for it, and nothing is said."""
+    """For Pythons without a GIL: nobody waits for it, and nothing is reported."""
 
     matched = unmatched = 0
 
-    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
         """Nothing."""
         return []
 
@@ -101,7 +101,7 @@ class OpStartJoin:
             return 0
         return min(self.MOST_BASELINE_NS, sorted(self._delays)[len(self._delays) // 10])
 
-    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
         """See `Join.feed`."""
         self._names.update(samples.names)
         fresh = list(calls)
@@ -130,17 +130,17 @@ class OpStartJoin:
         self._spans = [s for s in self._spans if s.end_ns > oldest]
         return rows
 
-    def _tell(self, found: list[tuple[CallTimes, OpSpan]]) -> list[Told]:
+    def _tell(self, found: list[tuple[CallTimes, OpSpan]]) -> list[Answer]:
         baseline = self.baseline_ns
         spans = sorted(self._spans)
         longest = max((s.end_ns - s.start_ns for s in spans), default=0)
         starts = [s.start_ns for s in spans]
-        rows: list[Told] = []
+        rows: list[Answer] = []
         for (call, thread, start, _), op in found:
             wait = max(0, start - op.begin_ns - baseline)
             near = spans[bisect_left(starts, op.begin_ns - longest) : bisect_left(starts, start)]
             shares = blame.equal_split(op.begin_ns, op.begin_ns + wait, thread, near) if wait else {}
             others = {blame.OUTSIDE: shares.pop(None)} if None in shares else {}
-            told = blame.told({c: ns for c, ns in shares.items() if c is not None}, others, self._body)
-            rows.append((call, "op-start", wait, None, None, None, told))
+            answer = blame.recorded_blame({c: ns for c, ns in shares.items() if c is not None}, others, self._body)
+            rows.append((call, "op-start", wait, None, None, None, answer))
         return rows

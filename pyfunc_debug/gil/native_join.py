@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.gil import blame
-from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, CallTimes, Samples, Told
+from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, Answer, CallTimes, Samples
 
 PATIENCE_NS = 3_000_000_000
 """How long after it ended an op may wait for its call, and a call for its op."""
@@ -40,9 +40,9 @@ class NativeJoin:
         self._calls: _Table = np.empty((0, 4), np.int64)  # whose op did not close yet
         self._shares: dict[int, dict[int, int]] = {}  # serial -> holder -> ns
         self._known: dict[int, int | None] = {}  # serial -> call; None: closed, and no call is known
-        self._waiting: list[tuple[int, Told]] = []  # serial and answer, but a holder's call is not known yet
+        self._waiting: list[tuple[int, Answer]] = []  # serial and answer, but a holder's call is not known yet
 
-    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Told]:
+    def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
         """See `Join.feed`. Some 2 us a call, more for each holder that it waited for."""
         self._names.update(samples.names)
         table = np.asarray(samples.native, np.int64).reshape(-1, 9)
@@ -58,7 +58,7 @@ class NativeJoin:
         else:
             found = []
         self._keep(ops, times, samples.until_ns - PATIENCE_NS, final)
-        return self._tell(found, final)
+        return self._report(found, final)
 
     def _read(self, rows: _Table) -> None:
         """Takes holds and waits. All holds that overlap a wait are there: its thread has held the GIL since."""
@@ -67,8 +67,8 @@ class NativeJoin:
         holders = np.where(serials[held] > 0, serials[held], -threads[held])
         self._holds.extend(holders.tolist(), since[held].tolist(), to[held].tolist())
         outside = (kinds == WAITED) & (serials == 0)
-        names, places = np.unique(threads[outside], return_inverse=True)
-        sums = np.bincount(places.reshape(-1), weights=(to - since)[outside], minlength=len(names))
+        names, positions = np.unique(threads[outside], return_inverse=True)
+        sums = np.bincount(positions.reshape(-1), weights=(to - since)[outside], minlength=len(names))
         for thread, ns in zip(names.tolist(), sums.tolist(), strict=True):
             name = blame.outside(self._names.get(thread))
             self.waited_ns[name] = self.waited_ns.get(name, 0) + int(ns)
@@ -80,7 +80,7 @@ class NativeJoin:
                 shares[holder] = shares.get(holder, 0) + ns
             shares[0] = shares.get(0, 0) + end - begin - sum(during.values())
 
-    def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, Told]]:
+    def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, Answer]]:
         """The answers for calls and their ops, without the blame."""
         self.matched += len(ops)
         released, reacquiring = ops[:, _RELEASED], ops[:, _REACQUIRING]
@@ -107,22 +107,22 @@ class NativeJoin:
             while len(table) > _MOST_KNOWN:
                 table.pop(next(iter(table)))
 
-    def _tell(self, found: list[tuple[int, Told]], final: bool) -> list[Told]:
+    def _report(self, found: list[tuple[int, Answer]], final: bool) -> list[Answer]:
         if not self._shares:
-            return [told for _, told in found]
-        rows: list[Told] = []
+            return [answer for _, answer in found]
+        rows: list[Answer] = []
         waiting, self._waiting = self._waiting, []
         known = self._known
         for one in waiting + found:
-            serial, told = one
+            serial, answer = one
             shares = self._shares.get(serial)
             if shares is None:
-                rows.append(told)
+                rows.append(answer)
             elif not final and any(holder > 0 and holder not in known for holder in shares):
                 self._waiting.append(one)
             else:
                 del self._shares[serial]
-                rows.append((*told[:6], self._blame(shares)))
+                rows.append((*answer[:6], self._blame(shares)))
         return rows
 
     def _blame(self, shares: dict[int, int]) -> tuple[tuple[str, int], ...]:
@@ -140,7 +140,7 @@ class NativeJoin:
             else:
                 label = blame.outside(self._names.get(-holder))
             others[label] = others.get(label, 0) + ns
-        return blame.told(calls, others, self._body)
+        return blame.recorded_blame(calls, others, self._body)
 
 
 def _pairs(ops: _Table, times: _Table) -> tuple[_Table, _Table]:
@@ -159,10 +159,10 @@ def _pairs(ops: _Table, times: _Table) -> tuple[_Table, _Table]:
     call_keys = ranks[len(ops) :] * span + times[:, _START] - first
     by_key = np.argsort(op_keys, kind="stable")
     order = np.argsort(call_keys, kind="stable")
-    places = np.searchsorted(op_keys[by_key], call_keys[order], side="right") - 1
-    chosen = by_key[np.maximum(places, 0)]
+    positions = np.searchsorted(op_keys[by_key], call_keys[order], side="right") - 1
+    chosen = by_key[np.maximum(positions, 0)]
     fits = (
-        (places >= 0)
+        (positions >= 0)
         & (ops[chosen, _THREAD] == times[order, _CALL_THREAD])
         & (times[order, _END] <= ops[chosen, _LEAVE])
     )

@@ -23,7 +23,7 @@ CallTimes = tuple[int, int, int, int]
 """Call id, `threading.get_ident()` of its thread, start_ns, end_ns: what the recorder knows of a finished call."""
 
 
-Told = tuple[int, Grade, int | None, int | None, int | None, int | None, tuple[tuple[str, int], ...]]
+Answer = tuple[int, Grade, int | None, int | None, int | None, int | None, tuple[tuple[str, int], ...]]
 """What is known of a call: its id, and the fields of `records.Gil`."""
 
 

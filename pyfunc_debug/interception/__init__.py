@@ -122,7 +122,7 @@ class Interception:
         return self._gradients.release(use)
 
     def start_lines(self, graph: bool = False) -> Lines:
-        """Counts lines from now on, from nought; with `graph` also how often the graph runs each."""
+        """Counts lines from now on, from zero; with `graph` also how often the graph runs each."""
         self.stop_lines()
         self.lines = Lines(self._names, self._maps, lambda: self._functions.innermost, graph and not self.limits)
         if not self.limits:
@@ -140,9 +140,9 @@ class Interception:
         """Describes a node that was made before `start`, from TensorFlow's registry. Some 20 us."""
         return self._nodes.older(token, arguments)
 
-    def place(self, node: NodeFacts) -> NodeFacts:
+    def locate_node(self, node: NodeFacts) -> NodeFacts:
         """Adds graph, op and call site to an older node by walking the live graphs. Slow: for a background thread."""
-        return self._nodes.place(node) if self._names.construction else node
+        return self._nodes.locate(node) if self._names.construction else node
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's file and line for a line that may be AutoGraph-generated."""

@@ -188,7 +188,11 @@ def readable_name(qualname: str, generated: bool = False) -> str:
         return ".".join(part for part in qualname.split(".") if part not in _SCOPES) or qualname
     parts = [part.removeprefix("tf__") for part in qualname.split(".") if part not in _GENERATED]
     # AutoGraph wraps a lambda in lambdas: one is enough
-    kept = [part for place, part in enumerate(parts) if part != "<lambda>" or parts[place - 1 : place] != ["<lambda>"]]
+    kept = [
+        part
+        for position, part in enumerate(parts)
+        if part != "<lambda>" or parts[position - 1 : position] != ["<lambda>"]
+    ]
     return ".".join(kept) or qualname
 
 
@@ -214,7 +218,7 @@ def input_names(parameters: tuple[str, ...], count: int) -> list[str]:
         if index < len(parameters) and not parameters[index].startswith("*"):
             found.append(parameters[index])
             continue
-        stars = next((place for place, name in enumerate(parameters) if name.startswith("*")), None)
+        stars = next((position for position, name in enumerate(parameters) if name.startswith("*")), None)
         if stars is not None and index >= stars:
             found.append(f"{parameters[stars][1:]}[{index - stars}]")
         else:

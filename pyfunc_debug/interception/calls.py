@@ -69,7 +69,7 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
     """The replacement of `FuncRegistry.__call__`.
 
     Args:
-      observer: Who is told.
+      observer: Who hears of it.
       failures: Where exceptions are remembered.
       others: Tokens of nodes that tell the observer themselves (`gradients.Gradients.tokens`).
     """
@@ -119,7 +119,7 @@ def eager_numpy_call(
     """The replacement of `script_ops.py_func_common`, which runs the body directly when executing eagerly.
 
     Args:
-      observer: Who is told.
+      observer: Who hears of it.
       executing_eagerly: TensorFlow's own test, as the original uses it.
       make: Tells the observer of the node and returns its token.
       failures: Where exceptions are remembered.

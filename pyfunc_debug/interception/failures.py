@@ -48,7 +48,7 @@ class Failures:
         self._numbers = itertools.count(1)
         self._kept: dict[int, FailedCall] = {}
         self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
-        """Told of each StopIteration of the user's that leaves a body; Dataset.from_generator's own are no failures."""
+        """Hears of each StopIteration of the user's that leaves a body. Dataset.from_generator's own are normal."""
 
         self.on_failure: Callable[[], None] = lambda: None
         """Called whenever an exception has left a body."""

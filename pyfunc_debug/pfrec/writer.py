@@ -89,13 +89,15 @@ class Writer:
         """Inserts whole rows, or replaces those with the same key."""
         if not rows:
             return
-        places = f"({', '.join('?' * len(rows[0]))})"
+        placeholders = f"({', '.join('?' * len(rows[0]))})"
         insert = f"INSERT OR REPLACE INTO {table} VALUES "
         whole = len(rows) - len(rows) % _TOGETHER
         for start in range(0, whole, _TOGETHER):
             several = rows[start : start + _TOGETHER]
-            self._db.execute(insert + ", ".join([places] * _TOGETHER), [value for row in several for value in row])
-        self._db.executemany(insert + places, rows[whole:])
+            self._db.execute(
+                insert + ", ".join([placeholders] * _TOGETHER), [value for row in several for value in row]
+            )
+        self._db.executemany(insert + placeholders, rows[whole:])
 
     def stored(self, digest: bytes) -> bool:
         """Whether contents are known to be in the file."""
@@ -128,7 +130,7 @@ class Writer:
         """Folds the log into the file and closes it."""
         try:
             self.rollback()
-            self._db.execute("PRAGMA busy_timeout = 0")  # a reader that stays is no reason to wait
+            self._db.execute("PRAGMA busy_timeout = 0")  # a reader that stays is not a reason to wait
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
@@ -163,7 +165,7 @@ def prepare(path: str, overwrite: bool) -> None:
             if os.path.exists(path + suffix):
                 os.remove(path + suffix)
         return
-    raise BadOptionError(f"the file {path} exists and is no recording: choose another path")
+    raise BadOptionError(f"the file {path} exists and is not a recording: choose another path")
 
 
 def _is_recording(path: str) -> bool:

@@ -21,7 +21,7 @@ def error_text(error: BaseException) -> tuple[str, str | None]:
     """What happened, as `Type: first line`, and where.
 
     Args:
-      error: Any exception. When it is TensorFlow's for one that a body raised, that one is told of.
+      error: Any exception. When it is TensorFlow's for one that a body raised, that one is described.
 
     Returns:
       The text, and `file.py:12` of the innermost of the user's lines, or None where it is not known.
@@ -29,21 +29,21 @@ def error_text(error: BaseException) -> tuple[str, str | None]:
     error = getattr(error, "pyfunc_exception", None) or error
     name, lines = type(error).__name__, str(error).strip().splitlines()
     if not lines:
-        return name, _place(error, [])
+        return name, _source_line(error, [])
     if lines[0].startswith("in user code"):  # AutoGraph: frames by four spaces, then `Type: message`
-        said = next((line for line in lines[1:] if re.match(r"    \S", line) and not _FRAME.match(line)), lines[0])
-        return said.strip()[:_LONGEST], _place(error, lines)
+        text = next((line for line in lines[1:] if re.match(r"    \S", line) and not _FRAME.match(line)), lines[0])
+        return text.strip()[:_LONGEST], _source_line(error, lines)
     if lines[0].startswith("Graph execution error"):
         lines_of_cause = [line for line in lines if not _NOT_THE_CAUSE.match(line)]
-        return _decorated(name, lines_of_cause or lines), _place(error, lines)
-    return _decorated(name, lines), _place(error, [])
+        return _decorated(name, lines_of_cause or lines), _source_line(error, lines)
+    return _decorated(name, lines), _source_line(error, [])
 
 
 def _decorated(name: str, lines: list[str]) -> str:
     return f"{name}: {_DECORATION.sub('', lines[0]).strip()}"[:_LONGEST]
 
 
-def _place(error: BaseException, lines: list[str]) -> str | None:
+def _source_line(error: BaseException, lines: list[str]) -> str | None:
     """The last user frame that the text names; else that of the traceback."""
     frames = [(match["file"], int(match["line"])) for match in map(_FRAME.match, lines) if match]
     frames = [frame for frame in frames if is_user(frame[0])]

@@ -103,7 +103,7 @@ typedef struct {
 } HotPath;
 
 static Number hot_paths = 0;
-static PyObject *name_count, *name_meet, *name_meet_thread, *name_now, *name_version;
+static PyObject *name_count, *name_register, *name_register_thread, *name_now, *name_version;
 
 /* Something of ours failed: the program goes on, and the call is not recorded. Interrupts are the program's own. */
 static int is_ours(HotPath *self) {
@@ -137,7 +137,7 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
         held = hold_all(values, (int)ticket->policy, room, inputs, &size);
     }
     if (held == Py_None) {
-        PyObject *found = PyObject_CallMethod(self->recorder, "_hold", "OLLO", values, ticket->policy, room,
+        PyObject *found = PyObject_CallMethod(self->recorder, "hold_values", "OLLO", values, ticket->policy, room,
                                               inputs ? Py_True : Py_False);
         held = found && PyArg_ParseTuple(found, "OL", &held, &size) ? Py_NewRef(held) : NULL;
         Py_XDECREF(found);
@@ -173,7 +173,7 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     ticket->ident = (Number)PyThread_get_thread_ident();
     if (here.met != self->number) {
         PyObject *number = PyLong_FromLongLong(ticket->thread);
-        PyObject *done = number ? PyObject_CallMethodOneArg(self->recorder, name_meet_thread, number) : NULL;
+        PyObject *done = number ? PyObject_CallMethodOneArg(self->recorder, name_register_thread, number) : NULL;
         Py_XDECREF(number);
         if (!done) return -1;
         Py_DECREF(done);
@@ -193,7 +193,7 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     Number entered_ns = now_ns(CLOCK_MONOTONIC);
     PyObject *token = args[0], *known = PyDict_GetItemWithError(self->known, token), *met = NULL;
     if (!known && !PyErr_Occurred()) {
-        met = PyObject_CallMethodObjArgs(self->recorder, name_meet, token, args[1], NULL);
+        met = PyObject_CallMethodObjArgs(self->recorder, name_register, token, args[1], NULL);
         if (met && PyTuple_Check(met) && PyTuple_GET_SIZE(met) == 2) {
             token = PyTuple_GET_ITEM(met, 0), known = PyTuple_GET_ITEM(met, 1);
         }
@@ -348,9 +348,9 @@ PyMODINIT_FUNC PyInit__hot(void) {
     struct {
         PyObject **name;
         const char *text;
-    } names[] = {{&name_count, "_count_dropped"},
-                 {&name_meet, "_meet"},
-                 {&name_meet_thread, "_meet_thread"},
+    } names[] = {{&name_count, "count_dropped"},
+                 {&name_register, "register"},
+                 {&name_register_thread, "register_thread"},
                  {&name_now, "now"},
                  {&name_version, "version"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

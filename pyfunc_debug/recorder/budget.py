@@ -20,10 +20,10 @@ def parse_bytes(text: str | int) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(text))
     unit = _UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:
-        raise BadOptionError(f"budget={text!r} is no amount of bytes: write 64MB, 1GB or 500000000")
+        raise BadOptionError(f"budget={text!r} is not an amount of bytes: write 64MB, 1GB or 500000000")
     amount = int(float(match.group(1)) * unit)
     if amount < _SMALLEST:
-        raise BadOptionError(f"budget={text!r} is too small: a recording needs 1MB at least")
+        raise BadOptionError(f"budget={text!r} is too small: a recording needs at least 1MB")
     return amount
 
 

@@ -30,10 +30,10 @@ EVERY = 16
 class Owner(Protocol):
     """What a hot path asks of its recorder, which is rare without values."""
 
-    def _meet(self, token: str, args: Any) -> tuple[str, int]: ...
-    def _meet_thread(self, native_id: int) -> None: ...
-    def _hold(self, values: Any, policy: int, room: int, ready: bool) -> tuple[Sequence[Held] | None, int]: ...
-    def _count_dropped(self, ticket: Ticket) -> None: ...
+    def register(self, token: str, args: Any) -> tuple[str, int]: ...
+    def register_thread(self, native_id: int) -> None: ...
+    def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[Sequence[Held] | None, int]: ...
+    def count_dropped(self, ticket: Ticket) -> None: ...
 
 
 class HotPath:
@@ -80,7 +80,7 @@ class HotPath:
         entered_ns = monotonic_ns()
         policy = self._known.get(token)
         if policy is None:
-            token, policy = self._recorder._meet(token, args)
+            token, policy = self._recorder.register(token, args)
         if policy == SKIP:
             return None
         ticket = Ticket()
@@ -95,7 +95,7 @@ class HotPath:
         ticket.thread = thread = get_native_id()
         ticket.ident = get_ident()
         if thread not in self._met:
-            self._recorder._meet_thread(thread)
+            self._recorder.register_thread(thread)
             self._met.add(thread)
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
@@ -127,7 +127,7 @@ class HotPath:
         taken: tuple[Sequence[Held] | None, int] | None = None
         if hold_quickly is not None and ticket.policy in (Policy.SHAPE, Policy.SUMMARY):
             taken = hold_quickly(values, ticket.policy, room, inputs)
-        held, size = taken or self._recorder._hold(values, ticket.policy, room, inputs)
+        held, size = taken or self._recorder.hold_values(values, ticket.policy, room, inputs)
         if inputs:
             ticket.inputs = held
         else:
@@ -142,7 +142,7 @@ class HotPath:
         if len(self._queue) < self._queue_calls:
             self._queue.append(ticket)
         else:
-            self._recorder._count_dropped(ticket)
+            self._recorder.count_dropped(ticket)
 
 
 if not TYPE_CHECKING:

@@ -63,6 +63,6 @@ def gradient_names(
     """Names of the gradients coming in and going out: those of the forward outputs and inputs, with a d before."""
     if pair is None:
         return tuple(f"d{name}" for name in outputs), tuple(f"d{name}" for name in inputs)
-    dy = tuple(f"d{outputs[place]}" if place < len(outputs) else f"dy[{place}]" for place in pair[2])
-    dx = tuple(f"d{inputs[place]}" if place < len(inputs) else f"dx[{place}]" for place in pair[3])
+    dy = tuple(f"d{outputs[index]}" if index < len(outputs) else f"dy[{index}]" for index in pair[2])
+    dx = tuple(f"d{inputs[index]}" if index < len(inputs) else f"dx[{index}]" for index in pair[3])
     return dy, dx

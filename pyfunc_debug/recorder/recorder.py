@@ -1,7 +1,7 @@
 """The observer that records: what happens on the hot path, and the queue between it and the writer thread.
 
 Nothing here waits, takes a lock, touches a file or formats text while a body is about to run. When there is no room,
-values are dropped first, then calls are counted instead of stored; both are said in the recording.
+values are dropped first, then calls are counted instead of stored; the recording reports both.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Recorder:
         self._queue_bytes = budget.queue_bytes
         self._queue: deque[Any] = deque()
         self._open: dict[int, Ticket] = {}
-        self._said: dict[tuple[Any, ...], int] = {}
+        self._reported: dict[tuple[Any, ...], int] = {}
         self._known: dict[str, int] = {}  # token -> policy
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
@@ -72,14 +72,14 @@ class Recorder:
         self,
         live_runs: LiveRuns,
         older: Callable[[str, int], NodeFacts],
-        place: Callable[[NodeFacts], NodeFacts],
-        locate: Callable[[str, int], tuple[str, int]],
+        locate_node: Callable[[NodeFacts], NodeFacts],
+        user_line: Callable[[str, int], tuple[str, int]],
     ) -> None:
         """Tells where to ask about runs in flight, older nodes, and lines of generated code."""
         self._hot.live = live_runs
         self._older = older
-        self._rows.place = place
-        self._rows.locate = locate
+        self._rows.locate_node = locate_node
+        self._rows.user_line = user_line
 
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
@@ -96,22 +96,22 @@ class Recorder:
         ticket.cpu_ns = cpu_since(ticket.cpu_start_ns)
         kind = type(error).__name__
         try:
-            told: Any = traceback.TracebackException(
+            text: Any = traceback.TracebackException(
                 type(error), error, error.__traceback__, lookup_lines=False, compact=True
             )
         except Exception as trouble:
-            told = f"(the exception could not be read: {type(trouble).__name__})"
-        ticket.failure = (kind, told)
+            text = f"(the exception could not be read: {type(trouble).__name__})"
+        ticket.failure = (kind, text)
         self._hot.finish(ticket)
 
-    def _count_dropped(self, ticket: Ticket) -> None:
+    def count_dropped(self, ticket: Ticket) -> None:
         self._release(ticket.room)
         self._rows.count_dropped(ticket)
 
-    def _meet_thread(self, native_id: int) -> None:
-        self._rows.meet_thread(native_id)
+    def register_thread(self, native_id: int) -> None:
+        self._rows.register_thread(native_id)
 
-    def _hold(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
+    def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
         try:
             return hold(values, policy, room, ready)
         except Exception as error:
@@ -128,7 +128,7 @@ class Recorder:
         """Share of the queue's room that is taken."""
         return max(len(self._queue) / max(self._queue_calls, 1), self._hot.queued_bytes / self._queue_bytes)
 
-    def _meet(self, token: str, args: Any) -> tuple[str, int]:
+    def register(self, token: str, args: Any) -> tuple[str, int]:
         """Token and policy of a token that is not known: an eager call, or a node made before recording began."""
         first = self._eager.get(token)
         if first is not None:
@@ -186,7 +186,7 @@ class Recorder:
         """TensorFlow finished a graph trace."""
         if self._hot.accepting:
             thread = get_native_id()
-            self._rows.meet_thread(thread)
+            self._rows.register_thread(thread)
             self._queue.append(("trace", trace, thread))
 
     def run_began(self, run: RunFacts) -> None:
@@ -196,7 +196,7 @@ class Recorder:
         """The tf.function returned or raised."""
         if self._hot.accepting:
             if run.thread not in self._thread_names:
-                self._rows.meet_thread(run.thread)
+                self._rows.register_thread(run.thread)
             if len(self._queue) < self._queue_calls:
                 self._queue.append(run)
             else:
@@ -213,20 +213,20 @@ class Recorder:
             )  # fmt: skip
 
     def gradient_notice(self, rule: str, token: str, ticket: Ticket | None, **facts: Any) -> None:
-        """Something about gradients, for the doctor; said a few times of each node, then only the calls show it."""
+        """Something about gradients, for the doctor; written a few times for each node, then only the calls show it."""
         runs = ticket.runs if ticket is not None and rule in _SAY else ()
         key = (rule, token, runs[0].site if runs else None)
-        said = self._said.get(key, 0)
-        if said < _SAY.get(rule, 1) and len(self._said) < _SAY_ALL:
-            self._said[key] = said + 1
+        reported = self._reported.get(key, 0)
+        if reported < _SAY.get(rule, 1) and len(self._reported) < _SAY_ALL:
+            self._reported[key] = reported + 1
             self.notice(rule, token, ticket.call if ticket is not None else None, **facts)
 
     def trouble(self, where: str, error: BaseException) -> None:
-        """Something of ours failed: counted, said in the recording, and printed once at its end."""
+        """Something of ours failed: counted, written into the recording, and printed once at its end."""
         self._rows.troubles[f"{where}: {type(error).__name__}: {error}"[:500]] += 1
 
     def lines(self, lines: Sequence[Line], prints: Sequence[Printed]) -> None:
-        """Counts of lines and printed texts so far; they replace what was told before."""
+        """Counts of lines and printed texts so far; they replace the earlier ones."""
         if self._hot.accepting and (lines or prints):
             self._queue.append(("lines", tuple(lines), tuple(prints)))
 

@@ -57,7 +57,7 @@ class Rows:
     """Makes rows, and keeps the numbers that tie them together.
 
     Attributes:
-      place, locate: Set by the recorder: find an older node's graph; map a line of generated code.
+      locate_node, user_line: Set by the recorder: find an older node's graph; map a line of generated code.
       calls, values_ns: Calls seen by the writer, and how long taking hold of their values took.
       thread_names: Names of the threads by native id.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
@@ -69,8 +69,8 @@ class Rows:
     """
 
     def __init__(self) -> None:
-        self.place: Callable[[NodeFacts], NodeFacts] = lambda node: node
-        self.locate: Callable[[str, int], tuple[str, int]] = lambda file, line: (file, line)
+        self.locate_node: Callable[[NodeFacts], NodeFacts] = lambda node: node
+        self.user_line: Callable[[str, int], tuple[str, int]] = lambda file, line: (file, line)
         self.calls = 0
         self.values_ns = 0
         self.lasting: set[str] = set()
@@ -120,7 +120,7 @@ class Rows:
         with self._dropping:
             self.dropped_runs += 1
 
-    def meet_thread(self, native_id: int) -> None:
+    def register_thread(self, native_id: int) -> None:
         """Notes the name of the current thread: it may be gone before the writer comes to it."""
         self.thread_names[native_id] = current_name()
 
@@ -151,11 +151,11 @@ class Rows:
             batch.add("trace_node", trace, number)
         return number
 
-    def settle(self, batch: Batch) -> None:
-        """Looks up the places of older nodes: the first time that walks all live objects (interception/library.py)."""
+    def resolve_pending(self, batch: Batch) -> None:
+        """Finds where older nodes stand: the first time that walks all live objects (interception/library.py)."""
         while self.unsettled:
             number, facts = self.unsettled.pop(0)
-            self._node_row(batch, number, self.place(facts))
+            self._node_row(batch, number, self.locate_node(facts))
 
     def _new_node(self, batch: Batch, facts: NodeFacts) -> int:
         self._node_count += 1
@@ -164,12 +164,12 @@ class Rows:
 
     def _node_row(self, batch: Batch, number: int, facts: NodeFacts) -> None:
         stack = [(frame.file, frame.line, frame.function, frame.text) for frame in facts.stack]
-        place = self._stack(batch, stack) if facts.site is None else self._site(batch, facts.site)
+        stack_id = self._stack(batch, stack) if facts.site is None else self._site(batch, facts.site)
         origin = "tensorflow" if facts.internal else "user"
         batch.add(
             "node", number, None if facts.token.startswith("eager_") else facts.token, facts.kind, facts.body.name,
             facts.body.file, facts.body.line, facts.name, facts.graph, self.function(batch, facts.function),
-            place, json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths), origin,
+            stack_id, json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths), origin,
         )  # fmt: skip
         self._paths[number] = (facts.paths, facts.out_paths)
         self.bodies[number] = facts.body.name
@@ -254,7 +254,7 @@ class Rows:
             return None
         number = self._sites.get(site)
         if number is None:
-            file, line = self.locate(site[0], site[1])
+            file, line = self.user_line(site[0], site[1])
             stack = [(file, line, site[2].removeprefix("tf__"), line_text(file, line))]
             number = self._sites[site] = self._stack(batch, stack)
             self._source(batch, file)
@@ -280,8 +280,8 @@ class Rows:
         Args:
           batch: Where they go.
           ticket: The call.
-          running: Whether the body still runs; then the same call is told again when it has ended.
-          shown: Whether it was told as running before: then it is completed whatever the budget says.
+          running: Whether the body still runs; then the same call is reported again when it has ended.
+          shown: Whether it was reported as running before: then it is completed whatever the budget says.
 
         Returns:
           The number of its node.
@@ -377,13 +377,13 @@ class Rows:
 
     def _failure(self, batch: Batch, failure: Any) -> int:
         self._failures += 1
-        kind, told = failure
-        if isinstance(told, traceback.TracebackException):
-            frames = self._mend(told)
-            message = str(told)
-            text = "".join(told.format())
+        kind, described = failure
+        if isinstance(described, traceback.TracebackException):
+            frames = self._mend(described)
+            message = str(described)
+            text = "".join(described.format())
         else:
-            message, frames = told, []
+            message, frames = described, []
             text = f"{kind}: {message}"
         batch.add("failure", self._failures, kind, _cut(message), _cut(text), json.dumps(frames))
         for frame in frames:
@@ -402,7 +402,7 @@ class Rows:
             seen.add(id(one))
             kept = []
             for entry in one.stack:
-                file, line = self.locate(entry.filename, entry.lineno or 0)
+                file, line = self.user_line(entry.filename, entry.lineno or 0)
                 if is_user(file):
                     name = entry.name.removeprefix("tf__")
                     kept.append(traceback.FrameSummary(file, line, name, lookup_line=False, line=line_text(file, line)))
@@ -441,8 +441,8 @@ class Rows:
         with self._dropping:
             for token, counts in self._dropped_calls.items():
                 row = rows.setdefault(self._nodes.get(token, (0, "forward")), [0, 0, 0])
-                for place, amount in enumerate(counts):
-                    row[place] += amount
+                for index, amount in enumerate(counts):
+                    row[index] += amount
         found = [(node, kind, row[0], row[1], row[2]) for (node, kind), row in rows.items()]
         return [row for row in found if row[0]], sum(row[2] for row in found)
 

@@ -35,7 +35,7 @@ _RESTS = ((0.01, 0.2), (0.05, 0.03), (0.5, 0.009))
 _QUIET_NS = 50_000_000
 """Without a call for so long the program is taken to do something else."""
 _PLACE_AFTER_S = 1.0
-"""So long after a graph's first call its place is looked up at the latest, see `Rows.settle`."""
+"""So long after a graph's first call where it stands is looked up at the latest, see `Rows.resolve_pending`."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
 
@@ -165,14 +165,14 @@ class Worker:
             self._wake.wait(rest)
 
     def _settle(self, batch: Batch, hurry: bool) -> None:
-        """Looks up the places of older nodes once nobody is in the way, or after a second."""
+        """Looks up where older nodes stand once nobody is in the way, or after a second."""
         rows = self._rows
         if not rows.unsettled:
             return
         quiet = not self._queue and not self._open_calls and time.monotonic_ns() - self._newest_ns > _QUIET_NS
         if hurry or quiet or time.monotonic() - rows.unsettled_since > _PLACE_AFTER_S:
             try:
-                rows.settle(batch)
+                rows.resolve_pending(batch)
             except Exception as error:
                 rows.troubles[f"placing older nodes: {type(error).__name__}: {error}"[:500]] += 1
 
@@ -232,7 +232,7 @@ class Worker:
         try:
             try:
                 self._insert(batch)
-            except (UnicodeError, OverflowError):  # a text that is no Unicode, a number beyond 64 bits
+            except (UnicodeError, OverflowError):  # text that is not valid Unicode, a number beyond 64 bits
                 writer.rollback()
                 batch.clean()
                 self._insert(batch)

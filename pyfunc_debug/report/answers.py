@@ -266,15 +266,15 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
 
 def state(meta: Json) -> str:
     """`recording`, `complete`, `stopped early`, or `interrupted`: the program ended without finishing the recording."""
-    said = str(meta.get("state", "unknown"))
-    if said == "recording" and meta.get("host") == socket.gethostname() and isinstance(meta.get("pid"), int):
+    state = str(meta.get("state", "unknown"))
+    if state == "recording" and meta.get("host") == socket.gethostname() and isinstance(meta.get("pid"), int):
         try:
             os.kill(meta["pid"], 0)
         except ProcessLookupError:
             return "interrupted"
         except OSError:
             pass
-    return said
+    return state
 
 
 def cost(meta: Json) -> float | None:
@@ -303,7 +303,7 @@ def findings_json(findings: Sequence[Finding] | None, known: facts.Facts) -> lis
         item = asdict(finding)
         item["calls"] = list(finding.calls)[:50]
         item["count"] = len(finding.calls)
-        item["place"] = known.place(finding.file, finding.line)
+        item["place"] = known.source_line(finding.file, finding.line)
         item["name"] = known.label(finding.node) if finding.node is not None else None
         item["group"] = known.group_of.get(finding.node) if finding.node is not None else None
         result.append(item)

@@ -80,14 +80,14 @@ def _ordered(
         mask &= (columns.kind == GRADIENT) == (kind == "gradient")
     if status in _STATUS:
         mask &= columns.status == _STATUS.index(status)
-    places = np.flatnonzero(mask)
+    positions = np.flatnonzero(mask)
     if sort in SORTS and sort != "id":
-        key = getattr(columns, sort)[places].astype(np.float64)
+        key = getattr(columns, sort)[positions].astype(np.float64)
         missing = np.isnan(key) | ((key < 0) & (sort == "duration"))
         # What was not measured comes last in both directions.
         key = np.where(missing, np.inf, -key if descending else key)
-        return places[np.argsort(key, kind="stable")]
-    return places[::-1] if descending else places
+        return positions[np.argsort(key, kind="stable")]
+    return positions[::-1] if descending else positions
 
 
 def failures(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -104,22 +104,22 @@ def failures(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, st
     return result
 
 
-def rows(columns: Columns, places: Array, types: dict[int, str]) -> list[Json]:
+def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json]:
     """Rows of the calls table; numbers that are not known are None."""
     result = []
-    for place in places.tolist():
-        end = int(columns.end[place])
-        call = int(columns.id[place])
+    for position in positions.tolist():
+        end = int(columns.end[position])
+        call = int(columns.id[position])
         result.append(
             {
                 "id": call,
-                "node": int(columns.node[place]),
-                "kind": "gradient" if columns.kind[place] == GRADIENT else "forward",
-                "thread": int(columns.thread[place]),
-                "start_ns": int(columns.start[place]),
-                "duration_ns": None if end < 0 else end - int(columns.start[place]),
-                **{f"{name}_ns": _known(getattr(columns, name)[place]) for name in ("wait", "held", "released")},
-                "status": _STATUS[int(columns.status[place])],
+                "node": int(columns.node[position]),
+                "kind": "gradient" if columns.kind[position] == GRADIENT else "forward",
+                "thread": int(columns.thread[position]),
+                "start_ns": int(columns.start[position]),
+                "duration_ns": None if end < 0 else end - int(columns.start[position]),
+                **{f"{name}_ns": _known(getattr(columns, name)[position]) for name in ("wait", "held", "released")},
+                "status": _STATUS[int(columns.status[position])],
                 "failure": types.get(call),
             }
         )
@@ -183,11 +183,11 @@ def node_facts(facts: Facts, node: Node | None) -> Json:
     """What is the same for all calls of a node."""
     if node is None:
         return {"node_kind": None, "trace_stack": [], "body": None, "function": None}
-    place = facts.place(node.file, node.line)
+    source_line = facts.source_line(node.file, node.line)
     return {
         "node_kind": node.kind,
         "trace_stack": [_frame(facts, frame) for frame in reversed(node.stack)],
-        "body": {"file": node.file, "line": node.line, "place": place, "function": node.body},
+        "body": {"file": node.file, "line": node.line, "place": source_line, "function": node.body},
         "function": node.function,
     }
 
@@ -318,7 +318,7 @@ def _frame(facts: Facts, frame: Any) -> Json:
     return {
         "file": frame.file,
         "line": frame.line,
-        "place": facts.place(frame.file, frame.line),
+        "place": facts.source_line(frame.file, frame.line),
         "function": frame.function,
         "text": frame.text,
     }

@@ -130,8 +130,8 @@ class Columns:
 
     def find(self, call: int) -> int | None:
         """Position of a call by its id."""
-        place = int(np.searchsorted(self.id, call))
-        return place if place < len(self) and self.id[place] == call else None
+        position = int(np.searchsorted(self.id, call))
+        return position if position < len(self) and self.id[position] == call else None
 
     def between(self, start_ns: int, end_ns: int) -> Array:
         """Positions of the calls that touch this stretch of time."""
@@ -143,10 +143,10 @@ class Columns:
             self._derived["front"] = np.minimum.accumulate(self.begin[::-1])[::-1]
         low = int(np.searchsorted(self._derived["reach"], start_ns, "left"))
         high = int(np.searchsorted(self._derived["front"], end_ns, "right"))
-        places = np.arange(low, max(low, high))
+        positions = np.arange(low, max(low, high))
         end = self.end[low:high]
         keep = (self.begin[low:high] <= end_ns) & ((end < 0) | (end >= start_ns))
-        return places[keep]
+        return positions[keep]
 
     def refresh(self, connection: sqlite3.Connection, *, final: bool = False) -> bool:
         """Reads what is new.
@@ -250,9 +250,9 @@ class Columns:
             if not text:
                 continue
             table = np.fromstring(text, np.int64, sep=",").reshape(-1, 2 + len(_GIL))
-            places = np.searchsorted(self.id, table[:, 0])
+            positions = np.searchsorted(self.id, table[:, 0])
             known = (
-                (places < count) & (self.id[np.minimum(places, count - 1)] == table[:, 0])
+                (positions < count) & (self.id[np.minimum(positions, count - 1)] == table[:, 0])
                 if count
                 else np.zeros(0, bool)
             )
@@ -261,8 +261,8 @@ class Columns:
             self._measured = self._measured or bool(known.any())
             for i, name in enumerate(_GIL):
                 numbers = table[known, i + 1].astype(np.float32)
-                self._gil[name][places[known]] = np.where(numbers < 0, np.nan, numbers)
-            self._gil["grade"][places[known]] = table[known, -1].astype(np.uint8)
+                self._gil[name][positions[known]] = np.where(numbers < 0, np.nan, numbers)
+            self._gil["grade"][positions[known]] = table[known, -1].astype(np.uint8)
         self._gil_until = newest
         self._forget()
         return bool(newest != seen)

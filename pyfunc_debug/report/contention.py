@@ -40,19 +40,19 @@ def page(
     width: int = 320,
 ) -> Json:
     """The GIL over the recording; `grade` is None when nothing was measured."""
-    told = facts.meta.get("gil")
-    told = told if isinstance(told, dict) else {}
+    reported = facts.meta.get("gil")
+    reported = reported if isinstance(reported, dict) else {}
     grades = columns.grades
     if not grades:
-        return {"grade": None, "why": told.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": None,
-                "matrix": [], "worst": [], "stages": [], "process": list(process_lines(told))}  # fmt: skip
+        return {"grade": None, "why": reported.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": None,
+                "matrix": [], "worst": [], "stages": [], "process": list(process_lines(reported))}  # fmt: skip
     matrix, by_node, counted = _blame(connection, facts)
-    nodes = _nodes(facts, columns, by_node, told)
+    nodes = _nodes(facts, columns, by_node, reported)
     rows, holders = _matrix(ledger, matrix)
     return {
         "grade": grades[0] if len(grades) == 1 else "mixed",
         "grades": [{"name": name, "words": WORDS[grade_of(name)]} for name in grades],
-        "why": told.get("why"),
+        "why": reported.get("why"),
         "measured": int((columns.grade > 0).sum()),
         "calls": int((columns.end >= 0).sum()),
         "nodes": [_node_json(one, facts) for one in nodes],
@@ -61,24 +61,24 @@ def page(
         "blame_of": counted,
         "worst": _worst(connection, facts, columns),
         "stages": _stages(facts, columns, nodes),
-        "process": list(process_lines(told)),
+        "process": list(process_lines(reported)),
         "series": _series(columns, start, end, width),
     }
 
 
-def _nodes(facts: Facts, columns: Columns, blame: Blame, told: Json) -> list[NodeContention]:
+def _nodes(facts: Facts, columns: Columns, blame: Blame, reported: Json) -> list[NodeContention]:
     """One answer a line of code, the most waiting first; TensorFlow's own nodes too: they wait and are waited for."""
     ended = columns.end >= 0
-    place = np.searchsorted(np.asarray(sorted(facts.nodes)), columns.node)
+    position = np.searchsorted(np.asarray(sorted(facts.nodes)), columns.node)
     keys = np.asarray([facts.group_of[node] for node in sorted(facts.nodes)], np.int64)
-    groups = keys[place] if len(keys) else np.empty(0, np.int64)
+    groups = keys[position] if len(keys) else np.empty(0, np.int64)
     found: dict[int, Array] = {key: np.flatnonzero((groups == key) & ended) for key in facts.groups}
-    bodies = Counter(facts.nodes[key].body for key, places in found.items() if len(places))
+    bodies = Counter(facts.nodes[key].body for key, positions in found.items() if len(positions))
     answers = []
-    for key, places in found.items():
-        if len(places):
+    for key, positions in found.items():
+        if len(positions):
             shared = bodies[facts.nodes[key].body] > 1
-            answers.append(_node(facts, columns, key, places, blame.get(key, Counter()), told, shared))
+            answers.append(_node(facts, columns, key, positions, blame.get(key, Counter()), reported, shared))
     return sorted(answers, key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
 
 
@@ -86,13 +86,13 @@ def _node(
     facts: Facts,
     columns: Columns,
     key: int,
-    places: Array,
+    positions: Array,
     blame: Counter[tuple[str, int | None, str | None]],
-    told: Json,
+    reported: Json,
     shared: bool,
 ) -> NodeContention:
     node = facts.nodes[key]
-    measured = places[~np.isnan(columns.wait[places])]
+    measured = positions[~np.isnan(columns.wait[positions])]
     grade: Grade = grade_of(GRADES[columns.grade[measured[-1]]]) if len(measured) else "none"
 
     def total(name: str) -> int | None:
@@ -103,11 +103,11 @@ def _node(
     own = (held or 0) + (released or 0)
     share = held / own if held is not None and own else None
     samples = None
-    estimates = told.get("held")
+    estimates = reported.get("held")
     if share is None and isinstance(estimates, dict) and node.body in estimates:
         share, samples = estimates[node.body]
     return NodeContention(
-        node, grade, len(places), len(measured), wait, int(columns.wait[measured].max()) if len(measured) else 0,
+        node, grade, len(positions), len(measured), wait, int(columns.wait[measured].max()) if len(measured) else 0,
         int(columns.duration[measured].sum()), held, released, total("reacquire"), share, samples,
         culprits(blame.items()), shared,
     )  # fmt: skip
@@ -189,20 +189,20 @@ def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> li
     count = min(_WORST, int((waited > 0).sum()))
     top = np.argpartition(-waited, count - 1)[:count] if count else np.empty(0, np.int64)
     result = []
-    for place in top[np.argsort(-waited[top], kind="stable")].tolist():
-        call, inside = int(columns.id[place]), float(columns.reacquire[place])
+    for position in top[np.argsort(-waited[top], kind="stable")].tolist():
+        call, inside = int(columns.id[position]), float(columns.reacquire[position])
         text = connection.execute("SELECT blame FROM gil WHERE call = ?", (call,)).fetchone()
         blame = sorted(json.loads(text[0] or "[]") if text else [], key=lambda item: -item[1])
         result.append(
             {
                 "call": call,
-                "name": facts.label(int(columns.node[place])),
-                "gradient": bool(columns.kind[place] == GRADIENT),
-                "node": int(columns.node[place]),
-                "thread": facts.threads.get(int(columns.thread[place]), ""),
-                "grade": GRADES[columns.grade[place]],
-                "resolution_ns": RESOLUTION_NS[grade_of(GRADES[columns.grade[place]])],
-                "wait_ns": float(columns.wait[place]),
+                "name": facts.label(int(columns.node[position])),
+                "gradient": bool(columns.kind[position] == GRADIENT),
+                "node": int(columns.node[position]),
+                "thread": facts.threads.get(int(columns.thread[position]), ""),
+                "grade": GRADES[columns.grade[position]],
+                "resolution_ns": RESOLUTION_NS[grade_of(GRADES[columns.grade[position]])],
+                "wait_ns": float(columns.wait[position]),
                 "reacquire_ns": None if np.isnan(inside) else inside,
                 "blame": blame[:3],
             }
@@ -212,22 +212,22 @@ def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> li
 
 def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> list[Json]:
     """tf.data stages that call Python, with what num_parallel_calls can still bring."""
-    said = facts.meta.get("cores")
-    cores = said if isinstance(said, int) and said > 0 else 1
+    reported = facts.meta.get("cores")
+    cores = reported if isinstance(reported, int) and reported > 0 else 1
     result = []
     for one in nodes:
         function = facts.functions.get(one.node.function or 0)
         if function is None or not is_stage(one, function):
             continue
         group = facts.groups[one.node.id]
-        places = np.flatnonzero(np.isin(columns.node, group) & (columns.end >= 0))
-        if not len(places):  # all its calls still run
+        positions = np.flatnonzero(np.isin(columns.node, group) & (columns.end >= 0))
+        if not len(positions):  # all its calls still run
             continue
         start, end, wait, reacquire = (
-            getattr(columns, name)[places].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
+            getattr(columns, name)[positions].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
         )
-        cpu = np.where(columns.cpu[places] >= 0, columns.cpu[places], np.nan)
-        threads = len(np.unique(columns.thread[places]))
+        cpu = np.where(columns.cpu[positions] >= 0, columns.cpu[positions], np.nan)
+        threads = len(np.unique(columns.thread[positions]))
         times = start, end, wait, reacquire
         answer = stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), cores, cores)
         result.append(
@@ -250,7 +250,7 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
 
 
 def _series(columns: Columns, start: int, end: int, width: int) -> Json:
-    """Contention over time. A bound is no measurement: without another grade `waiting` is None."""
+    """Contention over time. A bound is not a measurement: without another grade `waiting` is None."""
     waiting = held = None
     if set(columns.grades) - {"bound"}:
         waiting = [round(float(x), 3) for x in overview(columns, start, end, width)]

@@ -44,8 +44,8 @@ class Facts:
         """`train.py`, or `In[4]` for a notebook's cell."""
         return (self.labels(file) if self.labels else None) or os.path.basename(file)
 
-    def place(self, file: str | None, line: int | None) -> str:
-        """`train.py:41`, the way places are shortened in the panel; empty if not known."""
+    def source_line(self, file: str | None, line: int | None) -> str:
+        """`train.py:41`, the way source lines are shortened in the panel; empty if not known."""
         if not file:
             return ""
         return f"{self.file_name(file)}:{line}" if line else self.file_name(file)

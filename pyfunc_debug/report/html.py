@@ -172,19 +172,19 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
     columns = answers.columns
     trimmed = []
     overview, arrays = answers.ask("overview", {"width": 1000})
-    places = np.arange(len(columns))
-    if len(places) > MAX_CALLS // share:
-        places = _thin(answers, MAX_CALLS // share)
+    positions = np.arange(len(columns))
+    if len(positions) > MAX_CALLS // share:
+        positions = _thin(answers, MAX_CALLS // share)
         trimmed.append(
-            f"This report shows {len(places):,} of {len(columns):,} calls: the first, the last and those that failed"
+            f"This report shows {len(positions):,} of {len(columns):,} calls: the first, the last and those that failed"
         )
-    arrays.update(timeline.single(columns, places))
+    arrays.update(timeline.single(columns, positions))
     view, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
     arrays.update({name: array for name, array in runs.items() if name.startswith("run_")})
     details, left_out = _details(answers, DETAIL_BYTES // share)
     if left_out:
         trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out to keep this file small")
-    failed = columns.id[places[columns.status[places] == ERROR]].tolist()[:5000]
+    failed = columns.id[positions[columns.status[positions] == ERROR]].tolist()[:5000]
     ledger, _ = answers.ask("ledger", {})
     sources, untold = _sources(answers, ledger, SOURCE_BYTES // share)
     if untold:
@@ -277,9 +277,9 @@ def _interesting(answers: Answers) -> Iterator[int]:
             mask = np.isin(columns.node, group) & (columns.kind == kind)
             groups.append(np.flatnonzero(mask))
     for count in (2, _FIRST_LAST):
-        for places in groups:
-            slowest = places[np.argsort(-columns.duration[places], kind="stable")[:count]]
-            for part in (places[:count], places[-count:], slowest):
+        for positions in groups:
+            slowest = positions[np.argsort(-columns.duration[positions], kind="stable")[:count]]
+            for part in (positions[:count], positions[-count:], slowest):
                 yield from columns.id[part].tolist()
     # With room left, whole stretches of the beginning: stepping from call to call then finds each.
     yield from columns.id[:400].tolist()
@@ -295,26 +295,26 @@ def _first_call(answers: Answers) -> int | None:
 
 def _pack(data: Json, arrays: dict[str, Array]) -> str:
     """JSON and arrays as base64 of one deflated container, which the page unpacks without a library."""
-    places: dict[str, tuple[str, int, int, int]] = {}
+    layout: dict[str, tuple[str, int, int, int]] = {}
     blobs = []
     offset = 0
     for name, array in arrays.items():
         content = np.ascontiguousarray(array)
-        places[name] = (content.dtype.name, 0, offset, content.size)
+        layout[name] = (content.dtype.name, 0, offset, content.size)
         blobs.append(content.tobytes())
         offset += content.nbytes
-    text = json.dumps({**data, "arrays": places}, allow_nan=False, separators=(",", ":")).encode()
+    text = json.dumps({**data, "arrays": layout}, allow_nan=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(struct.pack("<I", len(text)) + text + b"".join(blobs), 6)).decode("ascii")
 
 
-def assemble(name: str, packed: Sequence[str], plain: str, place: Json, together: str | None = None) -> str:
+def assemble(name: str, packed: Sequence[str], plain: str, selected: Json, together: str | None = None) -> str:
     """The page: policy, styles, the plain tables for readers without scripts, the data, the bundle.
 
     Args:
       name: Its title.
       packed: The data of each recording.
       plain: The plain tables.
-      place: What to select first.
+      selected: What to select first.
       together: The data about all recordings, if there are several.
     """
     style = f"{_PAGE_STYLE}{bundle('panel.css')}"
@@ -333,7 +333,7 @@ def assemble(name: str, packed: Sequence[str], plain: str, place: Json, together
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{html.escape(name)}: pyfunc_debug report</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<div id="pfd-report" data-place="{html.escape(json.dumps(place))}"></div>\n'
+        f'<div id="pfd-report" data-place="{html.escape(json.dumps(selected))}"></div>\n'
         f'<div id="pfd-plain"><h1>{html.escape(name)}</h1>{plain}</div>\n'
         f'{data}<script type="module">{script}</script>\n</body>\n</html>\n'
     )

@@ -154,7 +154,7 @@ def _function_row(
         "parts": None,
         "file": function.file,
         "line": function.line,
-        "place": facts.place(function.file, function.line),
+        "place": facts.source_line(function.file, function.line),
         "origin": function.origin,
         **_severity(marks),
     }
@@ -212,8 +212,8 @@ def _node_rows(
             "errors": numbers["errors"] + sum(errors for _, errors in lost),
             "file": node.file,
             "line": node.line,
-            "place": facts.place(node.file, node.line),
-            "site": facts.place(node.stack[-1].file, node.stack[-1].line) if node.stack else None,
+            "place": facts.source_line(node.file, node.line),
+            "site": facts.source_line(node.stack[-1].file, node.stack[-1].line) if node.stack else None,
             "origin": node.origin,
             **_severity(marks),
         }
@@ -240,8 +240,8 @@ def p95(durations: Array) -> float | None:
     """The smallest duration that 95 % do not exceed, as in the ledger of the terminal."""
     if not len(durations):
         return None
-    place = max(0, -(-len(durations) * 95 // 100) - 1)
-    return float(np.partition(durations, place)[place])
+    index = max(0, -(-len(durations) * 95 // 100) - 1)
+    return float(np.partition(durations, index)[index])
 
 
 def _parts(wait: Array, held: Array, released: Array, body: float) -> Json:

@@ -134,17 +134,17 @@ class Processes:
         order = {"error": 0, "warning": 1, "note": 2}
         findings = sorted(self._findings.values(), key=lambda finding: order.get(finding["severity"], 3))
         looked = any(process["findings"] is not None for process in self._processes)
-        axis, said = self._axis()
+        axis, remarks = self._axis()
         more = len(findings) - _MAX_FINDINGS
         if more > 0:
-            said.append(f"{more} more findings are shown with their recordings only")
+            remarks.append(f"{more} more findings are shown with their recordings only")
         return {
             "processes": self._processes,
             "axis": axis,
             "ledger": {"rows": rows, "files": []},
             "by": self._by,
             "findings": findings[:_MAX_FINDINGS] if looked else None,
-            "notes": [*notes, *said, *self._versions()],
+            "notes": [*notes, *remarks, *self._versions()],
         }, self._arrays
 
     def _sum(self, row: Json) -> Json:
@@ -189,15 +189,15 @@ class Processes:
         if length > _SPREAD * max(lengths):
             return own, ["These recordings are far apart in time: each strip starts with its own recording"]
         hosts = {process["host"] for process in self._processes}
-        said = (
+        remarks = (
             [f"Recorded on {len(hosts)} machines: their strips are as far apart as their clocks say"]
             if len(hosts) > 1
             else []
         )
-        return {"wall_ns": first, "starts": starts, "length_ns": length}, said
+        return {"wall_ns": first, "starts": starts, "length_ns": length}, remarks
 
     def _versions(self) -> list[str]:
-        said = []
+        remarks = []
         for name, label in (("tensorflow", "TensorFlow"), ("python", "Python"), ("numpy", "NumPy")):
             found: dict[str, list[str]] = {}
             for process in self._processes:
@@ -207,8 +207,8 @@ class Processes:
                     f"{version} ({', '.join(who[:3])}{', ...' if len(who) > 3 else ''})"
                     for version, who in found.items()
                 )
-                said.append(f"Made with several versions of {label}: {'; '.join(parts)}")
-        return said
+                remarks.append(f"Made with several versions of {label}: {'; '.join(parts)}")
+        return remarks
 
 
 def _add(numbers: Any) -> float | None:

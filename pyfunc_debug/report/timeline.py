@@ -57,56 +57,58 @@ def viewport(
     """
     start, end = int(start_ns), int(max(end_ns, start_ns + 1))
     width = int(min(max(width, 16), 4096))
-    places = columns.between(start, end)
-    answer: Json = {"start_ns": start, "end_ns": end, "calls": len(places), "measured": columns.measured}
+    positions = columns.between(start, end)
+    answer: Json = {"start_ns": start, "end_ns": end, "calls": len(positions), "measured": columns.measured}
     answer["traces"] = traces(facts, columns.origin_ns, start, end)
     arrays = _runs(connection, columns.origin_ns, start, end, width)
     answer["runs_merged"] = bool(arrays.pop("merged")[0])
-    if len(places) <= MAX_CALLS:
+    if len(positions) <= MAX_CALLS:
         answer["mode"] = "calls"
-        arrays.update(single(columns, places))
+        arrays.update(single(columns, positions))
     else:
         answer["mode"] = "bins"
-        answer["threads"] = np.unique(columns.thread[places]).tolist()
+        answer["threads"] = np.unique(columns.thread[positions]).tolist()
         answer["width"] = width
-        arrays["bins"] = binned(columns, places, answer["threads"], start, end, width)
-        marks = places[columns.status[places] == ERROR]
+        arrays["bins"] = binned(columns, positions, answer["threads"], start, end, width)
+        marks = positions[columns.status[positions] == ERROR]
         answer["marks_hidden"] = max(0, len(marks) - MAX_MARKS)
         marks = marks[:: max(1, -(-len(marks) // MAX_MARKS))]
         arrays.update({f"mark_{name}": array for name, array in single(columns, marks).items()})
     return answer, arrays
 
 
-def single(columns: Columns, places: Array) -> dict[str, Array]:
+def single(columns: Columns, positions: Array) -> dict[str, Array]:
     """Calls one by one; `end` is NaN while one runs; flags: 1 gradient, 2 error, 4 running."""
     flags = (
-        (columns.kind[places] == GRADIENT) * 1 + (columns.status[places] == ERROR) * 2 + (columns.end[places] < 0) * 4
+        (columns.kind[positions] == GRADIENT) * 1
+        + (columns.status[positions] == ERROR) * 2
+        + (columns.end[positions] < 0) * 4
     )
-    end = columns.end[places].astype(np.float64)
+    end = columns.end[positions].astype(np.float64)
     end[end < 0] = np.nan
     return {
-        "id": columns.id[places].astype(np.float64),
-        "node": columns.node[places],
-        "thread": columns.thread[places],
+        "id": columns.id[positions].astype(np.float64),
+        "node": columns.node[positions],
+        "thread": columns.thread[positions],
         "flags": flags.astype(np.uint8),
-        "start": columns.start[places].astype(np.float64),
+        "start": columns.start[positions].astype(np.float64),
         "end": end,
-        **{name: getattr(columns, name)[places] for name in ("wait", "held", "released", "reacquire")},
+        **{name: getattr(columns, name)[positions] for name in ("wait", "held", "released", "reacquire")},
     }
 
 
-def binned(columns: Columns, places: Array, threads: list[int], start: int, end: int, width: int) -> Array:
+def binned(columns: Columns, positions: Array, threads: list[int], start: int, end: int, width: int) -> Array:
     """How full each column of time is: thread x (held, gradient, released, wait) x column, 0..1.
 
     A call without GIL numbers counts as held: it is simply the time in its body.
     """
-    lane = np.searchsorted(np.asarray(threads), columns.thread[places])
-    begins = columns.start[places].astype(np.float64)
-    ends = np.where(columns.end[places] < 0, end, columns.end[places]).astype(np.float64)
-    released = np.nan_to_num(columns.released[places]) + np.nan_to_num(columns.reacquire[places])
+    lane = np.searchsorted(np.asarray(threads), columns.thread[positions])
+    begins = columns.start[positions].astype(np.float64)
+    ends = np.where(columns.end[positions] < 0, end, columns.end[positions]).astype(np.float64)
+    released = np.nan_to_num(columns.released[positions]) + np.nan_to_num(columns.reacquire[positions])
     turn = np.maximum(begins, ends - released)
-    wait = np.nan_to_num(columns.wait[places])
-    gradient = columns.kind[places] == GRADIENT
+    wait = np.nan_to_num(columns.wait[positions])
+    gradient = columns.kind[positions] == GRADIENT
     scale = width / (end - start)
     result = np.zeros((len(threads), len(PARTS), width), np.float32)
     for part, (low, high, mask) in enumerate(
@@ -119,15 +121,15 @@ def binned(columns: Columns, places: Array, threads: list[int], start: int, end:
 
 def overview(columns: Columns, start: int, end: int, width: int) -> Array:
     """The minimap's area: mean number of threads waiting (or running bodies, where waits were not measured)."""
-    places = np.arange(len(columns))
-    if not len(places):
+    positions = np.arange(len(columns))
+    if not len(positions):
         return np.zeros(width, np.float32)
     begins = columns.start.astype(np.float64)
     if columns.measured:
         low, high = begins - np.nan_to_num(columns.wait), begins
     else:
         low, high = begins, np.where(columns.end < 0, end, columns.end).astype(np.float64)
-    lanes = np.zeros(len(places), np.int64)
+    lanes = np.zeros(len(positions), np.int64)
     area: Array = _coverage(lanes, low, high, start, width / max(1, end - start), 1, width)[0]
     return area.astype(np.float32)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.retraces import TraceRow, said
+from pyfunc_debug.analysis.retraces import TraceRow, reasons
 from pyfunc_debug.report.columns import GRADIENT, Columns
 from pyfunc_debug.report.facts import Facts
 
@@ -43,7 +43,7 @@ def page(connection: sqlite3.Connection, facts: Facts, columns: Columns, functio
                 "ordinal": trace.ordinal,
                 "name": trace.name,
                 "signature": trace.signature[:2000],
-                "said": [[kind, text[:2000]] for kind, text in said(row)],
+                "said": [[kind, text[:2000]] for kind, text in reasons(row)],
                 "object": facts.objects.get(trace.id) if len(objects) > 1 else None,
                 "start_ns": trace.start_ns - columns.origin_ns,
                 "duration_ns": trace.duration_ns,
@@ -60,7 +60,7 @@ def page(connection: sqlite3.Connection, facts: Facts, columns: Columns, functio
         "function": function,
         "name": known.name,
         "kind": known.kind,
-        "place": facts.place(known.file, known.line),
+        "place": facts.source_line(known.file, known.line),
         "hidden": len(traces) - len(shown),
         "rows": rows,
     }

@@ -5,9 +5,9 @@ interception, fronts (a terminal, a notebook) plug themselves into the broker.
 """
 
 from pyfunc_debug.stops.broker import Broker, Front
+from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.observer import StopObserver
 from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.stop import Abort, Stop
-from pyfunc_debug.stops.surroundings import Surroundings
-from pyfunc_debug.stops.watcher import Watcher
 
-__all__ = ["Abort", "Breakpoint", "Broker", "Front", "Rules", "Stop", "Surroundings", "Watcher"]
+__all__ = ["Abort", "Breakpoint", "Broker", "Environment", "Front", "Rules", "Stop", "StopObserver"]

@@ -15,7 +15,7 @@ from pyfunc_debug.stops.stop import one_line
 
 if TYPE_CHECKING:
     from pyfunc_debug.events import NodeFacts
-    from pyfunc_debug.stops.beside import Beside
+    from pyfunc_debug.stops.chained_tracer import ChainedTracer
     from pyfunc_debug.stops.tracer import Tracer
 
 Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
@@ -31,13 +31,13 @@ def settrace(function: Any) -> None:
 _OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
 
 
-class Hand:
-    """What a tracer needs of the call around it; the watcher makes it."""
+class TracerHost:
+    """What a tracer needs of the call around it; `CallWatch` is one."""
 
     stand_in: FrameType | None = None
     forward: NodeFacts | None = None
     """Of a gradient call: the node whose gradient it is."""
-    beside: Beside | None = None
+    chained: ChainedTracer | None = None
     """Another tool that traces this thread."""
 
     def trouble(self, where: str, error: BaseException) -> None:
@@ -53,7 +53,7 @@ class Hand:
         """Whether this is the frame whose return value the node's output is made of."""
         return False
 
-    def locate(self, file: str, line: int) -> tuple[str, int]:
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""
         return file, line
 
@@ -115,7 +115,7 @@ class Commands:
 
         Disable every breakpoint, let every waiting call go on, and go on.
         """
-        self.hand.detach()
+        self.host.detach()
         return self.do_continue("all")
 
     def do_clear(self, arg: str) -> Any:
@@ -179,7 +179,7 @@ class Commands:
         if node is None:
             self.message("not known")
             return
-        forward = self.hand.forward or node
+        forward = self.host.forward or node
         where = f" ({forward.body.file}:{forward.body.line})" if forward.body.file else ""
         self.message(f"{'body  ' if forward is node else 'gradient of'} {forward.body.name}{where}")
         self.message(f"kind   tf.{node.kind}, token {node.token}")

@@ -1,7 +1,7 @@
 """Ctrl-C while a call is stopped.
 
 Python runs signal handlers on the main thread, which is usually inside TensorFlow, waiting for the very body that is
-stopped. So a watcher thread hears of the signal through `signal.set_wakeup_fd` and ends the stop with Abort; the
+stopped. So a thread of ours hears of the signal through `signal.set_wakeup_fd` and ends the stop with Abort; the
 handler itself stays silent then, because a KeyboardInterrupt raised while TensorFlow makes its exception corrupts that.
 """
 
@@ -68,12 +68,12 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._previous)
         reader, writer = self._pair
         self._pair = None
-        writer.close()  # the watcher reads the end, and closes its own
+        writer.close()  # the thread reads the end, and closes its own
         del reader
 
     def _handle(self, number: int, frame: FrameType | None) -> Any:
         if self._broker.busy():
-            return None  # the watcher ends the stop; the program is told when TensorFlow has made its exception
+            return None  # the thread ends the stop; the program learns of it when TensorFlow has made its exception
         return self._previous(number, frame)
 
     def _watch(self, reader: socket.socket) -> None:

@@ -65,7 +65,7 @@ class Plan:
     def at_line(self, rule: Breakpoint) -> bool:
         """Whether a `file.py:line` names this node: where it was put into its graph, or where the body begins.
 
-        For what is no line of the body's (its end, its error, its gradient) any line of the body names it as well.
+        For what is not a line of the body (its end, its error, its gradient) any line of the body names it as well.
         """
         facts = self.forward or self.facts
         if facts is None or rule.file is None or rule.line is None:

@@ -178,14 +178,14 @@ class Rules:
         if when not in WHENS:
             near = difflib.get_close_matches(str(when), WHENS, 1)
             raise BadOptionError(
-                f"when={when!r} is none of {', '.join(WHENS)}{f'. Did you mean {near[0]!r}?' if near else ''}"
+                f"when={when!r} is not one of {', '.join(WHENS)}{f'. Did you mean {near[0]!r}?' if near else ''}"
             )
         if condition is not None and not isinstance(condition, str):
             raise BadOptionError(f"condition={condition!r}: give a Python expression as text")
         if policy not in ("wait", "skip") and (isinstance(policy, bool) or not isinstance(policy, (int, float))):
             raise BadOptionError(f"policy={policy!r}: say 'wait', 'skip', or a number of seconds")
         if isinstance(policy, (int, float)) and not policy >= 0:
-            raise BadOptionError(f"policy={policy!r}: a call cannot wait so many seconds")
+            raise BadOptionError(f"policy={policy!r}: must be at least 0 seconds")
         if prompt not in (None, "debugger"):
             raise BadOptionError(f"prompt={prompt!r}: leave it out, or say 'debugger' for the attached IDE")
         if isinstance(hits, bool) or not isinstance(hits, int) or hits < 1:
@@ -203,7 +203,7 @@ class Rules:
         return breakpoint_
 
     def remove(self, breakpoint_: Breakpoint) -> None:
-        """Forgets a breakpoint; one that is gone already is no error."""
+        """Forgets a breakpoint; one that is gone already is not an error."""
         breakpoint_.enabled, breakpoint_.removed = False, True
         self._all = tuple(one for one in self._all if one is not breakpoint_)
         self.changed()
@@ -233,7 +233,7 @@ def _check_line(where: str) -> None:
     if lines and text is None:
         raise BadOptionError(f"where={where!r}: the file has lines 1 to {len(lines)}")
     if text is not None and (not text or text.startswith("#")):
-        raise BadOptionError(f"where={where!r}: there is no code in this line, so that no call gets there")
+        raise BadOptionError(f"where={where!r}: there is no code in this line, so no call ever stops there")
 
 
 def _compile(condition: str | None) -> CodeType | None:
@@ -242,7 +242,7 @@ def _compile(condition: str | None) -> CodeType | None:
     try:
         return compile(condition.strip(), "<condition>", "eval")
     except (SyntaxError, ValueError) as error:
-        raise BadOptionError(f"condition={condition!r} is no Python expression: {error}") from None
+        raise BadOptionError(f"condition={condition!r} is not a Python expression: {error}") from None
 
 
 _MODULES = ("np", "tf")
@@ -301,7 +301,7 @@ class Globals:
         self._modules["__builtins__"] = builtins
 
     def holds(self, code: CodeType, names: dict[str, Any]) -> bool:
-        """Evaluates a condition; an array with several elements is no truth value, and says so."""
+        """Evaluates a condition; an array with several elements has no truth value and raises."""
         for module in _MODULES:
             if module in code.co_names and module not in self._modules and module not in names:
                 self._modules.__missing__(module)

@@ -19,7 +19,7 @@ class Script:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = deque(lines)
-        self._said: list[str] = []
+        self._texts: list[str] = []
 
     @property
     def left(self) -> list[str]:
@@ -29,7 +29,7 @@ class Script:
     @property
     def text(self) -> str:
         """The dialogue so far, with the lines as they would have been typed."""
-        return "".join(self._said)
+        return "".join(self._texts)
 
     def __str__(self) -> str:
         return self.text
@@ -47,7 +47,7 @@ class Script:
         return line
 
     def tell(self, stop: Stop, text: str) -> None:
-        self._said.append(text)
+        self._texts.append(text)
 
     def closed(self, stop: Stop) -> None: ...
 

@@ -25,7 +25,7 @@ _LINES_AROUND = 6
 _MOST_LOCALS = 200
 
 
-class Abort(RuntimeError):  # noqa: N818 - it is no error of the program's
+class Abort(RuntimeError):  # noqa: N818 - it is not an error of the program
     """Ends a body whose stop was quit or interrupted.
 
     An ordinary exception on purpose: a KeyboardInterrupt in a body corrupts TensorFlow's error (pybind11).
@@ -95,11 +95,11 @@ class Stop:
 
 
 def snapshot(
-    stack: list[tuple[FrameType, int]], index: int, locate: Callable[[str, int], tuple[str, int]]
+    stack: list[tuple[FrameType, int]], index: int, user_line: Callable[[str, int], tuple[str, int]]
 ) -> dict[str, Any]:
     """The stack, the source around the current line, and the locals of the selected frame."""
     frame, line = stack[index]
-    file, shown = locate(frame.f_code.co_filename, line)
+    file, shown = user_line(frame.f_code.co_filename, line)
     return {
         "index": index, "file": file, "line": shown, "function": frame.f_code.co_name,
         "source": source(frame, line),

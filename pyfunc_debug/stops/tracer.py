@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
-from pyfunc_debug.stops.commands import Commands, Hand, Pdb, readline_untouched, settrace
+from pyfunc_debug.stops.commands import Commands, Pdb, TracerHost, readline_untouched, settrace
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack
 
 if TYPE_CHECKING:
-    from pyfunc_debug.stops.watched import Watched
+    from pyfunc_debug.stops.call_watch import CallWatch
 
 _CONSOLE_LINES = 200
 
@@ -66,14 +66,14 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     Args:
       stop: What is stopped.
       broker: Who gives the turn.
-      hand: What the tracer needs of the call around it (see `Hand`).
+      hand: What the tracer needs of the call around it (see `TracerHost`).
       previous: The thread's trace function, to be put back.
     """
 
-    def __init__(self, stop: Stop, broker: Broker, hand: Hand, previous: Any) -> None:
+    def __init__(self, stop: Stop, broker: Broker, host: TracerHost, previous: Any) -> None:
         self.stop = stop
         self._broker = broker
-        self.hand = hand
+        self.host = host
         self._previous = previous
         self._ended = False
         self._made: list[Any] = []
@@ -82,7 +82,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._touched: list[tuple[FrameType, Any]] = []
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
-        self.resume: Watched | None = None
+        self.resume: CallWatch | None = None
         """Who looks at the frames' events once this stop has ended, while other breakpoints still watch the call."""
         self._console: list[str] = []
         self.changed: list[str] = []
@@ -140,8 +140,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         while frame is not None and frame is not bottom:
             if self._shown(frame):
                 self._touched.append((frame, frame.f_trace))
-                if self.hand.beside is not None:
-                    self.hand.beside.adopt(frame, frame.f_trace)
+                if self.host.chained is not None:
+                    self.host.chained.adopt(frame, frame.f_trace)
                 frame.f_trace = self.trace_dispatch
                 outermost = frame
             frame = frame.f_back
@@ -187,12 +187,12 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self.breaks.clear()
 
     def _load_breaks(self) -> None:
-        """Those of another debugger, or of another call, are no concern of this one."""
+        """Those of another debugger, or of another call, are not the concern of this one."""
 
     def _abort(self) -> None:
         self.finish()
         if self._bottom is not None:  # `breakpoint()`: nobody watches the end of this call
-            self.hand.aborted()
+            self.host.aborted()
 
     def set_continue(self) -> None:
         self._set_stopinfo(self.botframe, None, -1)
@@ -207,7 +207,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     # -- bdb: only the user's files, and nothing escapes --------------------------------------------------------------
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
-        other = self.hand.beside
+        other = self.host.chained
         if other is None:
             return self._dispatch(frame, event, arg)
         other.tell(frame, event, arg)
@@ -223,7 +223,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
             self.finish()
-            self.hand.ended(self)
+            self.host.ended(self)
         if self._ended:
             return self.resume.local if self.resume is not None else None
         return local
@@ -240,17 +240,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             raise Abort("interrupted at a pyfunc_debug stop") from None
         except BaseException as error:
             self.finish()
-            self.hand.trouble("a debugger's command", error)
+            self.host.trouble("a debugger's command", error)
             return None
         finally:
             if self._ended:
-                self.hand.ended(self)
+                self.host.ended(self)
 
     def stop_here(self, frame: FrameType) -> bool:
         return self._shown(frame) and super().stop_here(frame)
 
     def _shown(self, frame: FrameType | None) -> bool:
-        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self.hand.stand_in)
+        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self.host.stand_in)
 
     def _set_caller_tracefunc(self, current_frame: FrameType) -> None:
         if self._shown(current_frame.f_back):  # else bdb would trace TensorFlow's frame
@@ -262,7 +262,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         stack, index = super().get_stack(f, t)
         current = stack[index] if stack else None
         shown = [*_callers(stack[0][0]), *user_stack(stack)] if stack else []
-        if self.hand.stand_in is not None and f is self.hand.stand_in:
+        if self.host.stand_in is not None and f is self.host.stand_in:
             shown.append((f, f.f_lineno))
         if not shown:
             return stack, index
@@ -273,7 +273,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         locals_ = frame.f_locals
         super().user_return(frame, return_value)
         replaced = locals_.get("__return__", return_value)
-        if replaced is not return_value and self.hand.is_body(frame):
+        if replaced is not return_value and self.host.is_body(frame):
             self.result = (replaced,)
             self.changed.append("the return value")
 
@@ -281,7 +281,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
         refused = self._broker.acquire(self.stop)
-        self.hand.count(self, refused or STOPPED, first=not self._counted)
+        self.host.count(self, refused or STOPPED, first=not self._counted)
         self._counted = True
         if refused:
             self.finish()
@@ -337,7 +337,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if not self.stack:
             return {"console": list(self._console)}
         return {
-            **snapshot(self.stack, self.curindex, self.hand.locate),
+            **snapshot(self.stack, self.curindex, self.host.user_line),
             "console": list(self._console),
             "inputs": [
                 {"name": name, "text": one_line(value)} for name, value in zip(self.stop.names, self.stop.inputs)
@@ -371,7 +371,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     @contextlib.contextmanager
     def _evaluating(self) -> Iterator[None]:
         """Calls made by an evaluation pass breakpoints, and tf.functions run eagerly on this thread."""
-        with self._broker.evaluation(), self.hand.evaluation():
+        with self._broker.evaluation(), self.host.evaluation():
             yield
 
     def _getval(self, arg: str) -> Any:

@@ -424,14 +424,14 @@ static void know(PyObject *thing, Py_ssize_t bytes) {
     }
 }
 
-PyDoc_STRVAR(meet_doc,
-"meet(value, bytes, /)\n--\n\n"
+PyDoc_STRVAR(register_type_doc,
+"register_type(value, bytes, /)\n--\n\n"
 "From now on `hold_quickly` takes arrays of numbers, or immutable tensors, like this one.\n\n"
 "Args:\n"
 "  value: An array, or a tensor with `_shape_tuple`.\n"
 "  bytes: What one element weighs.");
 
-static PyObject *meet(PyObject *module, PyObject *args) {
+static PyObject *register_type(PyObject *module, PyObject *args) {
     PyObject *value;
     Py_ssize_t bytes;
     if (!PyArg_ParseTuple(args, "On", &value, &bytes)) return NULL;
@@ -515,7 +515,7 @@ static PyObject *hold_all(PyObject *given, int policy, long long room, int ready
 PyDoc_STRVAR(hold_quickly_doc,
 "hold_quickly(values, policy, room, ready, /)\n--\n\n"
 "What capture.hold() does, for the policies SHAPE and SUMMARY, when all values are arrays of numbers, NumPy scalars,\n"
-"or tensors of a kind that `meet` was told of. None when it is anything else, or there is no room.");
+"or tensors of a kind that `register_type` was told of. None when it is anything else, or there is no room.");
 
 static PyObject *hold_quickly(PyObject *module, PyObject *args) {
     PyObject *values;
@@ -531,7 +531,7 @@ static PyObject *hold_quickly(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"statistics", statistics, METH_O, statistics_doc},
-    {"meet", meet, METH_VARARGS, meet_doc},
+    {"register_type", register_type, METH_VARARGS, register_type_doc},
     {"hold_quickly", hold_quickly, METH_VARARGS, hold_quickly_doc},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_statistics", "Statistics of numbers in memory.", 0, methods};

@@ -51,18 +51,18 @@ class Held:
         self.nbytes = nbytes
 
 
-_meet: Callable[[Any, int], None] | None
+_register_type: Callable[[Any, int], None] | None
 hold_quickly: Callable[[Any, int, int, bool], tuple[tuple[Held, ...], int] | None] | None
 """`hold` where all values are common ones; None where it is anything else."""
 if TYPE_CHECKING:
     from pyfunc_debug.values._statistics import hold_quickly
-    from pyfunc_debug.values._statistics import meet as _meet
+    from pyfunc_debug.values._statistics import register_type as _register_type
 else:
     try:
         from pyfunc_debug.values._statistics import Held, hold_quickly
-        from pyfunc_debug.values._statistics import meet as _meet
+        from pyfunc_debug.values._statistics import register_type as _register_type
     except ImportError:  # installed without a compiler
-        hold_quickly = _meet = None
+        hold_quickly = _register_type = None
 
 
 def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
@@ -71,7 +71,7 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
     Args:
       values: What TensorFlow passes: a list or tuple, or a single tensor or array.
       policy: What is wanted of them: a `Policy`, not NONE.
-      room: Bytes that may still be kept alive; beyond them elements are dropped and said to be.
+      room: Bytes that may still be kept alive; beyond them elements are dropped, and reported as dropped.
       ready: Whether tensors can be read without waiting: those that a body is given. What it returns may be still in
         the making (asynchronous execution), and to wait for it could be to wait for oneself.
 
@@ -96,8 +96,8 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
 
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
     if policy == _SHAPE:
-        if _meet is not None and _is_common(array):
-            _meet(array, array.itemsize)
+        if _register_type is not None and _is_common(array):
+            _register_type(array, array.itemsize)
         return Held(None, array.dtype, array.shape)
     if policy == _SUMMARY and statistics is not None and room >= STATISTICS_BYTES:
         found = statistics(array)
@@ -144,8 +144,8 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
     dtype = value.dtype
     if hasattr(value, "assign"):
         return Held(None, dtype, shape, "" if policy == _SHAPE else "not read: a variable, which may change meanwhile")
-    if _meet is not None and hasattr(value, "_shape_tuple"):
-        _meet(value, _element_bytes(dtype))
+    if _register_type is not None and hasattr(value, "_shape_tuple"):
+        _register_type(value, _element_bytes(dtype))
     if policy == _SHAPE:
         return Held(None, dtype, shape)
     size = 64 + _element_bytes(dtype) * math.prod(shape)

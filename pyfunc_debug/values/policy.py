@@ -34,7 +34,7 @@ def parse_policy(text: str) -> Policy:
     except (KeyError, AttributeError):
         near = difflib.get_close_matches(str(text), POLICIES, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise BadOptionError(f"values={text!r} is none of {', '.join(POLICIES)}.{hint}") from None
+        raise BadOptionError(f"values={text!r} is not one of {', '.join(POLICIES)}.{hint}") from None
 
 
 def matches(pattern: str, *names: str | None) -> bool:

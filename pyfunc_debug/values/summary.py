@@ -1,4 +1,4 @@
-"""One value, told in a line and a few numbers.
+"""One value, in a line of text and a few numbers.
 
 Statistics are over finite elements and computed in float64. Above `EXACT_ELEMENTS` all but the counts of NaN and Inf
 come from evenly spaced elements, and `sampled` says how many. The plain element types are read in place by an optional
@@ -247,12 +247,12 @@ def _describe(finite: np.ndarray[Any, Any], few: np.ndarray[Any, Any], summary: 
     summary.min, summary.max = low, high
     summary.zeros = finite.size - int(np.count_nonzero(finite))
     if summary.sampled is not None:
-        summary.zeros = None  # an estimate is no count
+        summary.zeros = None  # an estimate is not a count
     if high > low and math.isfinite(high - low) and math.isfinite(BINS / (high - low)):
         few = few[np.isfinite(few)]
-        places = ((few - low) * (BINS / (high - low))).astype(np.intp)
-        np.minimum(places, BINS - 1, out=places)
-        summary.histogram = tuple(np.bincount(places, minlength=BINS).tolist())
+        positions = ((few - low) * (BINS / (high - low))).astype(np.intp)
+        np.minimum(positions, BINS - 1, out=positions)
+        summary.histogram = tuple(np.bincount(positions, minlength=BINS).tolist())
 
 
 def _few(items: list[float], summary: Summary) -> None:

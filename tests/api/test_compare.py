@@ -69,7 +69,7 @@ def test_first_difference_names_call_line_and_both_values():
         "test_first_difference_names_call_line_and_both_values.body", 1, "different",
     )  # fmt: skip
     line = node.__code__.co_firstlineno + 1
-    assert first.place == f"test_compare.py:{line}"
+    assert first.source_line == f"test_compare.py:{line}"
     (value,) = [value for value in first.values if value.status == "different"]
     assert value.role == "output"
     assert "4" in value.left

@@ -107,8 +107,8 @@ def test_html_is_escaped():
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        (body, "body is no tf.function"),
-        (3, "'int' is no tf.function"),
+        (body, "body is not a tf.function"),
+        (3, "'int' is not a tf.function"),
         (make().get_concrete_function(X), "one graph"),
     ],
 )

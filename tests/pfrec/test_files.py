@@ -156,7 +156,7 @@ def test_a_recording_that_exists_is_kept_unless_it_may_be_replaced(recorded):
 def test_a_file_that_is_no_recording_is_never_replaced(tmp_path):
     path = tmp_path / "thesis.pfrec"
     path.write_text("years of work")
-    assert "is no recording" in refused(path, overwrite=True)
+    assert "is not a recording" in refused(path, overwrite=True)
     assert path.read_text() == "years of work"
 
 

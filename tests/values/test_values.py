@@ -19,7 +19,7 @@ from pyfunc_debug.records import Value
 from pyfunc_debug.values import Policies, Policy, hold, hold_quickly, summarize
 from pyfunc_debug.values import capture as capture_module
 from pyfunc_debug.values import summary as summary_module
-from pyfunc_debug.values._statistics import meet
+from pyfunc_debug.values._statistics import register_type
 from pyfunc_debug.values.summary import EXACT_ELEMENTS, SAMPLE_ELEMENTS
 from tests.recorder.test_recorder import call, node
 
@@ -389,7 +389,7 @@ def test_what_cannot_be_asked_for_its_shape_is_left_to_python(tf):
             raise wrong
 
     wrong: BaseException = ValueError("no shape")
-    meet(Odd(), 4)
+    register_type(Odd(), 4)
     assert hold_quickly([Odd()], Policy.SHAPE, 10**6, False) is None
     wrong = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):

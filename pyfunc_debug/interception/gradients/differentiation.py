@@ -1,6 +1,6 @@
 """Run time of nodes with call ids: each call keeps its own tape, each gradient call finds the tape of its own call.
 
-In stock mode the tapes also go where TensorFlow keeps them (`script_ops.tape_cache`, one place a node), and gradients
+In stock mode the tapes also go where TensorFlow keeps them (`script_ops.tape_cache`, one entry a node), and gradients
 are computed from what is found there, right or wrong, as TensorFlow does.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NOBODY = None, None
 _VALUES = 8
-"""So many elements of a wrong gradient and of the right one are told."""
+"""So many elements of a wrong gradient and of the right one are reported."""
 
 
 class Plan:
@@ -85,17 +85,17 @@ def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..
     file = stock.__code__.co_filename
     try:
         lines, start = inspect.getsourcelines(stock)
-        places = [start + index for index, line in enumerate(lines) if "outputs = self._call(device, args)" in line]
+        numbers = [start + index for index, line in enumerate(lines) if "outputs = self._call(device, args)" in line]
     except OSError:
-        places = []
-    if len(places) != 2:
+        numbers = []
+    if len(numbers) != 2:
 
         def __call__(self: Any, device: Any, args: Any) -> Any:  # noqa: N807 - its name is shown
             return self._call(device, args)
 
         __call__.__code__ = __call__.__code__.replace(co_filename=file, co_firstlineno=stock.__code__.co_firstlineno)
         return __call__, __call__
-    made = [_line_as_function(file, place) for place in places]
+    made = [_line_as_function(file, number) for number in numbers]
     return made[0], made[1]
 
 
@@ -185,7 +185,7 @@ def make_function_type(hub: Gradients) -> Any:
                 dys = list(args[plan.first : plan.last])
                 rest = len(args) - plan.first - len(dys)
                 if own is not None and own.second is not None and plan.level == 1:
-                    inputs = [own.sources[place] for place in plan.wanted][:rest] if rest else []
+                    inputs = [own.sources[position] for position in plan.wanted][:rest] if rest else []
                     tape = CallTape(token, own.second, [None] * plan.first + dys + inputs, None, hub.exact)
                     tape.guard = own.guard
                 else:
@@ -271,7 +271,9 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
                     _tell_none(observer, ticket, own, plan, found)
                 if observer is not None:
                     _tell_variables(observer, ticket, own)
-                return [_zeros(own.sources[place]) if one is None else one for place, one in zip(plan.wanted, found)]
+                return [
+                    _zeros(own.sources[position]) if one is None else one for position, one in zip(plan.wanted, found)
+                ]
             return stock(own, dys, observer, ticket)
         except BaseException as error:
             drop_our_frame(error)
@@ -290,8 +292,8 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
         found: Any = None
         try:
             all_found = function(*dys)
-            found = [all_found[place] for place in plan.wanted]
-            if others:  # an int or string input: TensorFlow fails to make a zero for it, and so it shall
+            found = [all_found[position] for position in plan.wanted]
+            if others:  # an int or string input: TensorFlow fails to make a zero for it, and must fail here too
                 dtypes[get_ident()] = others
                 return all_found
             return found
@@ -326,17 +328,17 @@ def _own_gradient(hub: Gradients, own: CallTape, plan: Plan, dys: Any) -> list[A
     """Gradients from the call's own tape, one a wanted input; None where the body does not connect them."""
     outputs = own.outputs if isinstance(own.outputs, (list, tuple)) else [own.outputs]
     targets, gradients = [], []
-    for place, dy in zip(plan.used, dys):
-        if dy is not None and hub.names.is_trainable(outputs[place]):
-            targets.append(outputs[place])
+    for position, dy in zip(plan.used, dys):
+        if dy is not None and hub.names.is_trainable(outputs[position]):
+            targets.append(outputs[position])
             gradients.append(dy)
-    asked = [place for place in plan.wanted if own.sources[place] is not None]
+    asked = [position for position in plan.wanted if own.sources[position] is not None]
     if not targets or not asked:
         return [None] * len(plan.wanted)
     known = dict(
-        zip(asked, _gradient(hub.names, own.tape, targets, [own.sources[place] for place in asked], gradients))
+        zip(asked, _gradient(hub.names, own.tape, targets, [own.sources[position] for position in asked], gradients))
     )
-    return [known.get(place) for place in plan.wanted]
+    return [known.get(position) for position in plan.wanted]
 
 
 def _gradient(names: GradientNames, tape: Any, targets: list[Any], sources: list[Any], gradients: list[Any]) -> Any:
@@ -363,7 +365,7 @@ def _no_tape(token: bytes, number: int) -> str:
     )
 
 
-# -- what is told to the observer -------------------------------------------------------------------------------------
+# -- what is reported to the observer ---------------------------------------------------------------------------------
 
 
 def _ticket(tape: CallTape | None, observer: Any) -> Any:
@@ -380,9 +382,11 @@ def _tell(observer: Any, ticket: Any, own: CallTape | None, used: CallTape | Non
 
 
 def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: list[Any]) -> None:
-    places = [place for place, one in zip(plan.wanted, found) if one is None and own.sources[place] is not None]
-    if places and not plan.level > 1:
-        observer.gradient_notice("gradient-none", own.token, ticket, inputs=places)
+    positions = [
+        position for position, one in zip(plan.wanted, found) if one is None and own.sources[position] is not None
+    ]
+    if positions and not plan.level > 1:
+        observer.gradient_notice("gradient-none", own.token, ticket, inputs=positions)
 
 
 def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:

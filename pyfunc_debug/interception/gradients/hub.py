@@ -56,7 +56,7 @@ class Gradients:
     Attributes:
       exact: Whether calls and gradients are exact now; else they are TensorFlow's own.
       order: The highest derivative that calls keep tapes for.
-      observer: Who is told of the calls of our nodes, or None; `way` holds its methods (see `calls.call_path`).
+      observer: Who hears of the calls of our nodes, or None; `way` holds its methods (see `calls.call_path`).
       failures: Where exceptions that leave their bodies are remembered.
       tokens: Nodes with call ids: they tell the observer themselves.
     """
@@ -115,7 +115,7 @@ class Gradients:
             return self._patches.revert() if not self._uses else ()
 
     def connect(self, observer: Any, failures: Any) -> None:
-        """Says who is told of calls from now on; None for nobody."""
+        """Sets who hears of calls from now on; None for nobody."""
         self.observer, self.failures = observer, failures
         self.way = None if observer is None else call_path(observer)
 
@@ -193,7 +193,7 @@ class Gradients:
         return eager_py_func
 
     def _prepare(self, inputs: Any, token: Any, tout: Any, is_async: bool) -> _Making | None:
-        """What the op shall be, or None to leave it to TensorFlow."""
+        """What the op is to be, or None to leave it to TensorFlow."""
         function = self.names.registry.get(token)
         if is_async or not isinstance(function, self.names.eager_func_type):
             return None
@@ -237,7 +237,7 @@ class Gradients:
             plain = Plan(len(tout))
             plain.wanted = tuple(range(plan.first, plan.last or len(sources)))
             made = _Making(function, token, plain, flat, list(tout), unchanged=True)
-            made.places = len(sources)
+            made.input_count = len(sources)
             return made
         last = plan.last if plan.last is not None else len(sources)
         candidates = range(plan.first, last) if plan.level else range(len(sources))
@@ -245,9 +245,9 @@ class Gradients:
         if self.order > 1 and plan.level == 1:
             candidates = range(plan.first, len(sources))
         new = Plan(0, plan.level + 1)
-        new.used = tuple(place for place, dy in enumerate(dys) if dy is not None)
-        new.wanted = tuple(place for place in candidates if self.names.is_trainable(sources[place]))
-        given = [dys[place] for place in new.used]
+        new.used = tuple(index for index, dy in enumerate(dys) if dy is not None)
+        new.wanted = tuple(index for index in candidates if self.names.is_trainable(sources[index]))
+        given = [dys[index] for index in new.used]
         flat = self.names.nest.flatten(given, expand_composites=True)
         structure = given if len(flat) != len(given) else None
         new.first, new.last = 1, 1 + len(flat)
@@ -255,11 +255,11 @@ class Gradients:
         others = () if plan.level or len(new.wanted) == len(sources) else tuple(source.dtype for source in sources)
         body = make_gradient(self, op.get_attr("token"), new, structure, others)
         function._func = self.names.script_ops.autograph.do_not_convert(body)
-        function._out_dtypes = OutputTypes([sources[place].dtype for place in new.wanted], self.current.dtypes)
+        function._out_dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.current.dtypes)
         forward.making_ours = True
-        extra = [sources[place] for place in new.wanted] if more else []
+        extra = [sources[index] for index in new.wanted] if more else []
         made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(function._out_dtypes))
-        made.places = len(sources)
+        made.input_count = len(sources)
         return self._adopt(made)
 
     def _being_differentiated(self) -> tuple[Any, tuple[Any, ...]]:
@@ -284,14 +284,14 @@ class Gradients:
     def _finish(self, made: _Making, result: Any) -> Any:
         """What the op's maker is given: the outputs without the id."""
         if made.unchanged:  # the id and the forward inputs of a gradient node count as constants
-            return [one if place in made.plan.wanted else None for place, one in enumerate(result)]
+            return [one if index in made.plan.wanted else None for index, one in enumerate(result)]
         result[-1].set_shape([])
         visible = list(result[:-1])
-        if made.places is None:
+        if made.input_count is None:
             return visible or result[-1].op  # TensorFlow returns the Operation when there are no outputs
-        found: list[Any] = [None] * made.places
-        for place, gradient in zip(made.plan.wanted, visible):
-            found[place] = gradient
+        found: list[Any] = [None] * made.input_count
+        for index, gradient in zip(made.plan.wanted, visible):
+            found[index] = gradient
         return found
 
     # -- eager calls --------------------------------------------------------------------------------------------------
@@ -304,25 +304,25 @@ class Gradients:
         outputs = list(result) if isinstance(result, (list, tuple)) else []
         if tape is None or not outputs:
             return result
-        places = [place for place, item in enumerate(made.inputs) if hasattr(item, "_id") and hasattr(item, "dtype")]
+        indices = [index for index, item in enumerate(made.inputs) if hasattr(item, "_id") and hasattr(item, "dtype")]
         owner = Owner(self.tapes, self.tapes.number(tape))
         plan, token = made.plan, made.token.encode()
 
         def backward(*dys: Any) -> Any:
-            return self._eager_gradient(owner, tape_number, plan, token, made_inputs, places, trainable, dys)
+            return self._eager_gradient(owner, tape_number, plan, token, made_inputs, indices, trainable, dys)
 
         disguise(backward, names.stock_gradient)
         tape_number = tape.number
-        trainable = [place for place in places if names.is_trainable(made.inputs[place])]
+        trainable = [index for index in indices if names.is_trainable(made.inputs[index])]
         made_inputs = [
-            item if place in places and self.order > 1 else getattr(item, "dtype", None)
-            for place, item in enumerate(made.inputs)
+            item if index in indices and self.order > 1 else getattr(item, "dtype", None)
+            for index, item in enumerate(made.inputs)
         ]  # the tape keeps the inputs alive only where they are needed
-        names.record_operation("EagerPyFunc", outputs, [made.inputs[place] for place in places], backward)
+        names.record_operation("EagerPyFunc", outputs, [made.inputs[index] for index in indices], backward)
         return result
 
     def _eager_gradient(
-        self, owner: Owner, number: int, plan: Plan, token: bytes, inputs: list[Any], places: list[int],
+        self, owner: Owner, number: int, plan: Plan, token: bytes, inputs: list[Any], indices: list[int],
         trainable: list[int], dys: Any,
     ) -> list[Any]:  # fmt: skip
         """The gradient of an eager call: a py_function itself, so that it is recorded and can be differentiated."""
@@ -332,26 +332,26 @@ class Gradients:
         candidates = range(plan.first, plan.last) if plan.level and plan.last is not None else range(len(inputs))
         if plan.level == 1 and self.order > 1:
             candidates = range(plan.first, len(inputs))
-        new.wanted = tuple(place for place in candidates if place in trainable)
+        new.wanted = tuple(index for index in candidates if index in trainable)
         tape = self.tapes.find(number)
         outputs = tape.outputs if tape is not None else ()
         outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         new.used = tuple(
-            place for place, dy in enumerate(dys) if dy is not None and names.is_trainable(outputs[place])
+            index for index, dy in enumerate(dys) if dy is not None and names.is_trainable(outputs[index])
         )  # fmt: skip
-        given = [dys[place] for place in new.used]
+        given = [dys[index] for index in new.used]
         flat = names.nest.flatten(given, expand_composites=True)
         new.first, new.last = 0, len(flat)
         new.outputs = len(new.wanted)
         extra = (
-            [inputs[place] for place in new.wanted]
+            [inputs[index] for index in new.wanted]
             if tape is not None and tape.second is not None and not plan.level
             else []
         )
         body = make_gradient(self, token, new, given if len(flat) != len(given) else None, ())
-        dtypes = [getattr(inputs[place], "dtype", inputs[place]) for place in new.wanted]
+        dtypes = [getattr(inputs[index], "dtype", inputs[index]) for index in new.wanted]
         if not dtypes:
-            return [None] * len(places)
+            return [None] * len(indices)
         if not names.executing_eagerly():
             _keep_with_graph(names.ops.get_default_graph(), owner)
         if self._uses:
@@ -363,13 +363,13 @@ class Gradients:
         finally:
             self._here.plan = None
         answers = dict(zip(new.wanted, found))
-        return [answers.get(place) for place in places]
+        return [answers.get(index) for index in indices]
 
 
 class _Making:
-    """An op while it is made. `places`: for a gradient node, how many inputs its forward node has."""
+    """An op while it is made. `input_count`: for a gradient node, how many inputs its forward node has."""
 
-    __slots__ = ("function", "inputs", "places", "plan", "token", "tout", "unchanged")
+    __slots__ = ("function", "input_count", "inputs", "plan", "token", "tout", "unchanged")
 
     def __init__(
         self, function: Any, token: str, plan: Plan, inputs: list[Any], tout: list[Any], unchanged: bool = False
@@ -379,7 +379,7 @@ class _Making:
         self.plan = plan
         self.inputs = inputs
         self.tout = tout
-        self.places: int | None = None
+        self.input_count: int | None = None
         self.unchanged = unchanged
 
 
@@ -438,9 +438,9 @@ def stock_tapes() -> dict[str, int]:
     for token, entry in list(hub().names.script_ops.tape_cache.items()):
         size = 0
         for one in [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]:
-            place = _memory(one) if hasattr(one, "_id") else None
-            if place is not None and place not in seen:
-                seen.add(place)
+            address = _memory(one) if hasattr(one, "_id") else None
+            if address is not None and address not in seen:
+                seen.add(address)
                 size += (one.shape.num_elements() or 0) * one.dtype.size
         found[token.decode()] = size
     return found

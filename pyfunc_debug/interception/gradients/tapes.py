@@ -130,7 +130,7 @@ class Tapes:
             slab = raw[start : start + _SLAB * _SLOT].reshape(_SLAB, _SLOT)
             slab[:, 0] = np.arange(self._next, self._next + _SLAB)
             self._next += _SLAB
-            self._ids.extend([slab[place, 0, ...] for place in range(_SLAB)])
+            self._ids.extend([slab[index, 0, ...] for index in range(_SLAB)])
 
 
 class Owner:

@@ -36,7 +36,7 @@ def describe(function: Any) -> LiveFunction:
     """Reads a tf.function object. Changes nothing and traces nothing.
 
     Raises:
-      BadOptionError: it is no tf.function; the message says what it is and what to pass.
+      BadOptionError: it is not a tf.function; the message says what it is and what to pass.
       UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
     """
     names = _names.load()
@@ -79,5 +79,5 @@ def _what_to_pass(thing: Any, names: Any) -> str:
         if getattr(thing, attribute, None) is not None:
             return f"{name} is a Keras model: pass its {attribute}, as in explain(model.{attribute})"
     if callable(thing):
-        return f"{name} is no tf.function, so TensorFlow never traces it by itself: pass what tf.function returned"
-    return f"{name!r} is no tf.function: pass what tf.function returned"
+        return f"{name} is not a tf.function, so TensorFlow never traces it by itself: pass what tf.function returned"
+    return f"{name!r} is not a tf.function: pass what tf.function returned"

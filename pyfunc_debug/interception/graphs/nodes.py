@@ -1,7 +1,7 @@
 """Construction: every node is made by `script_ops._internal_py_func`, where it gets its identity.
 
-Its token is taken from `FuncRegistry.insert`, its place (op, graph, call site) from the op that comes back. Nodes that
-were made before recording began are described at their first call from the registry and the live graphs.
+Its token is taken from `FuncRegistry.insert`; op, graph and call site from the op that comes back. Nodes that were
+made before recording began are described at their first call from the registry and the live graphs.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Nodes:
         return tuple(tout), tuple(paths), tuple(out_paths)
 
     def older(self, token: str, arguments: int) -> NodeFacts:
-        """Describes a node made before recording began, at its first call: body at once, place by `place`."""
+        """Describes a node made before recording began, at its first call: the body at once, all else in `locate`."""
         registered = self._names.registry.get(token)
         is_eager_func = isinstance(registered, self._names.eager_func_type)
         body = find_body(registered, self._names, self._maps)
@@ -178,7 +178,7 @@ class Nodes:
             site=None,
         )  # fmt: skip
 
-    def place(self, facts: NodeFacts) -> NodeFacts:
+    def locate(self, facts: NodeFacts) -> NodeFacts:
         """The same node with its op, graph and call site, found among the live graphs. Slow: not on a hot path."""
         op = self._library.locate(facts.token)
         if op is None:

@@ -56,7 +56,7 @@ def _field_paths(name: str, value: Any, names: TensorFlowNames) -> list[str]:
         return [path for index, one in enumerate(value) for path in _field_paths(f"{name}[{index}]", one, names)]
     if isinstance(value, (tf.TypeSpec, tf.Tensor)) or hasattr(value, "_type_spec"):
         return leaf_paths(name, value, names)
-    return []  # a plain Python value is no tensor
+    return []  # a plain Python value is not a tensor
 
 
 def _ragged(name: str, count: int) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pyfunc_debug.interception.graphs.functions import TF_DATA, readable
 from pyfunc_debug.interception.graphs.library import live_graphs
-from pyfunc_debug.interception.lines.line_maps import Place, statements
+from pyfunc_debug.interception.lines.line_maps import SourceLine, statements
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.interception.patches import Patch
 from pyfunc_debug.profiler import xspace
@@ -59,7 +59,7 @@ class Op(NamedTuple):
     """An op that somebody's line made. `header`: by AutoGraph's loop statement itself."""
 
     type: str
-    place: Place
+    source_line: SourceLine
     header: bool
 
 
@@ -92,7 +92,7 @@ class Root:
     graph: Graph
     names: set[str]
     inner: dict[str, Graph]
-    hits: Counter[Place] | None
+    hits: Counter[SourceLine] | None
 
     def reached(self) -> Iterator[tuple[int, Graph]]:
         """The graphs that are part of the function, with how deep they are in branches and loops."""
@@ -138,7 +138,7 @@ class GraphLines:
         self._files: list[bytes] = []
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._counts: dict[Place, Count] | None = None
+        self._counts: dict[SourceLine, Count] | None = None
         self.limits = ""
 
     # -- switching ----------------------------------------------------------------------------------------------------
@@ -176,10 +176,13 @@ class GraphLines:
             self._counts = Join(self._roots).counts(self._files)
             self._files, self._roots = [], []
 
-    def counts(self) -> dict[Place, Count]:
+    def counts(self) -> dict[SourceLine, Count]:
         """How often the graph ran each line; empty before `stop`."""
         whole = not self.limits
-        return {place: Count(one.times, one.at_least or not whole) for place, one in (self._counts or {}).items()}
+        return {
+            source_line: Count(one.times, one.at_least or not whole)
+            for source_line, one in (self._counts or {}).items()
+        }
 
     def _end(self) -> None:
         """Takes what there is. Also when the program wants the profiler, and when counting has become too large."""
@@ -228,7 +231,7 @@ class GraphLines:
         if here.tracing == 1:
             here.graphs = []
 
-    def end(self, graph: Any, concrete: Any, hits: Counter[Place]) -> None:
+    def end(self, graph: Any, concrete: Any, hits: Counter[SourceLine]) -> None:
         """It ends. `concrete` is None when it failed."""
         here = self._here
         here.tracing -= 1
@@ -239,7 +242,7 @@ class GraphLines:
         if not here.tracing:
             here.graphs = []
 
-    def _keep(self, graph: Any, concrete: Any, inner: list[Any], hits: Counter[Place] | None) -> None:
+    def _keep(self, graph: Any, concrete: Any, inner: list[Any], hits: Counter[SourceLine] | None) -> None:
         try:
             names = {graph.name}
             if concrete is not None:
@@ -292,7 +295,7 @@ def _made(op: Any) -> Op | None:
         return None
     kind = "lambda" if found.name == "<lambda>" else "line"
     line = found.lineno if kind == "lambda" else statements(found.filename)[0].get(found.lineno, found.lineno)
-    return Op(op.type, Place(found.filename, line, kind), header)
+    return Op(op.type, SourceLine(found.filename, line, kind), header)
 
 
 def _resident() -> int:
@@ -320,21 +323,25 @@ class Join:
         for root in roots:
             for name in root.names:
                 self._by_name[name].append(root)
-        self._doubtful: set[Place] = set()
+        self._doubtful: set[SourceLine] = set()
 
-    def counts(self, files: Iterable[bytes]) -> dict[Place, Count]:
+    def counts(self, files: Iterable[bytes]) -> dict[SourceLine, Count]:
         """How often each line ran."""
         executed: defaultdict[int, Counter[Executed]] = defaultdict(Counter)  # by root
         for data in files:
             for roots, path, times in self._steps(data):
                 self._note(executed, roots, path, times)
-        found: defaultdict[Place, Count] = defaultdict(Count)
+        found: defaultdict[SourceLine, Count] = defaultdict(Count)
         for number, ops in executed.items():
             owner = next(one for one in self._roots if id(one) == number)
-            for place, count in _lines(owner, ops).items():
-                found[place].times += count.times
-                found[place].at_least |= count.at_least
-        return {place: count for place, count in found.items() if count.times and place not in self._doubtful}
+            for source_line, count in _lines(owner, ops).items():
+                found[source_line].times += count.times
+                found[source_line].at_least |= count.at_least
+        return {
+            source_line: count
+            for source_line, count in found.items()
+            if count.times and source_line not in self._doubtful
+        }
 
     def _steps(self, data: bytes) -> Iterator[tuple[list[Root], str, int]]:
         """The ops of each function that was run: candidates for the function, the op's path, how often."""
@@ -392,9 +399,9 @@ class Join:
     def _note(self, executed: dict[int, Counter[Executed]], roots: list[Root], path: str, times: int) -> None:
         """Gives an event to its op; what might be one of several lines makes all of them doubtful."""
         found = [one for root in roots for one in self._resolve(root, root.graph, path)]
-        places = {one[2].place for one in found}
-        if len(places) > 1:
-            self._doubtful |= places
+        source_lines = {one[2].source_line for one in found}
+        if len(source_lines) > 1:
+            self._doubtful |= source_lines
         elif found:
             root, executed_op, _ = found[0]
             executed[id(root)][executed_op] += times
@@ -429,7 +436,7 @@ class Join:
         suffixes = {"/".join(parts[start:]) for start in range(len(parts))}
         for root in self._roots:
             for graph in (root.graph, *root.inner.values()):
-                self._doubtful |= {graph.ops[name].place for name in suffixes if name in graph.ops}
+                self._doubtful |= {graph.ops[name].source_line for name in suffixes if name in graph.ops}
 
 
 def _rewritten(root: Root, path: str) -> list[tuple[Root, Executed, Op]]:
@@ -472,51 +479,51 @@ def _starter(around: list[xspace.Event]) -> str | None:
     return "?"
 
 
-def _lines(root: Root, executed: Counter[Executed]) -> dict[Place, Count]:
+def _lines(root: Root, executed: Counter[Executed]) -> dict[SourceLine, Count]:
     """From ops to lines.
 
     A line that Python ran several times while tracing (an unrolled loop, a helper called twice) made its ops several
     times: their runs add up. Of the ops that one run of a line makes, the busiest counts.
     """
     everywhere = [root.graph, *root.inner.values()]
-    made: defaultdict[Place, Counter[str]] = defaultdict(Counter)
+    made: defaultdict[SourceLine, Counter[str]] = defaultdict(Counter)
     for graph in everywhere:
         for op in graph.ops.values():
-            made[op.place][op.type] += 1
-    depths: dict[Place, int] = {}
-    headers: set[Place] = set()
-    loops: Counter[Place] = Counter()
+            made[op.source_line][op.type] += 1
+    depths: dict[SourceLine, int] = {}
+    headers: set[SourceLine] = set()
+    loops: Counter[SourceLine] = Counter()
     reached = list(root.reached())
     for depth, graph in reached:
         for op in graph.ops.values():
-            depths[op.place] = min(depth, depths.get(op.place, depth))
+            depths[op.source_line] = min(depth, depths.get(op.source_line, depth))
             if op.header:
-                headers.add(op.place)
-                loops[op.place] += op.type in _LOOPS
-    ran: defaultdict[Place, Counter[str]] = defaultdict(Counter)
-    busiest: Counter[Place] = Counter()
-    copies: defaultdict[Place, Counter[str]] = defaultdict(Counter)
+                headers.add(op.source_line)
+                loops[op.source_line] += op.type in _LOOPS
+    ran: defaultdict[SourceLine, Counter[str]] = defaultdict(Counter)
+    busiest: Counter[SourceLine] = Counter()
+    copies: defaultdict[SourceLine, Counter[str]] = defaultdict(Counter)
     for depth, graph in reached:
         for name, op in graph.ops.items():
-            place = op.place
-            if place not in headers and depth != depths[place]:
+            source_line = op.source_line
+            if source_line not in headers and depth != depths[source_line]:
                 continue  # what a line hides inside (the loop of tf.map_fn) is not the line
-            copies[place][op.type] += 1
+            copies[source_line][op.type] += 1
             times = executed.get(Executed(id(graph), name), 0)
-            ran[place][op.type] += times
-            busiest[place] = max(busiest[place], times)
+            ran[source_line][op.type] += times
+            busiest[source_line] = max(busiest[source_line], times)
     found = {}
-    for place, kinds in ran.items():
-        if place in headers:
-            runs, total = loops[place], copies[place]
+    for source_line, kinds in ran.items():
+        if source_line in headers:
+            runs, total = loops[source_line], copies[source_line]
         else:
-            runs, total = (root.hits or Counter())[place], made[place]
+            runs, total = (root.hits or Counter())[source_line], made[source_line]
         exact = [
             times * runs // total[kind] for kind, times in kinds.items()
             if runs and total[kind] % runs == 0 and times * runs % total[kind] == 0
         ]  # fmt: skip
-        several = place not in headers and not runs and max(total.values()) > 1
-        found[place] = Count(max([busiest[place], *exact]), several)
+        several = source_line not in headers and not runs and max(total.values()) > 1
+        found[source_line] = Count(max([busiest[source_line], *exact]), several)
     return found
 
 

@@ -27,7 +27,7 @@ _ROLES = {
 }
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A statement of the user's, or (`kind` "lambda") a lambda on that line."""
 
     file: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class Table(NamedTuple):
     """What the lines of one code object stand for. With `repeats`, several of its lines are one statement."""
 
-    places: dict[int, Place]
+    source_lines: dict[int, SourceLine]
     repeats: bool
 
 
@@ -64,18 +64,18 @@ class LineTables:
             return known[2]
         source = self._maps.of(code.co_filename) if is_generated(code.co_filename) else None
         try:
-            places = _generated_places(code, source) if source is not None else _plain_places(code)
+            source_lines = _generated_source_lines(code, source) if source is not None else _plain_source_lines(code)
         except (SyntaxError, OSError, RecursionError, ValueError):
-            places = {}
-        table = Table(places, _repeats(code, places)) if places else NOTHING
+            source_lines = {}
+        table = Table(source_lines, _repeats(code, source_lines)) if source_lines else NOTHING
         self._tables[id(code)] = (code, source, table)
-        if not places and not is_generated(code.co_filename):  # what was generated may yet get its source map
+        if not source_lines and not is_generated(code.co_filename):  # what was generated may yet get its source map
             self.libraries.add(id(code))
         return table
 
     def counted(self) -> list[types.CodeType]:
         """All code objects with lines of the user's."""
-        return [code for code, _, table in list(self._tables.values()) if table.places]
+        return [code for code, _, table in list(self._tables.values()) if table.source_lines]
 
 
 def is_counted(file: str) -> bool:
@@ -83,11 +83,11 @@ def is_counted(file: str) -> bool:
     return is_user(file) and not is_installed(file) and not file.startswith("<string")
 
 
-def _repeats(code: types.CodeType, places: dict[int, Place]) -> bool:
-    if is_generated(code.co_filename) or len(set(places.values())) < len(places):
+def _repeats(code: types.CodeType, source_lines: dict[int, SourceLine]) -> bool:
+    if is_generated(code.co_filename) or len(set(source_lines.values())) < len(source_lines):
         return True
     comprehensions = statements(code.co_filename)[1]  # inlined since 3.12: they jump back on their own line
-    return any(place.line in comprehensions for place in places.values())
+    return any(source_line.line in comprehensions for source_line in source_lines.values())
 
 
 @functools.lru_cache(maxsize=512)
@@ -119,15 +119,15 @@ def _statement_line(node: ast.expr, first: dict[int, int]) -> int:
     return first.get(node.lineno, node.lineno)
 
 
-def _plain_places(code: types.CodeType) -> dict[int, Place]:
+def _plain_source_lines(code: types.CodeType) -> dict[int, SourceLine]:
     """Code that runs as the user wrote it."""
     file = code.co_filename
     if not is_counted(file) or code.co_name == "<module>" or code.co_name in _COMPREHENSIONS or is_generated(file):
         return {}
     if code.co_name == "<lambda>":
-        return {line: Place(file, line, "lambda") for line in _code_lines(code)}
+        return {line: SourceLine(file, line, "lambda") for line in _code_lines(code)}
     first = statements(file)[0]
-    return {line: Place(file, first.get(line, line), "line") for line in _code_lines(code)}
+    return {line: SourceLine(file, first.get(line, line), "line") for line in _code_lines(code)}
 
 
 def _code_lines(code: types.CodeType) -> list[int]:
@@ -218,7 +218,7 @@ def _other(node: Any, roles: dict[str, str], dead: set[int], written: dict[int, 
         written[id(node.args[0])] = "user"
 
 
-def _generated_places(code: types.CodeType, source: tuple[dict[int, int], str, int]) -> dict[int, Place]:
+def _generated_source_lines(code: types.CodeType, source: tuple[dict[int, int], str, int]) -> dict[int, SourceLine]:
     """One line for each statement that the code object stands for."""
     lines, file, shift = source
     module = _module(code.co_filename)
@@ -239,17 +239,17 @@ def _generated_places(code: types.CodeType, source: tuple[dict[int, int], str, i
         dead, kind = (), ("line" if written == "test" else "lambda")
     first = statements(file)[0]
     header = module.headers.get(name)
-    places: dict[int, Place] = {}
+    source_lines: dict[int, SourceLine] = {}
     for line in _code_lines(code):
         if line not in lines or line in dead or (line == code.co_firstlineno and name != "<lambda>"):
             continue
         original = lines[line] + shift
         if role in ("body", "orelse") and header in lines and lines[header] + shift == original:
             continue  # `elif` and one-line branches repeat their header's line
-        place = Place(file, first.get(original, original), kind)
-        if place not in places.values():
-            places[line] = place
-    return places
+        source_line = SourceLine(file, first.get(original, original), kind)
+        if source_line not in source_lines.values():
+            source_lines[line] = source_line
+    return source_lines
 
 
 def _lambda_kind(code: types.CodeType, module: _Module) -> str:

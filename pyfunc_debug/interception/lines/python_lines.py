@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.interception.lines.graph_lines import GraphLines
-from pyfunc_debug.interception.lines.line_maps import LineTables, Place, statements
+from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, statements
 from pyfunc_debug.interception.lines.prints import Prints
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.interception.patches import Patch
@@ -34,7 +34,7 @@ class Phase(NamedTuple):
 
     kind: int
     call: int | None
-    hits: Counter[Place] | None = None
+    hits: Counter[SourceLine] | None = None
     """In a graph trace, when the graph's lines are counted too: how often each line ran in this trace."""
 
 
@@ -63,8 +63,8 @@ class Lines:
         self._trace_id = trace_id
         self._here = threading.local()  # .phase, .where, .last
         self._tables = LineTables(maps)
-        self._counts: defaultdict[Place, list[int]] = defaultdict(lambda: [0, 0])
-        self._capped: set[Place] = set()
+        self._counts: defaultdict[SourceLine, list[int]] = defaultdict(lambda: [0, 0])
+        self._capped: set[SourceLine] = set()
         self._graph: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._inside: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._engine: _Monitoring | _Tracing = (_Monitoring if sys.version_info >= (3, 12) else _Tracing)(self)
@@ -116,18 +116,27 @@ class Lines:
     def facts(self) -> tuple[list[Line], list[Printed]]:
         """Everything counted so far."""
         rows = []
-        for place, (traced, ran) in list(self._counts.items()):
-            key = (place.file, place.line)
+        for source_line, (traced, ran) in list(self._counts.items()):
+            key = (source_line.file, source_line.line)
             graph, inside = sorted(self._graph.get(key, ())), sorted(self._inside.get(key, ()))
-            kind: Literal["line", "lambda"] = "lambda" if place.kind == "lambda" else "line"
-            capped = place in self._capped
+            kind: Literal["line", "lambda"] = "lambda" if source_line.kind == "lambda" else "line"
+            capped = source_line in self._capped
             rows.append(
-                Line(place.file, place.line, kind, traced or None, ran or None, capped, tuple(graph), tuple(inside))
+                Line(
+                    source_line.file,
+                    source_line.line,
+                    kind,
+                    traced or None,
+                    ran or None,
+                    capped,
+                    tuple(graph),
+                    tuple(inside),
+                )
             )
         if self.graph is not None:
-            for place, count in self.graph.counts().items():
-                of: Literal["graph", "graph lambda"] = "graph lambda" if place.kind == "lambda" else "graph"
-                rows.append(Line(place.file, place.line, of, None, count.times, count.at_least, (), ()))
+            for source_line, count in self.graph.counts().items():
+                of: Literal["graph", "graph lambda"] = "graph lambda" if source_line.kind == "lambda" else "graph"
+                rows.append(Line(source_line.file, source_line.line, of, None, count.times, count.at_least, (), ()))
         return rows, self.prints.texts()
 
     def _printing(self) -> tuple[Any, int | None, int | None] | None:
@@ -163,20 +172,20 @@ class Lines:
         if before[0] is None:
             here.last = {}
 
-    def hit(self, place: Place, phase: Phase) -> bool:
+    def hit(self, source_line: SourceLine, phase: Phase) -> bool:
         """Counts one execution; True when it is one too many: the line need not be looked at any more."""
-        counts = self._counts[place]
+        counts = self._counts[source_line]
         if counts[phase.kind] >= CAP:
-            self._capped.add(place)
+            self._capped.add(source_line)
             return True
         # No function is called within this statement, so no other thread can take the GIL in the middle of it.
         counts[phase.kind] += 1
         if phase.kind == TRACE:
             if phase.hits is not None:
-                phase.hits[place] += 1
+                phase.hits[source_line] += 1
             where = getattr(self._here, "where", ())
             if where:
-                self._inside[place.file, place.line].add(where[-1])
+                self._inside[source_line.file, source_line.line].add(where[-1])
         return False
 
     # -- patches ------------------------------------------------------------------------------------------------------
@@ -213,8 +222,8 @@ class Lines:
                 hits = self._here.phase.hits
                 self.leave(opened)
                 if graph is not None:
-                    for place in self._capped:
-                        hits.pop(place, None)
+                    for source_line in self._capped:
+                        hits.pop(source_line, None)
                     graph.end(func_graph, concrete, hits)
 
         _create_concrete_function.__module__ = original.__module__  # others who replace it look it up by this
@@ -253,12 +262,12 @@ class Lines:
             header = self._header() if extra_test is not None else None
             if header is None or phase is None:
                 return original(iter_, extra_test, body, *rest, **named)
-            place = Place(*header, "line")
+            source_line = SourceLine(*header, "line")
 
             def test(*args: Any) -> Any:
                 goes_on = extra_test(*args)
-                if goes_on is False and place in self._counts:
-                    self._counts[place][phase.kind] -= 1
+                if goes_on is False and source_line in self._counts:
+                    self._counts[source_line][phase.kind] -= 1
                 return goes_on
 
             return original(iter_, test, body, *rest, **named)
@@ -343,41 +352,41 @@ class _Tracing:
             if id(code) in libraries:
                 return None
             table = tables.of(code)
-            if not table.places:
+            if not table.source_lines:
                 return None
-            return _local(table.places, lines, here, is_generated(code.co_filename), None)
+            return _local(table.source_lines, lines, here, is_generated(code.co_filename), None)
 
-        def beside(frame: FrameType, event: str, arg: Any) -> Any:
+        def chained_tracer(frame: FrameType, event: str, arg: Any) -> Any:
             chained = before(frame, event, arg)
             table = tables.of(frame.f_code)
-            if not table.places:
+            if not table.source_lines:
                 return chained
-            return _local(table.places, lines, here, is_generated(frame.f_code.co_filename), chained)
+            return _local(table.source_lines, lines, here, is_generated(frame.f_code.co_filename), chained)
 
-        trace = alone if before is None else beside
+        trace = alone if before is None else chained_tracer
         trace.pfd_lines = True  # type: ignore[attr-defined]  # a mark for `arm`
         return trace
 
 
 def _local(
-    places: dict[int, Place], lines: Lines, here: Any, generated: bool, chained: Any
+    source_lines: dict[int, SourceLine], lines: Lines, here: Any, generated: bool, chained: Any
 ) -> Callable[[FrameType, str, Any], Any]:
     """The trace function of one frame: counts a statement once for each time it is begun."""
-    last: Place | None = None
+    last: SourceLine | None = None
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal last, chained
         if chained is not None:
             chained = chained(frame, event, arg)
         if event == "line":
-            place = places.get(frame.f_lineno)
-            if place is not None and place != last:
+            source_line = source_lines.get(frame.f_lineno)
+            if source_line is not None and source_line != last:
                 phase = getattr(here, "phase", None)
-                if phase is not None and lines.hit(place, phase) and chained is None:
+                if phase is not None and lines.hit(source_line, phase) and chained is None:
                     frame.f_trace_lines = False  # for the whole frame: its other lines are "at least" as well
-                    lines._capped.update(places.values())
-            if place is not None or not generated:
-                last = place
+                    lines._capped.update(source_lines.values())
+            if source_line is not None or not generated:
+                last = source_line
         return trace
 
     return trace
@@ -440,7 +449,7 @@ class _Monitoring:
         """A function starts: lines are asked for only in the user's code, from its first line on."""
         table = self._lines._tables.of(code)
         api, tool = self._api, self._tool
-        if not table.places or tool is None:
+        if not table.source_lines or tool is None:
             return api.DISABLE
         if api.get_local_events(tool, code) == 0:
             api.set_local_events(tool, code, api.events.LINE)
@@ -450,7 +459,7 @@ class _Monitoring:
                 self._last().pop(id(sys._getframe(1)), None)
         return None
 
-    def _last(self) -> dict[int, Place]:
+    def _last(self) -> dict[int, SourceLine]:
         """The last statement of each frame of this thread."""
         here = self._lines._here
         try:
@@ -461,18 +470,18 @@ class _Monitoring:
 
     def _line(self, code: CodeType, line: int) -> Any:
         table = self._lines._tables.of(code)
-        place = table.places.get(line)
-        if place is None:
+        source_line = table.source_lines.get(line)
+        if source_line is None:
             return self._api.DISABLE  # also for other threads: right, it is nobody's line
         phase = getattr(self._lines._here, "phase", None)
         if phase is None:
             return None  # not DISABLE: that would be for all threads
         if table.repeats:
             last, frame = self._last(), id(sys._getframe(1))
-            if last.get(frame) == place:
+            if last.get(frame) == source_line:
                 return None
-            last[frame] = place
-        if self._lines.hit(place, phase):
+            last[frame] = source_line
+        if self._lines.hit(source_line, phase):
             _Monitoring._restart = True
             return self._api.DISABLE
         return None

@@ -135,7 +135,7 @@ def test_a_wrong_tape_within_one_run_names_its_line_once(tf):
 
 
 def test_where_threads_make_it_uncertain_the_lines_of_all_runs_are_named(tf):
-    from pyfunc_debug.doctor.places import started
+    from pyfunc_debug.doctor.locations import started
 
     ready = threading.Barrier(2)
 

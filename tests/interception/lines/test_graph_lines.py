@@ -413,7 +413,7 @@ def test_the_gil_is_measured_in_another_way_meanwhile(monkeypatch):
 
 
 def test_other_values_of_lines_are_refused():
-    with pytest.raises(pfd.BadOptionError, match="lines='grph' is none of True, False, 'graph'"):
+    with pytest.raises(pfd.BadOptionError, match="lines='grph' is not one of True, False, 'graph'"):
         pfd.record(lines="grph")
 
 

@@ -1,7 +1,7 @@
 """Another tool's trace function on the same thread (coverage's, a user's), told what runs while ours is there.
 
 Such a tool may count calls and returns: coverage's tracer in C keeps a stack of the files that it is in. Missing one
-would cost it the lines of frames that were no concern of ours, so it is told of every one.
+would cost it the lines of frames that we do not debug, so every event is passed on to it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 from pyfunc_debug.stops.commands import settrace
 
 
-def beside(theirs: Any) -> Beside | None:
+def chained_tracer(theirs: Any) -> ChainedTracer | None:
     """None where there is no such tool, or where it is an IDE's debugger, which would stop inside our stop."""
     if theirs is None or "pydevd" in f"{type(theirs).__module__} {getattr(theirs, '__module__', '')}":
         return None
-    return Beside(theirs)
+    return ChainedTracer(theirs)
 
 
 def _ours(function: Any) -> bool:
     return str(getattr(type(getattr(function, "__self__", None)), "__module__", "")).startswith(__package__)
 
 
-class Beside:
+class ChainedTracer:
     """Passes events on, for as long as one call is watched.
 
     Args:
@@ -55,7 +55,7 @@ class Beside:
                 self._locals[frame] = more
 
     def follow(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """The trace function of frames that are no concern of ours."""
+        """The trace function of frames that we do not debug."""
         self.tell(frame, event, arg)
         return self.follow
 

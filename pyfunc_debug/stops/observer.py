@@ -20,6 +20,8 @@ from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.call_watch import CallWatch
+from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import (
     EVALUATION,
@@ -28,9 +30,7 @@ from pyfunc_debug.stops.rules import (
     Rules,
 )
 from pyfunc_debug.stops.stop import Abort, Stop, one_line
-from pyfunc_debug.stops.surroundings import Surroundings
 from pyfunc_debug.stops.tracer import Tracer
-from pyfunc_debug.stops.watched import Watched
 
 _MOST_EAGER = 4096
 
@@ -48,28 +48,28 @@ class ConditionCall:
         self.inputs = inputs
 
 
-class Watcher:
+class StopObserver:
     """Holds calls against the rules.
 
     Args:
       rules: The breakpoints.
       broker: Who gives turns.
-      surroundings: What it asks of the house around it.
+      surroundings: What it asks of the rest of the package.
     """
 
-    def __init__(self, rules: Rules, broker: Broker, surroundings: Surroundings) -> None:
+    def __init__(self, rules: Rules, broker: Broker, environment: Environment) -> None:
         self.rules = rules
         self.broker = broker
-        self.around = surroundings
+        self.environment = environment
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
         self._plans: dict[str, Plan] = {}
         self._globals = Globals()
         self._numbers: dict[str, Iterator[int]] = {}
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self.debugger = False
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
-        self._inside: dict[int, Watched] = {}
-        self.aborted: dict[int, Watched] = {}
+        self._inside: dict[int, CallWatch] = {}
+        self.aborted: dict[int, CallWatch] = {}
         """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
         rules.changed = self._rules_changed
         rules.nearest = self._nearest
@@ -94,11 +94,11 @@ class Watcher:
         facts = self._nodes.get(token)
         if facts is None:
             try:
-                facts = self.around.older_node(token, arguments)
+                facts = self.environment.older_node(token, arguments)
                 if facts is not None:
-                    facts = self._nodes[token] = self.around.place(facts)
+                    facts = self._nodes[token] = self.environment.locate_node(facts)
             except Exception as error:
-                self.around.trouble("describing an older node", error)
+                self.environment.trouble("describing an older node", error)
         return facts
 
     def name_of(self, facts: NodeFacts | None) -> str:
@@ -108,7 +108,7 @@ class Watcher:
         forward = self.node(facts.gradient_of) if facts.gradient_of is not None else None
         return f"∇ {forward.body.name}" if forward is not None else facts.body.name
 
-    def _meet(self, token: str, count: int) -> Plan:
+    def _register(self, token: str, count: int) -> Plan:
         """What the breakpoints want of this node: asked once for each node after every change of the breakpoints."""
         rules = self.rules.all() if not self.broker.closed else ()
         facts = self.node(token, count) if rules else None
@@ -149,11 +149,11 @@ class Watcher:
 
     # -- the hot path -------------------------------------------------------------------------------------------------
 
-    def enter(self, token: str, args: Any, number: int | None) -> Watched | None:
+    def enter(self, token: str, args: Any, number: int | None) -> CallWatch | None:
         """A call is about to start. Raises Abort only."""
         plan = self._plans.get(token)
         if plan is None:
-            plan = self._meet(token, len(args))
+            plan = self._register(token, len(args))
         if not plan and not self.debugger:
             return None
         try:
@@ -161,22 +161,22 @@ class Watcher:
         except Abort:
             raise
         except Exception as error:
-            self.around.trouble("arming a breakpoint", error)
+            self.environment.trouble("arming a breakpoint", error)
             return None
 
-    def leave(self, watched: Watched, outputs: Any) -> Any:
+    def leave(self, call_watch: CallWatch, outputs: Any) -> Any:
         """The body returned. Raises Abort only."""
         try:
-            return watched.leave(outputs)
+            return call_watch.leave(outputs)
         finally:
-            self._inside.pop(id(watched), None)
+            self._inside.pop(id(call_watch), None)
 
-    def fail(self, watched: Watched, error: BaseException) -> None:
+    def fail(self, call_watch: CallWatch, error: BaseException) -> None:
         """The body raised. Raises Abort only."""
         try:
-            watched.fail(error)
+            call_watch.fail(error)
         finally:
-            self._inside.pop(id(watched), None)
+            self._inside.pop(id(call_watch), None)
 
     def close(self, timeout_s: float) -> None:
         """Stops no more calls, and waits until those in progress are over.
@@ -189,7 +189,7 @@ class Watcher:
         while self._inside and time.monotonic() < end:
             time.sleep(0.01)
 
-    def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> Watched | None:
+    def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:
         if number is None:
             number = next(plan.numbers)
         first = None
@@ -198,21 +198,21 @@ class Watcher:
                 first = first or rule
         if first is None and not plan.watches:
             if self.debugger:  # else the thread's trace function is ours during this call
-                self.around.attach_debugger()
+                self.environment.attach_debugger()
             return None
-        watched = Watched(self, plan, token, args, number)
-        watched.before = first
-        if first is None and not watched.lines and not watched.after:
+        call_watch = CallWatch(self, plan, token, args, number)
+        call_watch.before = first
+        if first is None and not call_watch.lines and not call_watch.after:
             if self.debugger:
-                self.around.attach_debugger()
-            return watched if watched.errors else None
-        self._inside[id(watched)] = watched
+                self.environment.attach_debugger()
+            return call_watch if call_watch.errors else None
+        self._inside[id(call_watch)] = call_watch
         try:
-            watched.arm()
+            call_watch.arm()
         except BaseException:
-            self._inside.pop(id(watched), None)
+            self._inside.pop(id(call_watch), None)
             raise
-        return watched
+        return call_watch
 
     # -- hits ---------------------------------------------------------------------------------------------------------
 
@@ -256,25 +256,25 @@ class Watcher:
 
     def say(self, text: str, once: bool = False) -> None:
         """A sentence for the user."""
-        if once and text in self._said:
+        if once and text in self._reported:
             return
-        self._said.add(text)
+        self._reported.add(text)
         print(f"pyfunc_debug: {text}", file=sys.stderr)
 
     def _unanswered(self, stop: Stop) -> None:
         """Nobody can answer: the recording gets what the prompt would have shown."""
         self.say("a breakpoint was hit and nobody can answer (no terminal, no input box): recorded, going on", True)
         frames = [f"{name} ({file}:{line})" for file, line, name in stop_frames()]
-        self.around.note(
+        self.environment.note(
             "stop_unanswered", stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
         )  # fmt: skip
 
     def call_failed(self) -> None:
         """An exception has left a body: what an Abort took from another tool is given back."""
-        watched = self.aborted.pop(threading.get_ident(), None) if self.aborted else None
-        if watched is not None:
-            watched.give_back()
+        call_watch = self.aborted.pop(threading.get_ident(), None) if self.aborted else None
+        if call_watch is not None:
+            call_watch.give_back()
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
@@ -285,9 +285,9 @@ class Watcher:
             running.set_step()
             return
         plan = self.plan(token, self.node(token, len(args)))
-        watched = Watched(self, plan, token, args, number if number is not None else next(plan.numbers))
-        watched.look_beside()
-        tracer = watched.tracer_for(None, "breakpoint()")
+        call_watch = CallWatch(self, plan, token, args, number if number is not None else next(plan.numbers))
+        call_watch.find_chained()
+        tracer = call_watch.tracer_for(None, "breakpoint()")
         tracer.from_running(frame, bottom)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pyfunc_debug.analysis.tables import place
+from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.pfrec import Reader
 
 _LINES = 4
@@ -46,7 +46,7 @@ def started(reader: Reader, call: int) -> str:
 
 def _line(frames: str) -> str:
     file, line, *_ = json.loads(frames)[-1]
-    return place(file, line)
+    return source_line(file, line)
 
 
 def path(reader: Reader, node: int | None, position: int) -> str:

@@ -1,4 +1,4 @@
-"""What breakpoints ask of the house around them, without knowing it."""
+"""What breakpoints ask of the rest of the package, without importing it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from pyfunc_debug.events import NodeFacts
 
 
-class Surroundings:
-    """What the watcher asks of the house around it. The session fills it in; each default does without."""
+class Environment:
+    """What the observer asks of the rest of the package. The switchboard fills it in; each default does without."""
 
     def older_node(self, token: str, arguments: int) -> NodeFacts | None:
         """Describes a node that was made before."""
         return None
 
-    def place(self, node: NodeFacts) -> NodeFacts:
+    def locate_node(self, node: NodeFacts) -> NodeFacts:
         """Adds op, graph and call site to an older node. Slow."""
         return node
 
-    def locate(self, file: str, line: int) -> tuple[str, int]:
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""
         return file, line
 

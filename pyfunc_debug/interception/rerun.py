@@ -14,7 +14,7 @@ def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callab
     """A function that runs a node's body eagerly on flat arrays and returns flat arrays; None when the body is gone.
 
     The body is given what TensorFlow gives it (py_func.cc): a py_function's eager tensors; a numpy_function's arrays of
-    its own, and NumPy scalars or bytes where there is no dimension.
+    its own, and NumPy scalars or bytes where the array has no dimensions.
 
     Args:
       token: The node's name in TensorFlow's registry.

@@ -10,22 +10,22 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.program.frames import user_traceback
-from pyfunc_debug.stops.beside import beside
-from pyfunc_debug.stops.commands import Hand, settrace
+from pyfunc_debug.stops.chained_tracer import chained_tracer
+from pyfunc_debug.stops.commands import TracerHost, settrace
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, bind_back, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
 if TYPE_CHECKING:
-    from pyfunc_debug.stops.watcher import Watcher
+    from pyfunc_debug.stops.observer import StopObserver
 
 
-class Watched(Hand):
+class CallWatch(TracerHost):
     """One call under watch, from `enter` to `leave` or `fail`."""
 
-    def __init__(self, watcher: Watcher, plan: Plan, token: str, args: Any, number: int | None) -> None:
-        self.watcher = watcher
+    def __init__(self, observer: StopObserver, plan: Plan, token: str, args: Any, number: int | None) -> None:
+        self.observer = observer
         self.plan = plan
         self.token = token
         self.args = args
@@ -56,21 +56,21 @@ class Watched(Hand):
             if before is not None:
                 self._stand_in(before)
             return
-        self.look_beside()
+        self.find_chained()
         self._armed = True
         settrace(self._wait)
 
-    def look_beside(self) -> None:
+    def find_chained(self) -> None:
         """Notes whose trace function this thread has; ours, where a watched body calls another."""
         self.previous = sys.gettrace()
         owner = getattr(self.previous, "__self__", None)
-        outer = owner.hand if isinstance(owner, Tracer) else owner
-        self._nested = isinstance(outer, Watched)
-        self.beside = outer.beside if isinstance(outer, Watched) else beside(self.previous)
+        outer = owner.host if isinstance(owner, Tracer) else owner
+        self._nested = isinstance(outer, CallWatch)
+        self.chained = outer.chained if isinstance(outer, CallWatch) else chained_tracer(self.previous)
 
     def _stand_in(self, rule: Breakpoint, **more: Any) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
-        self.look_beside()
+        self.find_chained()
         tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
         before = list(self.args)
         names: dict[str, Any] = {**self.plan.names(self.args), **more}
@@ -101,9 +101,9 @@ class Watched(Hand):
             return
         try:
             self.args[:] = before  # what `inputs[0] = ...` did is checked first
-            self.watcher.around.replace_inputs(self.args, now)
+            self.observer.environment.replace_inputs(self.args, now)
         except Exception as error:
-            self.watcher.say(
+            self.observer.say(
                 f"the input that you gave {self.body} cannot be used ({type(error).__name__}: {error}): "
                 "it got what TensorFlow passed"
             )
@@ -119,11 +119,11 @@ class Watched(Hand):
             return code.co_firstlineno == body.line
         if not code.co_filename.startswith("<") and "__autograph_generated_file" not in code.co_filename:
             return False
-        return self.locate(code.co_filename, code.co_firstlineno) == (body.file, body.line)
+        return self.user_line(code.co_filename, code.co_firstlineno) == (body.file, body.line)
 
     def _wait(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The thread's trace function until the body's frame is entered; its own frames are never traced before."""
-        other = self.beside
+        other = self.chained
         if other is None:
             return self._await_body(frame, event)
         other.tell(frame, event, arg)
@@ -136,9 +136,9 @@ class Watched(Hand):
             self._seen = True
             self.frame = frame
             before = self.before
-            if before is not None and before.prompt == "debugger" and self.watcher.around.attach_debugger():
+            if before is not None and before.prompt == "debugger" and self.observer.environment.attach_debugger():
                 settrace(self.previous)
-                self.watcher.around.break_in_debugger(frame)
+                self.observer.environment.break_in_debugger(frame)
                 before.tally(STOPPED)
                 theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
                 return theirs(frame, event, None) if theirs is not None else None
@@ -156,17 +156,17 @@ class Watched(Hand):
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A function that the body calls: traced if a `file.py:line` may be in it."""
-        other = self.beside
+        other = self.chained
         if other is not None:
             other.tell(frame, event, arg)
         file = frame.f_code.co_filename
-        if self.lines and any(same_file(rule.file or "", self.locate(file, 1)[0]) for rule in self.lines):
+        if self.lines and any(same_file(rule.file or "", self.user_line(file, 1)[0]) for rule in self.lines):
             return self.local
         return None if other is None else other.follow
 
     def local(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The trace function of a frame in which a rule may stop."""
-        other = self.beside
+        other = self.chained
         if other is not None:
             other.tell(frame, event, arg)
         return self.look(frame, event, arg)
@@ -185,8 +185,8 @@ class Watched(Hand):
                         self.tracer_for(rule, f"breakpoint {rule.number} (after)").from_return(frame, arg)
                         break
         except Abort:
-            if self.beside is not None:
-                self.beside.unwind(frame, event, None)
+            if self.chained is not None:
+                self.chained.unwind(frame, event, None)
             raise
         except Exception as error:
             self.trouble("a breakpoint", error)
@@ -197,17 +197,17 @@ class Watched(Hand):
         """Whether a rule stops this call here."""
         return (
             rule.enabled
-            and self.watcher.holds(rule, self.plan, self.number, self.args, **more)
-            and self.watcher.hit(rule)
+            and self.observer.holds(rule, self.plan, self.number, self.args, **more)
+            and self.observer.hit(rule)
         )
 
     def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
-        place = (frame.f_code.co_filename, frame.f_lineno)
-        found = self._line_at.get(place)
+        source_line = (frame.f_code.co_filename, frame.f_lineno)
+        found = self._line_at.get(source_line)
         if found is None:
-            file, line = self.locate(*place)
+            file, line = self.user_line(*source_line)
             found = tuple(rule for rule in self.lines if rule.line == line and same_file(rule.file or "", file))
-            self._line_at[place] = found
+            self._line_at[source_line] = found
         return found
 
     def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
@@ -216,7 +216,7 @@ class Watched(Hand):
         self._note()
         stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
         watching = bool(self.lines or self.after) and self.frame is not None
-        tracer = self.tracer = Tracer(stop, self.watcher.broker, self, self._call if watching else self.previous)
+        tracer = self.tracer = Tracer(stop, self.observer.broker, self, self._call if watching else self.previous)
         tracer.resume = self if watching else None
         return tracer
 
@@ -230,9 +230,9 @@ class Watched(Hand):
             self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
         if self._result is not None:
             try:
-                outputs = self.watcher.around.replace_outputs(outputs, self._result[0])
+                outputs = self.observer.environment.replace_outputs(outputs, self._result[0])
             except Exception as error:
-                self.watcher.say(
+                self.observer.say(
                     f"the return value that you gave {self.body} does not fit ({type(error).__name__}: {error}): "
                     "the body's own was used"
                 )
@@ -271,7 +271,7 @@ class Watched(Hand):
         if rule.file is None or self.plan.at_line(rule):
             return True
         while traceback_ is not None:
-            file, line = self.locate(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
+            file, line = self.user_line(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
             if line == rule.line and same_file(rule.file, file):
                 return True
             traceback_ = traceback_.tb_next
@@ -285,8 +285,8 @@ class Watched(Hand):
 
     def give_back(self) -> None:
         """The thread's trace function is again the one that was there."""
-        if self.beside is not None and not self._nested:
-            self.beside.give_back()
+        if self.chained is not None and not self._nested:
+            self.chained.give_back()
         else:
             settrace(self.previous)
 
@@ -297,24 +297,26 @@ class Watched(Hand):
             return
         self.tracer, self._held_since = None, 0
         if since:
-            self.watcher.around.note(
+            self.observer.environment.note(
                 "stop", self.token, self.number, why=tracer.stop.why, start_ns=since, end_ns=time.monotonic_ns()
             )
         if tracer.changed:
-            self.watcher.around.note("changed_by_hand", self.token, self.number, names=sorted(set(tracer.changed)))
+            self.observer.environment.note(
+                "changed_by_hand", self.token, self.number, names=sorted(set(tracer.changed))
+            )
         self._result = tracer.result or self._result
 
     # -- Hand ---------------------------------------------------------------------------------------------------------
 
     def trouble(self, where: str, error: BaseException) -> None:
-        self.watcher.around.trouble(where, error)
+        self.observer.environment.trouble(where, error)
 
     def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
         rule = tracer.stop.breakpoint
         if not first:
             return
         if outcome == STEPPING:
-            self.watcher.say(
+            self.observer.say(
                 f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, "
                 "and may be waiting for this one"
             )
@@ -325,18 +327,18 @@ class Watched(Hand):
 
     def aborted(self) -> None:
         if self.previous is not None:
-            self.watcher.aborted[threading.get_ident()] = self
+            self.observer.aborted[threading.get_ident()] = self
 
     def ended(self, tracer: Tracer) -> None:
         if tracer is self.tracer:
             self._note()
 
-    def locate(self, file: str, line: int) -> tuple[str, int]:
-        return self.watcher.around.locate(file, line) if "__autograph_generated_file" in file else (file, line)
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
+        return self.observer.environment.user_line(file, line) if "__autograph_generated_file" in file else (file, line)
 
     def detach(self) -> None:
-        for rule in self.watcher.rules.all():
+        for rule in self.observer.rules.all():
             rule.disable()
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
-        return self.watcher.around.evaluation()
+        return self.observer.environment.evaluation()
