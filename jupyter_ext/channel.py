@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -74,7 +75,7 @@ class View:
 
     def _findings(self) -> Any:
         try:
-            return self.recording.findings()
+            return self.recording.findings(front="notebook")
         except Exception:  # a check that fails must not take the panel with it
             _log.exception("pyfunc_debug: the doctor failed")
             return None
@@ -304,7 +305,7 @@ def write_report(view: View) -> str:
         name = f"{stem}.html" if number == 1 else f"{stem}-{number}.html"
         if not os.path.exists(name):
             break
-    html.write(view.path, name, view.recording.findings, view.labels)
+    html.write(view.path, name, functools.partial(view.recording.findings, front="notebook"), view.labels)
     return os.path.abspath(name)
 
 

@@ -157,13 +157,18 @@ class PyfuncMagics:
     def doctor(self, line: str) -> None:
         """Say what deserves attention in the last recording: what, at which line, and how to mend it.
 
-        %pyfunc_doctor
+        %pyfunc_doctor [--select RULE]... [--ignore RULE]...
         """
         from pyfunc_debug.doctor.text import findings_text
 
-        if line.strip():
-            raise UsageError("%pyfunc_doctor takes no arguments: it examines the last recording")
-        print(findings_text(self._last_recording().findings()) or "No findings.")
+        rules: dict[str, list[str]] = {"--select": [], "--ignore": []}
+        words = line.replace("=", " ").split()
+        if len(words) % 2 or any(option not in rules for option in words[::2]):
+            raise UsageError("%pyfunc_doctor examines the last recording; it takes --select RULE and --ignore RULE")
+        for option, rule in zip(words[::2], words[1::2]):
+            rules[option].append(rule)
+        found = self._last_recording().findings(rules["--select"] or None, rules["--ignore"] or None, front="notebook")
+        print(findings_text(found) or "No findings.")
 
     def report(self, line: str) -> None:
         """Write the last recording as one HTML file that opens anywhere, without a kernel and without a network.
@@ -176,7 +181,8 @@ class PyfuncMagics:
         if not name:
             raise UsageError("name the file: %pyfunc_report FILE.html")
         recording = self._last_recording()
-        print(f"written: {html.write(recording.path, os.path.expanduser(name), recording.findings, cell_label)}")
+        findings = functools.partial(recording.findings, front="notebook")
+        print(f"written: {html.write(recording.path, os.path.expanduser(name), findings, cell_label)}")
 
     # -- recording ----------------------------------------------------------------------------------------------------
 

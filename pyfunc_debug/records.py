@@ -7,7 +7,7 @@ obtained in a special way says so in a field beside it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ Role = Literal["input", "output"]
 FunctionKind = Literal["tf.function", "tf.data", "graph", "eager"]
 RunKind = Literal["forward", "backward"]
 Severity = Literal["error", "warning", "note"]
+Confidence = Literal["measured", "proven", "likely"]
+Front = Literal["shell", "notebook", "python"]
+"""Where somebody reads and types: a fix says what to type there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +359,16 @@ class Finding:
     """Something that the doctor reports: what, why, where, and what to do about it.
 
     Attributes:
+      rule: Its name; the manual has a section of that name (`page`).
+      severity: "error": wrong results, or the program failed; "warning": likely not what was meant, or slow; "note".
       node: The node it is about, or the first of them.
-      nodes: All of them where there are several: each graph trace makes a body's node anew.
+      calls: The calls that show it.
+      message: The cause, in plain words.
+      fix: Text to paste, with the user's own names, for the front end that asked.
+      file, line: The user's line.
+      nodes: All nodes where there are several: each graph trace makes a body's node anew.
+      evidence: What was seen, with its numbers, a line each.
+      confidence: "measured": the recording shows it; "proven": tried, by running the body again; "likely".
     """
 
     rule: str
@@ -369,3 +380,14 @@ class Finding:
     file: str | None
     line: int | None
     nodes: tuple[int, ...] = ()
+    evidence: tuple[str, ...] = ()
+    confidence: Confidence = "measured"
+
+    @property
+    def page(self) -> str:
+        """Its section in the manual."""
+        return f"docs/doctor.md#{self.rule}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: every field, and `page`."""
+        return {**asdict(self), "page": self.page}

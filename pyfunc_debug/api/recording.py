@@ -15,7 +15,7 @@ from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
 from pyfunc_debug.errors import BadOptionError, NotKeptError
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.records import Call, Finding, Function, GraphTrace, Node, Run
+from pyfunc_debug.records import Call, Finding, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
 
 if TYPE_CHECKING:
@@ -247,11 +247,25 @@ class Recording:
             )  # fmt: skip
         return verify(found[0].ceilings[0], dataset_fn)
 
-    def findings(self) -> list[Finding]:
-        """What the doctor says."""
+    def findings(
+        self, select: Iterable[str] | None = None, ignore: Iterable[str] | None = None, *, front: Front = "python"
+    ) -> list[Finding]:
+        """What the doctor says, worst first; see docs/doctor.md.
+
+        Args:
+          select: Names of rules, or globs: only these. Without it, what `[tool.pyfunc_debug]` of the project's
+            pyproject.toml says, else all.
+          ignore: Rules to leave out; likewise.
+          front: Where it is read, "shell", "notebook" or "python": fixes say what to type there.
+
+        Raises:
+          BadOptionError: no such rule; the message names the nearest.
+        """
         from pyfunc_debug.doctor import examine
 
-        return examine(self._reader)
+        return examine(
+            self._reader, front, None if select is None else list(select), None if ignore is None else list(ignore)
+        )
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """Rows of a SELECT on the recording's tables (`pyfunc-debug query --schema`), as dictionaries.

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         losses = digits.train(arguments.steps)
     print(f"trained {arguments.steps} steps on handwritten digits, mean loss {losses[-1]:.3f}\n")
     print(ledger_text(recording.ledger(), width, color))
-    findings = recording.findings()
+    findings = recording.findings(front="shell")
     if findings:
         print(f"\n{findings_text(findings, width)}")
     name = os.path.relpath(recording.path)

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
+from pyfunc_debug.doctor import SEVERITIES
+from pyfunc_debug.doctor.settings import settings
 from pyfunc_debug.doctor.text import findings_text
+from pyfunc_debug.errors import BadOptionError
+
+_DESCRIPTION = """What deserves attention in a recording: the cause, the line, and the fix. docs/doctor.md has a section
+for each rule. A comment `# pyfunc: ignore[RULE]` on a line silences it there. Exit code 1: there is an error, or
+whatever --fail-on says."""
 
 
 def add_parser(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser("doctor", help="what deserves attention in a recording", description=__doc__)
+    parser = commands.add_parser("doctor", help="what deserves attention in a recording", description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--select", action="append", metavar="RULE", help="only this rule, or glob; may be repeated")
+    parser.add_argument("--ignore", action="append", metavar="RULE", help="not this rule; may be repeated")
+    parser.add_argument(
+        "--fail-on", choices=[*SEVERITIES, "never"], metavar="SEVERITY",
+        help="exit with 1 if there is a finding of this severity or a worse one: error (default), warning, note; never",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the findings."""
-    findings = Recording(arguments.file).findings()
+    """Prints the findings; 1 if one of them is severe enough."""
+    severity = arguments.fail_on or settings().fail_on
+    if severity not in (*SEVERITIES, "never"):
+        raise BadOptionError(f"fail-on = {severity!r} in pyproject.toml is none of {', '.join(SEVERITIES)}, never")
+    findings = Recording(arguments.file).findings(arguments.select, arguments.ignore, front="shell")
     if arguments.json:
-        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+        print(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:
         print(findings_text(findings, options.terminal()[0]) or "No findings.")
-    return 0
+    bad = () if severity == "never" else SEVERITIES[: SEVERITIES.index(severity) + 1]
+    return int(any(finding.severity in bad for finding in findings))

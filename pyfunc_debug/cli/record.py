@@ -17,6 +17,8 @@ from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.stops.rules import WHENS
 
+_SHOWN = 5
+"""Findings told at the end of a recording; the doctor tells them all."""
 _DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is
 written while the program runs; the ledger is printed on stderr at its end. The exit code is the program's."""
 
@@ -116,9 +118,10 @@ class _Ending:
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
         print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
-        findings = self.recording.findings()
+        findings = self.recording.findings(front="shell")
         if findings:
             from pyfunc_debug.doctor.text import findings_text
 
-            print(f"\n{findings_text(findings, width)}", file=sys.stderr)
+            all_of_them = f"pyfunc-debug doctor {os.path.relpath(self.recording.path)}"
+            print(f"\n{findings_text(findings, width, _SHOWN, all_of_them)}", file=sys.stderr)
         print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)

@@ -29,6 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(path: str) -> list[Finding]:
     recording = Recording(path)
     try:
-        return recording.findings()
+        return recording.findings(front="shell")
     finally:
         recording.close()

@@ -1,34 +1,85 @@
-"""The doctor: what in a recording deserves attention, with its cause, the line, and the fix. One module a check."""
+"""The doctor: what in a recording deserves attention, with its cause, the line, and the fix. One module a rule."""
 
 from __future__ import annotations
 
-from pyfunc_debug.doctor import (
-    changed_by_hand,
-    closed_variables,
-    errors,
-    leaked_tapes,
-    nans,
-    none_gradients,
-    second_order,
-    wrong_tapes,
-)
+import difflib
+import fnmatch
+from collections.abc import Iterator, Sequence
+
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules import MODULES, Rule
+from pyfunc_debug.doctor.settings import Settings, settings
+from pyfunc_debug.doctor.silenced import Silenced
+from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Front
 
-CHECKS = (
-    errors.check,
-    nans.check,
-    wrong_tapes.check,
-    none_gradients.check,
-    closed_variables.check,
-    second_order.check,
-    leaked_tapes.check,
-    changed_by_hand.check,
-)
-_ORDER = {"error": 0, "warning": 1, "note": 2}
+SEVERITIES = ("error", "warning", "note")
+"""Worst first."""
+TROUBLE = "doctor-trouble"
+"""The rule under which a rule of ours that failed is told: the others are examined all the same."""
 
 
-def examine(reader: Reader) -> list[Finding]:
-    """All findings of a recording, worst first."""
-    found = [finding for check in CHECKS for finding in check(reader)]
-    return sorted(found, key=lambda finding: (_ORDER[finding.severity], finding.rule, finding.node or 0))
+def names() -> list[str]:
+    """Names of all rules, in the order of the alphabet."""
+    return sorted(name for module in MODULES for name in module.NAMES)
+
+
+def examine(
+    reader: Reader,
+    front: Front = "python",
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+) -> list[Finding]:
+    """All findings of a recording, worst first.
+
+    Findings of a line of the user's with the comment `# pyfunc: ignore[rule]` are left out.
+
+    Args:
+      reader: The recording.
+      front: Where the findings are read: each fix says what to type there.
+      select: Names of rules, or globs: only these. None for what pyproject.toml says, else all.
+      ignore: Rules to leave out. None for what pyproject.toml says, else none.
+
+    Raises:
+      BadOptionError: no such rule; the message names the nearest.
+    """
+    project = settings() if select is None or ignore is None else Settings()
+    chosen = project.select if select is None else tuple(select)
+    left_out = project.ignore if ignore is None else tuple(ignore)
+    known = [*names(), TROUBLE]
+    for pattern in (*chosen, *left_out):
+        if not fnmatch.filter(known, pattern):
+            near = difflib.get_close_matches(pattern, known, 3, 0.4) or known
+            raise BadOptionError(f"the doctor has no rule {pattern!r}. There are: {', '.join(near)}")
+
+    def wanted(name: str) -> bool:
+        return (not chosen or _fits(name, chosen)) and not _fits(name, left_out)
+
+    facts = Facts(reader, front)
+    silenced = Silenced(facts)
+    found = [
+        finding
+        for module in MODULES
+        if any(map(wanted, module.NAMES))
+        for finding in _check(module, facts)
+        if wanted(finding.rule) and not silenced(finding)
+    ]
+    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _check(module: Rule, facts: Facts) -> Iterator[Finding]:
+    try:
+        yield from module.check(facts)
+    except BadRecordingError:
+        raise
+    except Exception as error:  # the others still have something to say
+        yield Finding(
+            TROUBLE, "note", None, (), f"the rule {module.NAMES[0]} could not be examined, by a fault of "
+            f"pyfunc_debug: {type(error).__name__}: {error}",
+            "tell the authors of pyfunc_debug, with the recording if you can", None, None,
+        )  # fmt: skip

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.records import Finding
 
 
-def findings_text(findings: list[Finding], width: int = 80) -> str:
-    """Findings as paragraphs, worst first."""
-    return "\n".join(_paragraph(finding, width) for finding in findings)
+def findings_text(findings: Sequence[Finding], width: int = 80, most: int | None = None, all_of_them: str = "") -> str:
+    """Findings as paragraphs, worst first.
+
+    Args:
+      findings: As `examine` gives them.
+      width: Columns of the terminal.
+      most: How many to tell at most.
+      all_of_them: What to type to see the rest.
+    """
+    told = findings if most is None else findings[:most]
+    text = "\n".join(_paragraph(finding, width) for finding in told)
+    more = len(findings) - len(told)
+    return f"{text}\n{more} more finding{'' if more == 1 else 's'}: {all_of_them}" if more else text
 
 
 def _paragraph(finding: Finding, width: int) -> str:
     where = "" if finding.file is None else f"{source_line(finding.file, finding.line)}: "
-    head = textwrap.wrap(f"{finding.severity}: {where}{finding.message}", width, subsequent_indent="  ")
-    fix = textwrap.wrap(finding.fix, width, initial_indent="  -> ", subsequent_indent="     ")
-    return "\n".join([*head, *fix])
+    likely = "likely: " if finding.confidence == "likely" else ""
+    message = f"{finding.severity}: {where}{likely}{finding.message} [{finding.rule}]"
+    lines = textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False)
+    for seen in finding.evidence:
+        lines += textwrap.wrap(seen, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    return "\n".join([*lines, *_fix(finding.fix, width)])
+
+
+def _fix(fix: str, width: int) -> list[str]:
+    """A text of one line is wrapped; code of several lines stays as it is, to paste."""
+    if not fix:
+        return []
+    if "\n" not in fix:
+        return textwrap.wrap(
+            fix, width, initial_indent="  -> ", subsequent_indent="     ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    first, *others = fix.splitlines()
+    return [f"  -> {first}", *(f"     {line}".rstrip() for line in others)]

@@ -12,7 +12,6 @@ import socket
 import sqlite3
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -300,7 +299,7 @@ def findings_json(findings: Sequence[Finding] | None, known: facts.Facts) -> lis
         return None
     result = []
     for finding in findings:
-        item = asdict(finding)
+        item = finding.as_dict()
         item["calls"] = list(finding.calls)[:50]
         item["count"] = len(finding.calls)
         item["place"] = known.source_line(finding.file, finding.line)

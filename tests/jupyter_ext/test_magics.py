@@ -214,7 +214,8 @@ def test_the_doctor_says_what_deserves_attention(shell):
     assert run(shell, "%pyfunc_doctor")[1].strip() == "No findings."
     run(shell, "%%pyfunc_trace\ntf.numpy_function(lambda x: 1 / 0, [one], tf.float32)")
     assert "error: " in run(shell, "%pyfunc_doctor")[1]
-    assert "takes no arguments" in run(shell, "%pyfunc_doctor augment")[1]
+    assert "error: " not in run(shell, "%pyfunc_doctor --ignore body-raised")[1]
+    assert "it takes --select RULE and --ignore RULE" in run(shell, "%pyfunc_doctor augment")[1]
 
 
 def test_help_is_there(shell):

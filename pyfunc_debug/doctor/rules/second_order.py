@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import listed, several, together
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites
-from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
+NAMES = ("second-order",)
 
-def check(reader: Reader) -> Iterator[Finding]:
+
+def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body."""
+    reader = facts.reader
     rows = reader.rows(
         "SELECT DISTINCT n.id, n.body, n.file, n.line FROM notice t JOIN node n ON n.id = t.node "
         "WHERE t.rule = 'second-order' AND n.origin = 'user'"

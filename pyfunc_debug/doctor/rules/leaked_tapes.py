@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 _MUCH_BYTES = 10_000_000
 
+NAMES = ("leaked-tapes",)
 
-def check(reader: Reader) -> Iterator[Finding]:
+
+def check(facts: Facts) -> Iterator[Finding]:
     """One finding a recording."""
+    reader = facts.reader
     rows = reader.rows("SELECT facts FROM notice WHERE rule = 'leaked-tapes' ORDER BY id DESC LIMIT 1")
     if not rows:
         return
-    facts = json.loads(rows[0][0])
-    count, size = facts["tapes"], facts["nbytes"]
+    told = json.loads(rows[0][0])
+    count, size = told["tapes"], told["nbytes"]
     tapes = "1 tape was" if count == 1 else f"{count:,} tapes were"
     yield Finding(
         "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", None, (),

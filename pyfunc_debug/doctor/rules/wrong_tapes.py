@@ -6,15 +6,19 @@ import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites, started
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
 _FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each call its own gradient, without retracing'
 
+NAMES = ("wrong-tape", "missing-tape")
 
-def check(reader: Reader) -> Iterator[Finding]:
+
+def check(facts: Facts) -> Iterator[Finding]:
     """One finding for each body, line that calls it, and pair of lines that started its call and that of the tape."""
+    reader = facts.reader
     rows = reader.rows(
         "SELECT n.id, n.body, n.file, n.line, c.tape IS NULL, r1.site, r2.site, count(*), min(c.id) "
         "FROM call c "
@@ -29,21 +33,21 @@ def check(reader: Reader) -> Iterator[Finding]:
         node, body, file, line, missing, _, _, _, first, where = group[0]
         counts = {row[0]: row[7] for row in group}
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
-        facts = _facts(reader, first)
+        told = _facts(reader, first)
         mine = started(reader, own)
         often = f"{times(sum(counts.values()))}{spread(counts)}"
         if missing:
             yield Finding(
                 "missing-tape", "error", node, (first, own),
                 f"the gradient of {body} failed {often}: TensorFlow had already used up or replaced the tape of call "
-                f"#{own}{mine} (KeyError in gradient call #{first}){_true(facts)}{where}",
+                f"#{own}{mine} (KeyError in gradient call #{first}){_true(told)}{where}",
                 _FIX, file, line, several(counts),
             )  # fmt: skip
             continue
         runs = [run for (run,) in reader.rows("SELECT run FROM call WHERE id IN (?, ?)", (own, used))]
         same = len(runs) == 2 and runs[0] is not None and runs[0] == runs[1]
         theirs = " of the same run" if same else started(reader, used)
-        values = f": it gave {facts['stock']}, the true gradient is {facts['true']}" if facts.get("stock") else ""
+        values = f": it gave {told['stock']}, the true gradient is {told['true']}" if told.get("stock") else ""
         yield Finding(
             "wrong-tape", "error", node, (first, own, used),
             f"the gradient of {body} was another call's {often}: gradient call #{first} belongs to call #{own}{mine}, "

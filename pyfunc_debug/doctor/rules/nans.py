@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, together
-from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
+NAMES = ("nan-born",)
 
-def check(reader: Reader) -> Iterator[Finding]:
+
+def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body whose outputs hold NaN or Inf although its inputs were finite."""
+    reader = facts.reader
     rows = reader.rows(
         "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
         "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "

@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
-from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
+NAMES = ("body-raised", "stop-iteration")
 
-def check(reader: Reader) -> Iterator[Finding]:
+
+def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body and exception type."""
+    reader = facts.reader
     rows = reader.rows(  # wrong_tapes reports a gradient without a tape
         "SELECT n.id, n.body, n.file, n.line, f.type, count(*), min(c.id), min(f.id) FROM call c "
         "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node WHERE n.origin = 'user' "
