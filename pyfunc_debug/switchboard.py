@@ -224,7 +224,7 @@ class Switchboard:
         else:
             self.path = _NOBODY
         if self._lines is not None:
-            self.path = self._lines.environment(self.path, self.number)
+            self.path = self._lines.around(self.path, self.number)
 
     # -- events.Observer: calls, while there are breakpoints ----------------------------------------------------------
 

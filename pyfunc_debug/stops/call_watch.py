@@ -306,7 +306,7 @@ class CallWatch(TracerHost):
             )
         self._result = tracer.result or self._result
 
-    # -- Hand ---------------------------------------------------------------------------------------------------------
+    # -- TracerHost ---------------------------------------------------------------------------------------------------
 
     def trouble(self, where: str, error: BaseException) -> None:
         self.observer.environment.trouble(where, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyfunc_debug.gil import blame
-from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, told
+from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, recorded_blame
 from pyfunc_debug.gil.join import as_rows
 from pyfunc_debug.gil.native_join import NativeJoin
 from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, Samples
@@ -50,7 +50,7 @@ def test_labels_are_read_back():
 
 def test_small_shares_are_added_up_by_body():
     shares = {call: 100 - call for call in range(40)}
-    rows = told(shares, {OUTSIDE: 7}, lambda call: "f", most=3)
+    rows = recorded_blame(shares, {OUTSIDE: 7}, lambda call: "f", most=3)
     assert rows[0] == ("f", sum(100 - c for c in range(3, 40)))
     assert [label for label, _ in rows[1:4]] == ["f (#0)", "f (#1)", "f (#2)"]
     assert sum(ns for _, ns in rows) == sum(shares.values()) + 7

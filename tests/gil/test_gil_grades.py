@@ -75,7 +75,7 @@ def test_an_untried_python_is_refused(monkeypatch):
 
 
 def test_an_unknown_grade_is_named():
-    with pytest.raises(BadOptionError, match="no GIL grade 'exact'"):
+    with pytest.raises(BadOptionError, match="unknown GIL grade 'exact'"):
         gil.open_probe("exact")  # type: ignore[arg-type]
 
 
