@@ -44,8 +44,7 @@ _MAX_OPEN = 4
 class View:
     """One panel's side of the kernel: its widget, its recording, and what it was told last."""
 
-    def __init__(self, panel_id: str, recording: Any, labels: Callable[[str], str | None]) -> None:
-        self.labels = labels
+    def __init__(self, panel_id: str, recording: Any) -> None:
         self.panel_id = panel_id
         self.widget: Any = None
         self.recording = recording
@@ -70,7 +69,7 @@ class View:
         if self._answers is None:
             temporary = os.path.basename(self.path) == "recording.pfrec"
             name = "this cell" if temporary else os.path.basename(self.path)
-            self._answers = Answers(self.path, name, self._findings, self.labels)
+            self._answers = Answers(self.path, name, self._findings)
         return self._answers
 
     def _findings(self) -> Any:
@@ -103,14 +102,9 @@ class StopTalk(Protocol):
 
 
 class Channel:
-    """The publisher thread and its queue. One for a kernel; made with the first panel.
+    """The publisher thread and its queue. One for a kernel; made with the first panel."""
 
-    Args:
-      labels: What to call a file: cells have names that say nothing.
-    """
-
-    def __init__(self, labels: Callable[[str], str | None] = lambda file: None) -> None:
-        self._labels = labels
+    def __init__(self) -> None:
         self._requests: collections.deque[tuple[View, Json]] = collections.deque()
         self._views: dict[str, View] = {}
         self._wake = threading.Event()
@@ -127,7 +121,7 @@ class Channel:
 
     def expect(self, recording: Any) -> View:
         """Makes the view of a panel that is about to be shown: its page may ask before its widget is attached."""
-        view = View(uuid.uuid4().hex[:12], recording, self._labels)
+        view = View(uuid.uuid4().hex[:12], recording)
         self._views[view.panel_id] = view
         return view
 
@@ -305,7 +299,7 @@ def write_report(view: View) -> str:
         name = f"{stem}.html" if number == 1 else f"{stem}-{number}.html"
         if not os.path.exists(name):
             break
-    html.write(view.path, name, functools.partial(view.recording.findings, front="notebook"), view.labels)
+    html.write(view.path, name, functools.partial(view.recording.findings, front="notebook"))
     return os.path.abspath(name)
 
 

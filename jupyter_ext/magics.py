@@ -14,7 +14,6 @@ from IPython.core.magic import no_var_expand
 from jupyter_ext import cells, options, stops
 from jupyter_ext.display import has_widgets, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
-from pyfunc_debug.program.frames import cell_label
 
 _ATTRIBUTE = "_pyfunc_debug"
 
@@ -140,7 +139,9 @@ class PyfuncMagics:
             view = self._show(recording, selected)
             self._show_static(recording, view)
         elif "call" in selected:
-            print(_call_text(recording, selected["call"]))
+            from pyfunc_debug.analysis.describe import call_text
+
+            print(call_text(recording.call(selected["call"]), recording.reader))
         else:
             print(recording.ledger())
 
@@ -182,7 +183,7 @@ class PyfuncMagics:
             raise UsageError("name the file: %pyfunc_report FILE.html")
         recording = self._last_recording()
         findings = functools.partial(recording.findings, front="notebook")
-        print(f"written: {html.write(recording.path, os.path.expanduser(name), findings, cell_label)}")
+        print(f"written: {html.write(recording.path, os.path.expanduser(name), findings)}")
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
@@ -301,7 +302,7 @@ class PyfuncMagics:
         if self._channel is None:
             from jupyter_ext.channel import Channel, ControlHandler
 
-            self._channel = Channel(cell_label)
+            self._channel = Channel()
             self._control = ControlHandler(self.shell.kernel, self._channel.request)
             if self.stops is not None:
                 self._channel.stops = self.stops.connect(self._channel.announcer.announce, self._home)
@@ -318,17 +319,6 @@ class PyfuncMagics:
         if self._channel is not None:
             self._control.close()
             self._channel.close()
-
-
-def _call_text(recording: Any, number: int) -> str:
-    call = recording.call(number)
-    node = next((node for node in recording.nodes() if node.id == call.node), None)
-    lines = [f"call {call.id} of {node.body if node else 'a node'}: {call.status}"]
-    lines += [f"  in  {value.path}: {value.text}" for value in call.inputs]
-    lines += [f"  out {value.path}: {value.text}" for value in call.outputs]
-    if call.failure is not None:
-        lines.append(call.failure.traceback)
-    return "\n".join(lines)
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------

@@ -110,6 +110,7 @@ class GraphTrace:
       parent: Id of the graph trace during which this one happened.
       closest: Signature of the earlier graph that fitted best.
       avoid: What would have made that graph serve here too, as far as anything would.
+      object: Number of the tf.function object that was traced: one Python function may be wrapped several times.
     """
 
     id: int
@@ -126,6 +127,7 @@ class GraphTrace:
     parent: int | None = None
     closest: str | None = None
     avoid: str | None = None
+    object: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

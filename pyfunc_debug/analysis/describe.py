@@ -45,8 +45,9 @@ def call_line(call: Call) -> str:
     return textwrap.shorten(line, 110, placeholder=" ...")
 
 
-def call_text(call: Call, node: Node, reader: Reader) -> str:
+def call_text(call: Call, reader: Reader) -> str:
     """One call: where and when, its values, stack and failure."""
+    node = next(node for node in reader.nodes() if node.id == call.node)
     threads = {thread.id: thread.name for thread in reader.threads()}
     kind = "∇ gradient call" if call.kind == "gradient" else "call"
     cpu = f", CPU {milliseconds(call.cpu_ns)} ms" if call.cpu_ns is not None else ", CPU not measured"

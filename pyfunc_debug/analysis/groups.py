@@ -8,9 +8,12 @@ from pyfunc_debug.records import Node
 
 
 def same_line(nodes: Iterable[Node]) -> list[list[Node]]:
-    """Nodes that the same line of the user's code made in the same function, together, in their order."""
+    """Nodes that the same line of the user's code made in the same function, together, in their order.
+
+    Nodes whose line is not known stay apart by the name of their op.
+    """
     groups: dict[object, list[Node]] = {}
     for node in nodes:
-        key = (node.function, node.kind, node.body, node.file, node.line, node.stack)
+        key = (node.function, node.kind, node.body, node.file, node.line, node.stack or node.name)
         groups.setdefault(key, []).append(node)
     return list(groups.values())

@@ -1,21 +1,26 @@
-"""The ledger: one page of trace versus run. Functions with their graph traces and runs, nodes under them with calls."""
+"""The ledger: one page of trace versus run. Functions with their graph traces and runs, nodes under them with calls.
+
+Computed here, once; the terminal, the notebook's table, the panel and the report only draw it.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import socket
+import sqlite3
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, RUNNING, Array, Columns
 from pyfunc_debug.analysis.contention import Waits, gil_line
-from pyfunc_debug.analysis.groups import same_line
+from pyfunc_debug.analysis.facts import Facts, read_facts
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.processes import lives
 from pyfunc_debug.records import Function, Node
 
-Durations = npt.NDArray[np.int64]
-_NONE: Durations = np.empty(0, dtype=np.int64)
+_CHUNK = 50_000
 
 
 @dataclass(frozen=True)
@@ -26,34 +31,94 @@ class Times:
     mean_ns: float | None
     p95_ns: float | None
     total_ns: int
+    max_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the time of measured calls is made of, summed, in ns; None is not measured at this grade."""
+
+    wait_ns: float
+    held_ns: float | None
+    released_ns: float | None
+    body_ns: float
+
+
+@dataclass(frozen=True)
+class CallSums:
+    """The forward calls of a row, or its gradient calls.
+
+    Attributes:
+      stored: Calls in the recording.
+      dropped: Calls that the budget left no room to store.
+      errors: Failed ones, of both.
+      failed: Failed ones among those stored.
+      running: Stored ones that have not ended.
+      times: Of those that ended.
+      parts: What their time is made of; None when the GIL was not measured.
+      wait: The mean wait for the GIL before a call, in words; empty when nobody measured.
+    """
+
+    stored: int
+    dropped: int
+    errors: int
+    failed: int
+    running: int
+    times: Times
+    parts: Parts | None
+    wait: str = ""
+
+    @property
+    def calls(self) -> int:
+        """All of them, stored and dropped."""
+        return self.stored + self.dropped
 
 
 @dataclass(frozen=True)
 class NodeRow:
     """The nodes that one line of the user's code made in one function: one for each graph trace.
 
-    `node` is the one with the most calls. `calls` counts stored and dropped ones; `note` says in words what a number
-    cannot. `wait` is the mean wait for the GIL before a call, in words; empty when nobody measured.
+    `node` is the one with the most calls. `notes` say in words what a number cannot.
     """
 
     node: Node
     nodes: tuple[Node, ...]
-    calls: int
-    errors: int
-    running: int
-    dropped: int
-    times: Times
-    gradients: int
-    gradient_errors: int
-    gradient_times: Times
-    note: str = ""
-    wait: str = ""
-    gradient_wait: str = ""
+    forward: CallSums
+    gradient: CallSums
+    notes: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """Forward calls, stored and dropped."""
+        return self.forward.calls
+
+    @property
+    def errors(self) -> int:
+        """Forward calls that failed."""
+        return self.forward.errors
+
+    @property
+    def times(self) -> Times:
+        """Durations of the forward calls."""
+        return self.forward.times
+
+    @property
+    def gradients(self) -> int:
+        """Gradient calls, stored and dropped."""
+        return self.gradient.calls
+
+    @property
+    def note(self) -> str:
+        """`notes` as one text."""
+        return "; ".join(self.notes)
 
 
 @dataclass(frozen=True)
 class FunctionRow:
-    """A traced function. `runs` is None where only C++ starts it: then nobody counted, and it shows as "-"."""
+    """A traced function. `runs` is None where only C++ starts it: then nobody counted, and it shows as "-".
+
+    `backward_runs` and `run_errors` are of the runs that Python started.
+    """
 
     function: Function
     traces: int
@@ -64,16 +129,22 @@ class FunctionRow:
     times: Times
     nodes: tuple[NodeRow, ...]
 
+    @property
+    def traced(self) -> int | None:
+        """How often TensorFlow built a graph of it; None for what is not traced: eager code, a v1 graph."""
+        return self.traces if self.function.kind in ("tf.function", "tf.data") else None
+
 
 @dataclass(frozen=True)
 class Ledger:
-    """The rows, and what to say under them."""
+    """The rows, and what to say under them. `all_ns` is the time of all calls, with their waits."""
 
     path: str
     rows: tuple[FunctionRow, ...]
     hidden: int
     calls: int
     footer: tuple[str, ...] = field(default=())
+    all_ns: float = 0.0
 
     def __str__(self) -> str:
         from pyfunc_debug.analysis.tables import ledger_text
@@ -96,159 +167,199 @@ def make_ledger(reader: Reader, include_internal: bool = False) -> Ledger:
       reader: The recording.
       include_internal: Whether to show TensorFlow's and Keras' own nodes and functions without user nodes.
     """
-    nodes = reader.nodes()
-    waits = Waits(reader)
-    stats = [_with_waits(row, waits) for row in _node_rows(reader, nodes)]
-    traces, trace_ns, held = _traces(reader)
-    runs = _runs(reader)
-    if any(row.gradients for row in stats) or any(backward for _, backward, _ in runs.values()):
-        stats = [_with_no_gradient(row) for row in stats]
-    by_function: dict[int | None, list[NodeRow]] = defaultdict(list)
-    for row in stats:
-        by_function[row.node.function].append(row)
+    facts = read_facts(reader)
+    columns = Columns(facts.origin_ns)
+    columns.refresh(reader.connection, final=True)
+    return ledger_of(reader, facts, columns, include_internal)
+
+
+def ledger_of(reader: Reader, facts: Facts, columns: Columns, include_internal: bool = False) -> Ledger:
+    """`make_ledger` from what was read already: a panel asks again and again while a recording grows."""
+    rows_of = _node_rows(reader, facts, columns)
+    runs = read_runs(reader.connection)
+    differentiated = any(row.gradients for row in rows_of) or any(one.backward for one in runs.values())
+    by_function: dict[int, list[NodeRow]] = defaultdict(list)
+    for row in rows_of:
+        by_function[_NO_FUNCTION if row.node.function is None else row.node.function].append(
+            _with_no_gradient(row) if differentiated else row
+        )
+    functions = dict(facts.functions)
+    for missing in by_function.keys() - functions.keys():
+        functions[missing] = Function(missing, "(graph not found)", "graph", None, None, "user")
+    useful = _useful(facts)
     rows, hidden = [], 0
-    functions = reader.functions()
-    if None in by_function:
-        functions.append(Function(0, "(graph not found)", "graph", None, None, "user"))
-        by_function[0] = by_function.pop(None)
-    useful = _useful(functions, by_function, held, nodes)
-    for function in functions:
+    for function in functions.values():
         own = by_function.get(function.id, [])
         shown = [row for row in own if include_internal or row.node.origin == "user"]
         hidden += len(own) - len(shown)
         if not include_internal and not shown and function.id not in useful:
             hidden += 1
             continue
-        forward, backward, errors = runs.get(function.id, ([], 0, 0))
-        countable = function.kind == "tf.function" and bool(forward or backward)
-        rows.append(
-            FunctionRow(
-                function=function,
-                traces=traces[function.id],
-                trace_ns=trace_ns[function.id],
-                runs=len(forward) if countable else None,
-                backward_runs=backward,
-                run_errors=errors,
-                times=_times(forward),
-                nodes=tuple(shown),
-            )
-        )
-    calls = sum(row.calls + row.gradients for row in stats)
-    return Ledger(reader.path, tuple(rows), hidden, calls, (*_legend(rows), *_footer(reader, hidden)))
+        rows.append(_function_row(function, facts, runs.get(function.id, _NO_RUNS), tuple(shown)))
+    calls = sum(row.calls + row.gradients for row in rows_of)
+    everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
+    footer = (*_legend(rows), *_footer(reader, facts.meta, hidden))
+    return Ledger(reader.path, tuple(rows), hidden, calls, footer, everything)
 
 
-def _useful(
-    functions: list[Function],
-    by_function: dict[int | None, list[NodeRow]],
-    held: dict[int, set[int]],
-    nodes: list[Node],
-) -> set[int]:
+# -- functions --------------------------------------------------------------------------------------------------------
+
+_NO_FUNCTION = -1
+
+
+def _function_row(function: Function, facts: Facts, runs: Runs, nodes: tuple[NodeRow, ...]) -> FunctionRow:
+    traces = [trace for trace in facts.traces.values() if trace.function == function.id]
+    # Runs that C++ starts are not seen: a function without any run of Python's may still have run a thousand times.
+    counted = function.kind == "tf.function" and runs.forward > 0
+    return FunctionRow(
+        function=function,
+        traces=len(traces),
+        trace_ns=sum(trace.duration_ns for trace in traces),
+        runs=runs.forward if counted else None,
+        backward_runs=runs.backward,
+        run_errors=runs.errors,
+        times=times_of(runs.durations),
+        nodes=nodes,
+    )
+
+
+def _useful(facts: Facts) -> set[int]:
     """Functions to show although no user node is directly in them: the user's own, and any around a user's node."""
-    users = {node.id for node in nodes if node.origin == "user"}
-    return {
+    users = {node.id for node in facts.nodes.values() if node.origin == "user"}
+    around = {trace.function for trace in facts.traces.values() if not users.isdisjoint(trace.nodes)}
+    return around | {
         function.id
-        for function in functions
-        if (function.origin == "user" and function.kind == "tf.function") or held.get(function.id, set()) & users
+        for function in facts.functions.values()
+        if function.origin == "user" and function.kind == "tf.function"
     }
 
 
-def _with_waits(row: NodeRow, waits: Waits) -> NodeRow:
-    ids = [node.id for node in row.nodes]
-    wait = waits.mean(ids, "forward") if row.calls else ""
-    return replace(row, wait=wait, gradient_wait=waits.mean(ids, "gradient") if row.gradients else "")
+class Runs(NamedTuple):
+    """Runs of a function that Python started: durations of the finished forward ones in ns, and how many of each."""
+
+    durations: Array
+    forward: int
+    backward: int
+    errors: int
+
+
+_NO_RUNS = Runs(np.empty(0, np.int64), 0, 0, 0)
+
+
+def read_runs(connection: sqlite3.Connection) -> dict[int, Runs]:
+    """Runs by function."""
+    # One text a chunk, as in columns.py: rows as Python objects would take the GIL from the recorded program.
+    newest = connection.execute("SELECT max(id) FROM run").fetchone()[0] or 0
+    tables = [np.empty((0, 4), np.int64)]
+    for low in range(0, newest + 1, _CHUNK):
+        (text,) = connection.execute(
+            "SELECT group_concat(coalesce(run.function,trace.function,-1)||','||ifnull(run.duration_ns,-1)||','||"
+            "(run.kind = 'forward')||','||(run.error IS NOT NULL)) FROM run LEFT JOIN trace ON trace.id = run.trace"
+            " WHERE run.id >= ? AND run.id < ?",
+            (low, low + _CHUNK),
+        ).fetchone()
+        if text:
+            tables.append(np.fromstring(text, np.int64, sep=",").reshape(-1, 4))
+    table = np.concatenate(tables)
+    result = {}
+    for function in np.unique(table[:, 0]).tolist():
+        own = table[table[:, 0] == function]
+        forward = own[own[:, 2] == 1]
+        finished = forward[forward[:, 1] >= 0, 1]
+        result[function] = Runs(finished, len(forward), len(own) - len(forward), int(own[:, 3].sum()))
+    result.pop(-1, None)
+    return result
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _node_rows(reader: Reader, facts: Facts, columns: Columns) -> list[NodeRow]:
+    waits = Waits(reader)
+    dropped = {
+        (node, kind): (calls, errors)
+        for node, kind, calls, errors in reader.rows("SELECT node, kind, calls, errors FROM dropped")
+    }
+    gradient = columns.kind == GRADIENT
+    counts = dict(zip(*(part.tolist() for part in np.unique(columns.node[~gradient], return_counts=True))))
+    rows = []
+    for key, group in facts.groups.items():
+        mine = columns.node == key if len(group) == 1 else np.isin(columns.node, group)
+        nodes = tuple(facts.nodes[number] for number in group)
+        forward, backward = (
+            _sums(columns, mask, [dropped.get((number, kind), (0, 0)) for number in group], waits.mean(group, kind))
+            for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
+        )
+        busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
+        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward)))
+    return rows
+
+
+def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], wait: str) -> CallSums:
+    durations = columns.duration[mask]
+    ended = durations[durations >= 0]
+    status = columns.status[mask]
+    failed = int((status == ERROR).sum())
+    waits, held, released = (column[mask] for column in (columns.wait, columns.held, columns.released))
+    lost = sum(calls for calls, _ in dropped)
+    parts = None
+    if not np.isnan(waits).all():
+        split = not np.isnan(held).all()
+        parts = Parts(
+            float(np.nansum(waits)), float(np.nansum(held)) if split else None,
+            float(np.nansum(released)) if split else None, float(ended.sum()),
+        )  # fmt: skip
+    return CallSums(
+        stored=len(durations),
+        dropped=lost,
+        errors=failed + sum(errors for _, errors in dropped),
+        failed=failed,
+        running=int((status == RUNNING).sum()),
+        times=times_of(ended),
+        parts=parts,
+        wait=wait if len(durations) or lost else "",
+    )
+
+
+def _notes(node: Node, forward: CallSums, gradient: CallSums) -> tuple[str, ...]:
+    notes = []
+    running, lost = forward.running + gradient.running, forward.dropped + gradient.dropped
+    if running:
+        notes.append(f"{running:,} still running")
+    if lost:
+        notes.append(f"{lost:,} calls were counted but not stored")
+    if not forward.calls:
+        stateless = node.kind == "py_func_stateless"
+        notes.append("no calls recorded" + (": TensorFlow may remove a stateless node" if stateless else ""))
+    return tuple(notes)
 
 
 def _with_no_gradient(row: NodeRow) -> NodeRow:
     """Where gradients were taken: numpy_function and py_func are not differentiable, which TensorFlow does not say."""
     if row.node.kind == "py_function":
         return row
-    return replace(row, note="; ".join(filter(None, [row.note, "no gradient: this op has none"])))
+    return replace(row, notes=(*row.notes, "no gradient: this op has none"))
 
 
-def _node_rows(reader: Reader, nodes: list[Node]) -> list[NodeRow]:
-    other: Counter[tuple[int, str, str]] = Counter()
-    durations: dict[tuple[int, str], Durations] = {}
-    for node, kind, status, count in reader.rows("SELECT node, kind, status, count(*) FROM call GROUP BY 1, 2, 3"):
-        other[node, kind, status] = count
-        if (node, kind) not in durations:
-            durations[node, kind] = _durations(reader, node, kind)
-    dropped = {
-        (node, kind): (calls, errors)
-        for node, kind, calls, errors in reader.rows("SELECT node, kind, calls, errors FROM dropped")
-    }
-    return [_node_row(group, durations, other, dropped) for group in same_line(nodes)]
+def durations(columns: Columns, runs: dict[int, Runs], row: FunctionRow | NodeRow, kind: str = "forward") -> Array:
+    """What the times of a row are made of: durations of its finished runs or calls, in ns."""
+    if isinstance(row, FunctionRow):
+        return runs.get(row.function.id, _NO_RUNS).durations
+    mask = np.isin(columns.node, [node.id for node in row.nodes])
+    mask &= (columns.kind == GRADIENT) == (kind == "gradient")
+    return columns.duration[mask & (columns.end >= 0)]
 
 
-def _node_row(
-    nodes: list[Node],
-    durations: dict[tuple[int, str], Durations],
-    other: Counter[tuple[int, str, str]],
-    dropped: dict[tuple[int, str], tuple[int, int]],
-) -> NodeRow:
-    def count(kind: str) -> tuple[int, int, int, int]:
-        running = sum(other[node.id, kind, "running"] for node in nodes)
-        lost = sum(dropped.get((node.id, kind), (0, 0))[0] for node in nodes)
-        errors = sum(other[node.id, kind, "error"] + dropped.get((node.id, kind), (0, 0))[1] for node in nodes)
-        return spent(kind).size + running + lost, errors, running, lost
-
-    def spent(kind: str) -> Durations:
-        return np.concatenate([durations.get((node.id, kind), _NONE) for node in nodes])
-
-    calls, errors, running, lost = count("forward")
-    gradients, gradient_errors, _, _ = count("gradient")
-    note = ""
-    if running:
-        note = f"{running} still running"
-    elif calls == 0 and nodes[0].kind == "py_func_stateless":
-        note = "not run: optimised away, or not reached"
-    busiest = max(nodes, key=lambda node: len(durations.get((node.id, "forward"), ())))
-    return NodeRow(
-        busiest, tuple(nodes), calls, errors, running, lost, _times(spent("forward")), gradients, gradient_errors,
-        _times(spent("gradient")), note,
-    )  # fmt: skip
-
-
-def _durations(reader: Reader, node: int, kind: str) -> Durations:
-    """Durations of a node's finished calls in ns. One number a row: a million of them take some 0.3 s."""
-    rows = reader.rows(
-        "SELECT end_ns - start_ns FROM call WHERE node = ? AND kind = ? AND end_ns IS NOT NULL", (node, kind)
-    )
-    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-
-
-def _times(durations: Durations | list[int]) -> Times:
-    array = np.asarray(durations, dtype=np.int64)
-    if not array.size:
+def times_of(durations: Array) -> Times:
+    """Mean, 95th percentile, sum and maximum of durations in ns."""
+    if not durations.size:
         return Times(0, None, None, 0)
-    index = min(array.size - 1, int(np.ceil(array.size * 0.95)) - 1)
-    return Times(array.size, float(array.mean()), float(np.partition(array, index)[index]), int(array.sum()))
+    index = max(0, -(-durations.size * 95 // 100) - 1)
+    p95 = float(np.partition(durations, index)[index])
+    return Times(durations.size, float(durations.mean()), p95, int(durations.sum()), int(durations.max()))
 
 
-def _traces(reader: Reader) -> tuple[Counter[int], Counter[int], dict[int, set[int]]]:
-    """Graph traces and their time by function, and the nodes in each function's graphs."""
-    count: Counter[int] = Counter()
-    spent: Counter[int] = Counter()
-    function_of = {}
-    for number, function, duration in reader.rows("SELECT id, function, duration_ns FROM trace"):
-        count[function] += 1
-        spent[function] += duration
-        function_of[number] = function
-    held: dict[int, set[int]] = defaultdict(set)
-    for trace, node in reader.rows("SELECT trace, node FROM trace_node"):
-        if trace in function_of:
-            held[function_of[trace]].add(node)
-    return count, spent, held
-
-
-def _runs(reader: Reader) -> dict[int, tuple[list[int], int, int]]:
-    """Durations of the forward runs, number of backward runs, and errors, by function."""
-    found: dict[int, tuple[list[int], int, int]] = {}
-    for function, kind, duration, error in reader.rows("SELECT function, kind, duration_ns, error FROM run"):
-        forward, backward, errors = found.setdefault(function, ([], 0, 0))
-        if kind == "forward":
-            forward.append(duration or 0)
-        found[function] = (forward, backward + (kind == "backward"), errors + (error is not None))
-    return found
+# -- what is said under the table -------------------------------------------------------------------------------------
 
 
 def _legend(rows: list[FunctionRow]) -> list[str]:
@@ -259,8 +370,7 @@ def _legend(rows: list[FunctionRow]) -> list[str]:
     return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts"] if starters else []
 
 
-def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
-    meta = reader.meta
+def _footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
     lines = []
     dropped = meta.get("dropped") or {}
     for key, what in (("calls", "calls were counted but not stored"), ("values", "values were not stored"),
@@ -273,7 +383,9 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
     if meta.get("stopped"):
         lines.append(str(meta["stopped"]))
     if meta.get("state") == "recording":
-        lines.append("still recording" if not _dead(meta) else "the program ended without finishing this recording")
+        lines.append(
+            "still recording" if not is_interrupted(meta) else "the program ended without finishing this recording"
+        )
     for trouble, times in list((meta.get("troubles") or {}).items())[:3]:
         lines.append(f"pyfunc_debug had trouble ({times}x): {trouble}")
     if meta.get("limits"):
@@ -290,13 +402,11 @@ def _footer(reader: Reader, hidden: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _dead(meta: dict[str, object]) -> bool:
-    import socket
-
-    from pyfunc_debug.pfrec.writer import process_lives
-
+def is_interrupted(meta: dict[str, Any]) -> bool:
+    """Whether the process that was recorded is known to be gone although its recording says that it still grows."""
     pid = meta.get("pid")
-    return isinstance(pid, int) and meta.get("host") == socket.gethostname() and not process_lives(pid)
+    here = meta.get("state") == "recording" and meta.get("host") == socket.gethostname()
+    return here and isinstance(pid, int) and not lives(pid)
 
 
 @dataclass(frozen=True)
@@ -368,8 +478,9 @@ def as_dict(ledger: Ledger) -> dict[str, object]:
                         "id": node.node.id, "ids": [one.id for one in node.nodes],
                         "body": node.node.body, "kind": node.node.kind, "file": node.node.file,
                         "line": node.node.line, "op": node.node.name, "origin": node.node.origin, "calls": node.calls,
-                        "errors": node.errors, "running": node.running, "dropped": node.dropped, **times(node.times),
-                        "gradients": node.gradients, "gradient_errors": node.gradient_errors, "note": node.note,
+                        "errors": node.errors, "running": node.forward.running, "dropped": node.forward.dropped,
+                        **times(node.times), "gradients": node.gradients,
+                        "gradient_errors": node.gradient.errors, "note": node.note,
                     }
                     for node in row.nodes
                 ],
@@ -380,4 +491,4 @@ def as_dict(ledger: Ledger) -> dict[str, object]:
     }  # fmt: skip
 
 
-__all__ = ["FunctionRow", "Ledger", "NodeRow", "Times", "as_dict", "make_ledger"]
+__all__ = ["FunctionRow", "Ledger", "NodeRow", "Times", "as_dict", "ledger_of", "make_ledger"]

@@ -76,15 +76,12 @@ def explain_function(reader: Reader, function: int, object: int | None = None) -
       object: Only the graph traces of this tf.function object.
     """
     about = next(one for one in reader.functions() if one.id == function)
-    objects = dict(reader.rows("SELECT id, object FROM trace"))
     wanted = [
-        trace
-        for trace in reader.traces()
-        if trace.function == function and (object is None or objects[trace.id] == object)
+        trace for trace in reader.traces() if trace.function == function and (object is None or trace.object == object)
     ]
     runs = dict(reader.rows("SELECT trace, count(*) FROM run WHERE kind = 'forward' GROUP BY trace"))
     nodes = _node_uses(reader)
-    rows = tuple(_row(trace, objects[trace.id], runs, nodes) for trace in wanted)
+    rows = tuple(_row(trace, runs, nodes) for trace in wanted)
     notes = []
     if any(row.runs is None and row.error is None for row in rows):
         notes.append("runs -: Python started none; runs inside another graph, tf.data or a Session are not counted")
@@ -102,10 +99,10 @@ def _node_uses(reader: Reader) -> dict[int, NodeUse]:
     }
 
 
-def _row(trace: GraphTrace, number: int | None, runs: dict[int, int], nodes: dict[int, NodeUse]) -> TraceRow:
+def _row(trace: GraphTrace, runs: dict[int, int], nodes: dict[int, NodeUse]) -> TraceRow:
     return TraceRow(
         trace.name, trace.signature, trace.reason, trace.closest, trace.avoid, trace.duration_ns, runs.get(trace.id),
-        tuple(nodes[node] for node in trace.nodes if node in nodes), number, trace.error,
+        tuple(nodes[node] for node in trace.nodes if node in nodes), trace.object, trace.error,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pyfunc_debug.program.frames import cell_label
 
 if TYPE_CHECKING:
     from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
+    from pyfunc_debug.records import Function
 
 _KINDS = {
     "py_function": "py",
@@ -60,27 +61,32 @@ def source_line(file: str | None, line: int | None) -> str:
     return name + ("" if line is None else f":{line}")
 
 
-def function_name(row: FunctionRow) -> str:
+def function_name(function: Function) -> str:
     """The function's name; of TensorFlow's and Keras' own only the last part."""
-    return row.function.name.rpartition(".")[2] if row.function.origin == "tensorflow" else row.function.name
+    return function.name.rpartition(".")[2] if function.origin == "tensorflow" else function.name
+
+
+def function_kind(function: Function) -> str:
+    """What is said of a function's kind beside its name: nothing of a tf.function."""
+    return _FUNCTION_KINDS[function.kind]
 
 
 def headers(ledger: Ledger) -> tuple[str, ...]:
     """`HEADERS`, without the last when nobody measured the GIL."""
-    measured = any(node.wait or node.gradient_wait for row in ledger.rows for node in row.nodes)
+    measured = any(node.forward.wait or node.gradient.wait for row in ledger.rows for node in row.nodes)
     return HEADERS if measured else HEADERS[:-1]
 
 
 def function_cells(row: FunctionRow) -> tuple[str, ...]:
     """What a function's line says under `HEADERS`."""
     if row.function.kind == "eager":
-        return (function_name(row), "-", "-", "", "", "", "", "")
+        return (function_name(row.function), "-", "-", "", "", "", "", "")
     runs = "-" if row.runs is None else f"{row.runs:,}x"
     if row.backward_runs:
         runs += f" {row.backward_runs:,}∇"
     return (
-        function_name(row),
-        f"{row.traces}x" if row.traces else "-",
+        function_name(row.function),
+        "-" if row.traced is None else f"{row.traced:,}x",
         runs,
         "",
         count(row.run_errors) if row.run_errors else "",
@@ -95,14 +101,14 @@ def node_cells(row: NodeRow) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [
         (
             row.node.body, "", "", count(row.calls), count(row.errors),
-            milliseconds(row.times.mean_ns), milliseconds(row.times.p95_ns), row.wait,
+            milliseconds(row.times.mean_ns), milliseconds(row.times.p95_ns), row.forward.wait,
         )
     ]  # fmt: skip
     if row.gradients:
-        times = row.gradient_times
+        times = row.gradient.times
         lines.append(
-            ("∇ gradient", "", "", count(row.gradients), count(row.gradient_errors), milliseconds(times.mean_ns),
-             milliseconds(times.p95_ns), row.gradient_wait)
+            ("∇ gradient", "", "", count(row.gradients), count(row.gradient.errors), milliseconds(times.mean_ns),
+             milliseconds(times.p95_ns), row.gradient.wait)
         )  # fmt: skip
     return lines
 
@@ -125,8 +131,8 @@ def ledger_table(ledger: Ledger) -> Table:
     for header in headers(ledger)[1:]:
         table.add_column(header.removesuffix(" ms"), justify="right", no_wrap=True)
     for row in ledger.rows:
-        name = Text(function_name(row), style="bold")
-        kind = _FUNCTION_KINDS[row.function.kind]
+        name = Text(function_name(row.function), style="bold")
+        kind = function_kind(row.function)
         if row.function.origin == "tensorflow":
             kind = _library(row.function.file)
         library = row.function.origin == "tensorflow"
@@ -170,10 +176,8 @@ def ledger_html(ledger: Ledger) -> str:
     width = len(headers(ledger))
     rows = []
     for row in ledger.rows:
-        kind = (
-            _library(row.function.file) if row.function.origin == "tensorflow" else _FUNCTION_KINDS[row.function.kind]
-        )
-        label = f"<b>{html.escape(function_name(row))}</b> <small>{html.escape(kind)} " \
+        kind = _library(row.function.file) if row.function.origin == "tensorflow" else function_kind(row.function)
+        label = f"<b>{html.escape(function_name(row.function))}</b> <small>{html.escape(kind)} " \
                 f"{html.escape(source_line(row.function.file, row.function.line))}</small>"  # fmt: skip
         rows.append(_html_row(label, function_cells(row)[1:width], 0))
         for node in row.nodes:

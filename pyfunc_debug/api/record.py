@@ -27,6 +27,7 @@ from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
 from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.program.pools import cores
 from pyfunc_debug.recorder import Budget, Recorder, parse_bytes
 from pyfunc_debug.records import Call, Node
 from pyfunc_debug.stops.display import chain
@@ -257,7 +258,7 @@ class LiveRecording(Recording):
                 "values": self._policies.as_dict(), "nodes": self._policies.nodes, "gradients": self._gradients,
                 "gil": self._gil, "lines": self._lines,
             },
-            "cores": _cores(),
+            "cores": cores(),
             "budget": self._budget.file_bytes,
         }  # fmt: skip
 
@@ -414,11 +415,6 @@ def record(
 def current() -> LiveRecording | None:
     """The recording that is going on in this process, or None."""
     return _Current.session
-
-
-def _cores() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def version() -> str:

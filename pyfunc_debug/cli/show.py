@@ -45,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     width, color = options.terminal()
     if arguments.call is not None:
         call = recording.call(arguments.call)
-        node = next(node for node in recording.nodes() if node.id == call.node)
-        print(json.dumps(_plain(call), indent=1) if arguments.json else call_text(call, node, recording.reader))
+        print(json.dumps(_plain(call), indent=1) if arguments.json else call_text(call, recording.reader))
     elif arguments.function is not None:
         print(recording.explain(arguments.function))
     elif arguments.source is not None:

@@ -67,6 +67,12 @@ class Reader:
             self._connection = self._open()
         return self._connection
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, for whoever reads much at once; use it from one thread at a time, and only to read."""
+        with self._lock:
+            return self._db
+
     def _open(self) -> sqlite3.Connection:
         if not os.path.exists(self.path):
             raise BadRecordingError(f"no such recording: {self.path}")
@@ -194,7 +200,7 @@ class Reader:
         ]
 
     def nodes(self) -> list[Node]:
-        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
+        stacks = {number: read_frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
         found = []
         for row in self.rows(
             "SELECT id, token, kind, body, file, line, name, graph, function, stack, tout, paths, out_paths, origin "
@@ -202,30 +208,17 @@ class Reader:
         ):
             number, token, kind, body, file, line, name, graph, function, stack, tout, paths, out_paths, origin = row
             types, inputs, outputs = (tuple(json.loads(text)) for text in (tout, paths, out_paths))
-            stacked = stacks.get(stack, ())
             found.append(
                 Node(
-                    number,
-                    token,
-                    kind,
-                    body,
-                    file,
-                    line,
-                    name,
-                    graph,
-                    function,
-                    stacked,
-                    types,
-                    inputs,
-                    outputs,
-                    origin,
+                    number, token, kind, body, file, line, name, graph, function, stacks.get(stack, ()), types, inputs,
+                    outputs, origin,
                 )
-            )
+            )  # fmt: skip
         return found
 
     def traces(self) -> list[GraphTrace]:
         nodes: dict[int, list[int]] = {}
-        for trace, node in self.rows("SELECT trace, node FROM trace_node"):
+        for trace, node in self.rows("SELECT trace, node FROM trace_node ORDER BY trace, node"):
             nodes.setdefault(trace, []).append(node)
         return [
             GraphTrace(
@@ -234,12 +227,12 @@ class Reader:
             )
             for number, function, ordinal, name, signature, reason, thread, start, duration, *rest in self.rows(
                 "SELECT id, function, ordinal, name, signature, reason, thread, start_ns, duration_ns, error, parent, "
-                "closest, avoid FROM trace ORDER BY id"
+                "closest, avoid, object FROM trace ORDER BY id"
             )
         ]  # fmt: skip
 
     def runs(self) -> list[Run]:
-        stacks = {number: _frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
+        stacks = {number: read_frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
         return [
             Run(run, trace, function, kind, thread, start, duration, error, None if site is None else stacks[site][-1])
             for run, trace, function, kind, thread, start, duration, error, site in self.rows(
@@ -349,12 +342,13 @@ class Reader:
         return rows[0][0] if rows else None
 
 
-def _frames(text: str) -> tuple[Frame, ...]:
+def read_frames(text: str) -> tuple[Frame, ...]:
+    """A stack from its JSON text, in the order stored."""
     return tuple(Frame(*entry) for entry in json.loads(text))
 
 
 def _failure(row: Sequence[Any]) -> Failure:
-    return Failure(row[0], row[1], row[2], _frames(row[3]))
+    return Failure(row[0], row[1], row[2], read_frames(row[3]))
 
 
 def _gil(row: Sequence[Any]) -> Gil:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, RecordingBusyError
+from pyfunc_debug.pfrec.processes import lives
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
@@ -189,15 +190,4 @@ def _owner(path: str) -> int | None:
         pid = reader.meta.get("pid") if reader.state() == "recording" else None
     finally:
         reader.close()
-    return pid if isinstance(pid, int) and process_lives(pid) else None
-
-
-def process_lives(pid: int) -> bool:
-    """Whether a process of this number runs on this machine."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    return pid if isinstance(pid, int) and lives(pid) else None

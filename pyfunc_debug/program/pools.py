@@ -36,7 +36,7 @@ def pool_of(native_id: int) -> Pool | None:
     if _thread_name(native_id) in (_INTER_OP, None):
         size = _inter_op_threads()
         return Pool("TensorFlow's inter-op pool", size, "other graphs") if size else None
-    return Pool("a tf.data pipeline's pool (by default)", _cpus(), "the pipeline")
+    return Pool("a tf.data pipeline's pool (by default)", cores(), "the pipeline")
 
 
 def _made_by_cpp(thread: threading.Thread) -> bool:
@@ -60,8 +60,9 @@ def _inter_op_threads() -> int | None:
     environment = os.environ.get("TF_NUM_INTEROP_THREADS", "")
     if set_ > 0:
         return set_
-    return int(environment) if environment.isdecimal() and int(environment) > 0 else _cpus()
+    return int(environment) if environment.isdecimal() and int(environment) > 0 else cores()
 
 
-def _cpus() -> int:
+def cores() -> int:
+    """CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

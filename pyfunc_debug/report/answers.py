@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sqlite3
-import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.columns import Array, Columns
 from pyfunc_debug.analysis.contention import grade_of
-from pyfunc_debug.analysis.ledger import own_cost
+from pyfunc_debug.analysis.facts import Facts, read_facts
+from pyfunc_debug.analysis.ledger import Ledger, is_interrupted, ledger_of, own_cost
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
-from pyfunc_debug.report import calls, contention, facts, ledger, sources, timeline, traces
-from pyfunc_debug.report.columns import Array, Columns
+from pyfunc_debug.report import calls, contention, ledger, sources, timeline, traces
 
 Json = dict[str, Any]
 Answer = tuple[Any, dict[str, Array]]
@@ -38,7 +37,6 @@ class Answers:
       path: The recording.
       name: What to call it; by default the file's name.
       findings: What the doctor says, asked once after the recording ended; None if it never looks.
-      labels: What to call a file instead of its name: a notebook's cells are files with meaningless names.
 
     Raises:
       BadRecordingError: the file is missing, damaged, too new, or something else.
@@ -49,25 +47,24 @@ class Answers:
         path: str | os.PathLike[str],
         name: str | None = None,
         findings: Callable[[], Sequence[Finding] | None] | None = None,
-        labels: Callable[[str], str | None] | None = None,
     ) -> None:
-        Reader(path).close()
-        self.path = os.path.abspath(os.fspath(path))
+        self._reader = Reader(path)
+        self.path = self._reader.path
         self.name = name or os.path.basename(self.path)
-        self.facts = facts.Facts()
+        self.facts = Facts()
         self.columns = Columns(0)
         self.revision = 0
-        self._connection: sqlite3.Connection | None = None
+        self._reading = False
         self._find = findings
-        self._labels = labels
         self._findings: Sequence[Finding] | None = None
         self._stamp: tuple[Any, ...] = ()
         self._ended = False
-        self._ledger: list[Json] | None = None
+        self._ledger: Ledger | None = None
+        self._rows: list[Json] | None = None
         self._extent: tuple[int, int] | None = None
         self._ready = False
         with self.reading():
-            self.facts = facts.read(self.connection, self._labels)
+            self.facts = read_facts(self._reader)
             self.columns = Columns(self.facts.origin_ns or self._first_ns())
             self._ready = True
             self.refresh()
@@ -75,9 +72,7 @@ class Answers:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Answers]:
         """Opens the file for the questions of a `with` block, and looks what is new first."""
-        uri = f"file:{urllib.parse.quote(self.path)}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
-        self._connection = connection
+        self._reading = True
         try:
             if self._ready:
                 self.refresh()
@@ -85,15 +80,15 @@ class Answers:
         except sqlite3.DatabaseError as error:
             raise BadRecordingError(f"the recording {self.name} cannot be read: {error}") from error
         finally:
-            self._connection = None
-            connection.close()
+            self._reading = False
+            self._reader.release()
 
     @property
     def connection(self) -> sqlite3.Connection:
         """The open file."""
-        if self._connection is None:
+        if not self._reading:
             raise BadRecordingError("ask inside `with answers.reading():`")
-        return self._connection
+        return self._reader.connection
 
     def _first_ns(self) -> int:
         # A recording without clock anchors: then the first thing that happened is 0.
@@ -128,7 +123,7 @@ class Answers:
             return False
         self.connection.execute("BEGIN")
         try:
-            self.facts = facts.read(self.connection, self._labels)
+            self.facts = read_facts(self._reader)
             ended = not self.facts.recording
             self.columns.refresh(self.connection, final=ended and not self._ended)
         finally:
@@ -137,7 +132,7 @@ class Answers:
         if self._find is not None and ended and not self._ended:
             self._findings = self._find()
         self._ended = ended
-        self._ledger = self._extent = None
+        self._ledger = self._rows = self._extent = None
         self.revision += 1
         return True
 
@@ -149,7 +144,7 @@ class Answers:
     def use_findings(self, findings: Sequence[Finding] | None) -> None:
         """Shows these findings from now on."""
         self._findings = findings
-        self._ledger = None
+        self._rows = None
 
     def ask(self, method: str, params: Json) -> Answer:
         """Answers one question.
@@ -177,11 +172,21 @@ class Answers:
             self._extent = timeline.extent(self.connection, self.facts, self.columns)
         return self._extent
 
-    def ledger(self) -> list[Json]:
-        """Rows of the ledger."""
+    def ledger(self) -> Ledger:
+        """The ledger: the one of the terminal."""
         if self._ledger is None:
-            self._ledger = ledger.rows(self.connection, self.facts, self.columns, self._findings)
+            self._ledger = ledger_of(self._reader, self.facts, self.columns)
         return self._ledger
+
+    def rows(self) -> list[Json]:
+        """Rows of the ledger as the panel shows them."""
+        if self._rows is None:
+            self._rows = ledger.rows(self.connection, self.ledger(), self.facts, self.columns, self._findings)
+        return self._rows
+
+    def durations(self) -> dict[str, Array]:
+        """Durations of the calls or runs of each row, by its key."""
+        return ledger.durations_of(self.connection, self.ledger(), self.facts, self.columns)
 
     def overview(self, *, width: int = 640) -> Answer:
         """The header's facts and the minimap."""
@@ -232,11 +237,11 @@ class Answers:
         return calls.detail(self.connection, self.facts, self.columns, int(id)), {}
 
     def _source(self, *, file: str) -> Answer:
-        return sources.page(self.connection, self.facts, self.ledger(), file, self._findings), {}
+        return sources.page(self.connection, self.facts, self.rows(), file, self._findings), {}
 
     def _show_ledger(self) -> Answer:
         return {
-            "rows": self.ledger(),
+            "rows": self.rows(),
             "files": [[file, self.facts.file_name(file)] for file in sources.files(self.connection)],
         }, {}
 
@@ -247,7 +252,7 @@ class Answers:
         return traces.page(self.connection, self.facts, self.columns, int(function)), {}
 
     def _gil(self) -> Answer:
-        return contention.page(self.connection, self.facts, self.columns, self.ledger(), *self.extent()), {}
+        return contention.page(self.connection, self.facts, self.columns, self.rows(), *self.extent()), {}
 
 
 _QUESTIONS: dict[str, Callable[..., Answer]] = {
@@ -265,15 +270,7 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
 
 def state(meta: Json) -> str:
     """`recording`, `complete`, `stopped early`, or `interrupted`: the program ended without finishing the recording."""
-    state = str(meta.get("state", "unknown"))
-    if state == "recording" and meta.get("host") == socket.gethostname() and isinstance(meta.get("pid"), int):
-        try:
-            os.kill(meta["pid"], 0)
-        except ProcessLookupError:
-            return "interrupted"
-        except OSError:
-            pass
-    return state
+    return "interrupted" if is_interrupted(meta) else str(meta.get("state", "unknown"))
 
 
 def cost(meta: Json) -> float | None:
@@ -293,7 +290,7 @@ def _options(meta: Json) -> Json:
     return options
 
 
-def findings_json(findings: Sequence[Finding] | None, known: facts.Facts) -> list[Json] | None:
+def findings_json(findings: Sequence[Finding] | None, known: Facts) -> list[Json] | None:
     """Findings as the front end reads them."""
     if findings is None:
         return None

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array, Columns
+from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.records import Node
-from pyfunc_debug.report.columns import ERROR, GRADIENT, Array, Columns
-from pyfunc_debug.report.facts import Facts, frames
 from pyfunc_debug.report.pictures import Elements, difference, elements, picture, small_table
 
 Json = dict[str, Any]
@@ -236,7 +237,7 @@ def _failure(connection: sqlite3.Connection, facts: Facts, failure: int | None) 
         "type": row[0],
         "message": row[1][:20_000],
         "traceback": row[2][-40_000:],
-        "frames": [_frame(facts, frame) for frame in frames(row[3])],
+        "frames": [_frame(facts, frame) for frame in read_frames(row[3])],
     }
 
 

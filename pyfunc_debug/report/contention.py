@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
+from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.stages import is_stage, mean_cpu_ns, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
-from pyfunc_debug.report.columns import GRADES, GRADIENT, Array, Columns
-from pyfunc_debug.report.facts import Facts
 from pyfunc_debug.report.timeline import binned, overview
 
 Json = dict[str, Any]

@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.ledger import make_ledger
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array
 from pyfunc_debug.analysis.tables import ledger_html
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, timeline
 from pyfunc_debug.report.answers import Answers
-from pyfunc_debug.report.columns import ERROR, GRADIENT, Array
 from pyfunc_debug.report.processes import Processes, names
 
 Json = dict[str, Any]
@@ -50,7 +48,6 @@ def write(
     path: str | os.PathLike[str],
     out: str | os.PathLike[str],
     findings: Callable[[], Sequence[Finding]] | None = None,
-    labels: Callable[[str], str | None] | None = None,
 ) -> str:
     """Writes the report of a recording.
 
@@ -58,7 +55,6 @@ def write(
       path: The recording.
       out: The HTML file; an older one is replaced.
       findings: What the doctor says; without it the report says that nobody looked.
-      labels: What to call a file instead of its name, such as a notebook's cell.
 
     Returns:
       The absolute path of the file.
@@ -67,7 +63,7 @@ def write(
       BadRecordingError: the recording cannot be read.
       BadOptionError: the file cannot be written there.
     """
-    return _save(page(path, findings, labels), out)
+    return _save(page(path, findings), out)
 
 
 def write_together(
@@ -92,10 +88,9 @@ def _save(text: str, out: str | os.PathLike[str]) -> str:
 def page(
     path: str | os.PathLike[str],
     findings: Callable[[], Sequence[Finding]] | None = None,
-    labels: Callable[[str], str | None] | None = None,
 ) -> str:
     """The report of a recording as the text of an HTML file; see `write`."""
-    data, answers, plain = _one(path, None, findings, labels, 1)
+    data, answers, plain = _one(path, None, findings, 1)
     first = _first_call(answers)
     return assemble(answers.name, [data], plain, {} if first is None else {"call": first})
 
@@ -119,7 +114,7 @@ def page_together(
     packed, plain = [], []
     for path, name in zip(real, names(real), strict=True):
         look = functools.partial(findings, path) if findings else None
-        data, _, table = _one(path, name, look, None, len(real), processes)
+        data, _, table = _one(path, name, look, len(real), processes)
         packed.append(data)
         plain.append(f"<h2>{html.escape(name)}</h2>{table}")
     notes = ["A recording was named twice and counts once"] if len(real) < len(paths) else []
@@ -131,12 +126,11 @@ def _one(
     path: str | os.PathLike[str],
     name: str | None,
     findings: Callable[[], Sequence[Finding]] | None,
-    labels: Callable[[str], str | None] | None,
     share: int,
     processes: Processes | None = None,
 ) -> tuple[str, Answers, str]:
     """A recording packed, and as plain tables. It gets one part in `share` of the report's room."""
-    answers = Answers(path, name, findings, labels)
+    answers = Answers(path, name, findings)
     with answers.reading():
         # A recording that still grows is examined too: a report is made now or never.
         found = answers.findings if answers.findings is not None else findings() if findings else None
@@ -144,11 +138,7 @@ def _one(
         data, arrays = collect(answers, share)
         if processes is not None:
             processes.add(answers, _first_call(answers))
-    reader = Reader(path)
-    try:
-        plain = ledger_html(make_ledger(reader))
-    finally:
-        reader.close()
+        plain = ledger_html(answers.ledger())
     items = "".join(
         f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
         f"<i>{html.escape(f.fix)}</i></li>"

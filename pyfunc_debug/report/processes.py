@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.report import ledger, timeline
+from pyfunc_debug.analysis.columns import ERROR, Array
+from pyfunc_debug.analysis.ledger import times_of
+from pyfunc_debug.report import timeline
 from pyfunc_debug.report.answers import Answers, cost, findings_json, state
-from pyfunc_debug.report.columns import ERROR, Array
 
 Json = dict[str, Any]
 STRIP = 400
@@ -96,8 +97,8 @@ class Processes:
         self._add_findings(answers, number)
 
     def _add_rows(self, answers: Answers, number: int) -> None:
-        rows = answers.ledger()
-        durations = ledger.durations(answers.connection, answers.facts, answers.columns, rows)
+        rows = answers.rows()
+        durations = answers.durations()
         same: dict[str, tuple[Any, ...]] = {}
         for row in rows:
             parent = same.get(row["parent"]) if row["parent"] else None
@@ -163,8 +164,8 @@ class Processes:
         return {
             **row,
             **{name: total(name) for name in ("traced", "runs", "calls", "errors")},
-            "mean_ns": float(times.mean()) if len(times) else None,
-            "p95_ns": ledger.p95(times),
+            "mean_ns": (together := times_of(times)).mean_ns,
+            "p95_ns": together.p95_ns,
             "share": sum(totals) / self._everything if totals and self._everything else None,
             "parts": {name: _add(part[name] for part in parts) for name in parts[0]} if measured else None,
             "severity": min(severities, key=["error", "warning", "note"].index) if severities else None,

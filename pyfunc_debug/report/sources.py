@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.source import PRINTS_SHOWN, SourceLine, lambdas_text, source_lines
 from pyfunc_debug.records import Finding, Line, Printed
-from pyfunc_debug.report.facts import Facts
 
 Json = dict[str, Any]
 MAX_LINES = 4000

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.report.columns import ERROR, GRADIENT, RUNNING, Array, Columns
-from pyfunc_debug.report.facts import Facts, short_name
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, RUNNING, Array, Columns
+from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.tables import function_name
 
 Json = dict[str, Any]
 MAX_CALLS = 6000
@@ -176,7 +177,7 @@ def traces(facts: Facts, origin: int, start: int, end: int) -> list[Json]:
                 "id": trace.id,
                 "function": trace.function,
                 "ordinal": trace.ordinal,
-                "name": short_name(function.name) if function else "",
+                "name": function_name(function) if function else "",
                 "thread": trace.thread,
                 "start_ns": begin,
                 "duration_ns": trace.duration_ns,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.columns import GRADIENT, Columns
+from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.retraces import TraceRow, reasons
-from pyfunc_debug.report.columns import GRADIENT, Columns
-from pyfunc_debug.report.facts import Facts
 
 Json = dict[str, Any]
 MAX_TRACES = 200
@@ -29,12 +29,12 @@ def page(connection: sqlite3.Connection, facts: Facts, columns: Columns, functio
         )
     )
     calls = _calls(connection, columns)
-    objects = {facts.objects.get(trace.id) for trace in traces}
+    objects = {trace.object for trace in traces}
     rows = []
     for trace in shown:
         row = TraceRow(
             trace.name, trace.signature, trace.reason, trace.closest, trace.avoid, trace.duration_ns,
-            runs.get(trace.id), (), facts.objects.get(trace.id), trace.error,
+            runs.get(trace.id), (), trace.object, trace.error,
         )  # fmt: skip
         nodes = [node for node in trace.nodes if facts.nodes[node].origin == "user"]
         rows.append(
@@ -44,7 +44,7 @@ def page(connection: sqlite3.Connection, facts: Facts, columns: Columns, functio
                 "name": trace.name,
                 "signature": trace.signature[:2000],
                 "said": [[kind, text[:2000]] for kind, text in reasons(row)],
-                "object": facts.objects.get(trace.id) if len(objects) > 1 else None,
+                "object": trace.object if len(objects) > 1 else None,
                 "start_ns": trace.start_ns - columns.origin_ns,
                 "duration_ns": trace.duration_ns,
                 "runs": row.runs,

@@ -147,7 +147,7 @@ def test_show_and_report_in_a_terminal(shell, tmp_path):
     assert "UsageError" in run(shell, "%pyfunc_show")[1]
     run(shell, "%pyfunc_trace step(one)")
     assert "augment" in run(shell, "%pyfunc_show")[1]
-    assert "x: float32[2]" in run(shell, "%pyfunc_show 1")[1]
+    assert "in  x            float32[2]" in run(shell, "%pyfunc_show 1")[1]
     assert "written" in run(shell, "%pyfunc_report here.html")[1]
     assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
 

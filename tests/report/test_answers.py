@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.analysis.ledger import make_ledger
+from pyfunc_debug.analysis.tables import ledger_text
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
@@ -57,6 +58,25 @@ def test_every_number_of_the_ledger_is_the_terminals(ask, path):
         total = sum(node.times.total_ns for node in nodes)
         assert rows[key]["mean_ns"] == pytest.approx(total / rows[key]["calls"])
     assert rows["n3g"]["calls"] == sum(node.gradients for function in expected.rows for node in function.nodes)
+
+
+def test_names_kinds_and_notes_are_the_terminals(ask, path):
+    rows = {row["key"]: row for row in ask("ledger")[0]["rows"]}
+    reader = Reader(path)
+    expected = make_ledger(reader)
+    reader.close()
+    lines = ledger_text(expected, 200).splitlines()
+    notes = 0
+    for function in expected.rows:
+        assert any(line.startswith(rows[f"f{function.function.id}"]["name"]) for line in lines)
+        for node in function.nodes:
+            row = next(rows[key] for key in rows if key.startswith("n") and node.node.id in rows[key]["nodes"])
+            assert any(f"{row['name']}  {row['kind']} {row['place']}" in line for line in lines)
+            for note in node.notes:
+                notes += 1
+                assert note in row["why"]
+                assert any(note in line for line in lines)
+    assert notes  # one node of the recording has no calls
 
 
 def test_a_row_with_a_mark_says_why(ask):

@@ -7,8 +7,8 @@ import sqlite3
 import numpy as np
 import pytest
 
+from pyfunc_debug.analysis.columns import Columns
 from pyfunc_debug.report import calls
-from pyfunc_debug.report.columns import Columns
 from tests.report import recordings
 
 
