@@ -339,4 +339,6 @@ def process_lines(reported: dict[str, Any]) -> tuple[str, ...]:
             lines.append(f"{name} waited {ns / 1e6:,.0f} ms for the GIL, outside of bodies")
     if reported.get("lost_rows"):
         lines.append(f"{reported['lost_rows']:,} samples found no room: some calls are not measured")
+    if reported.get("broken"):
+        lines.append(f"{reported['broken']:,} calls are not measured: their parts did not sum to their time")
     return tuple(lines)

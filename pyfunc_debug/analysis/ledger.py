@@ -36,11 +36,15 @@ class Times:
 
 @dataclass(frozen=True)
 class Parts:
-    """What the time of measured calls is made of, summed, in ns; None is not measured at this grade."""
+    """What the time of measured calls is made of, summed, in ns; None is not measured at this grade.
+
+    `wait_ns` is before bodies, `inside_ns` inside them. `body_ns` is the time of all calls that ended, measured or not.
+    """
 
     wait_ns: float
     held_ns: float | None
     released_ns: float | None
+    inside_ns: float | None
     body_ns: float
 
 
@@ -300,15 +304,15 @@ def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], wait: s
     ended = durations[durations >= 0]
     status = columns.status[mask]
     failed = int((status == ERROR).sum())
-    waits, held, released = (column[mask] for column in (columns.wait, columns.held, columns.released))
+    waits, held, released, inside = (
+        column[mask] for column in (columns.wait, columns.held, columns.released, columns.reacquire)
+    )
     lost = sum(calls for calls, _ in dropped)
     parts = None
     if not np.isnan(waits).all():
         split = not np.isnan(held).all()
-        parts = Parts(
-            float(np.nansum(waits)), float(np.nansum(held)) if split else None,
-            float(np.nansum(released)) if split else None, float(ended.sum()),
-        )  # fmt: skip
+        own, let_go, waited = (_total(part) if split else None for part in (held, released, inside))
+        parts = Parts(_total(waits), own, let_go, waited, float(ended.sum()))
     return CallSums(
         stored=len(durations),
         dropped=lost,
@@ -319,6 +323,10 @@ def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], wait: s
         parts=parts,
         wait=wait if len(durations) or lost else "",
     )
+
+
+def _total(column: Array) -> float:
+    return float(np.nansum(column, dtype=np.float64))
 
 
 def _notes(node: Node, forward: CallSums, gradient: CallSums) -> tuple[str, ...]:

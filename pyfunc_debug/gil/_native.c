@@ -57,9 +57,11 @@ typedef struct {
 
 enum {
   CLOSED = 1, /* an op gives the GIL back      a: requested, b: held since, c: until, d: waited, e: released,
-                 f: reacquiring */
+                 f: reacquiring (sums since b of all RELEASED of its thread: what is missing was lost) */
   WAITED = 2, /* a thread waited for the GIL   a: from, b: to, c: 1 if before the op's body */
   HELD = 3,   /* a thread held it while another waited   a: from, b: to */
+  RELEASED = 4, /* a thread in an op (serial: its outermost) was without the GIL   a: from, b: to, c: released,
+                   d: reacquiring; c + d is b - a */
 };
 
 static record_t *buffers[2];
@@ -96,7 +98,7 @@ typedef struct {
   int depth, skipped;
   int64_t took, dropped, wanted; /* 0: no */
   int64_t switching;             /* time in drop_gil() until another thread took the GIL it asked for */
-  int64_t released, reacquiring; /* sums */
+  int64_t released, reacquiring; /* sums over its ops */
   uint64_t leaving;              /* the op whose PyGILState_Release is under way */
   op_t ops[MAX_DEPTH];
 } self_t;
@@ -188,14 +190,17 @@ static void took(void) { /* the GIL is ours, gil->mutex is held */
   int64_t now = now_ns();
   op_t *op = t->depth ? &t->ops[t->depth - 1] : NULL;
   if (op && op->entering && !op->serial) op->serial = ++serials;
+  int64_t reacquiring = t->switching + (t->wanted ? now - t->wanted : 0);
   if (t->wanted) {
     if (waiters > 0) waiters--;
     put(WAITED, t->thread, serial_of(t), t->wanted, now, op && op->entering, 0, 0, 0);
-    t->reacquiring += now - t->wanted + t->switching;
     if (op && op->entering) op->waited += now - t->wanted;
-  } else if (t->dropped) {
-    t->released += now - t->dropped - t->switching;
-    t->reacquiring += t->switching;
+  }
+  if (t->dropped && op && (t->depth > 1 || !op->entering)) { /* the outermost op had the GIL before */
+    int64_t released = now - t->dropped - reacquiring;
+    put(RELEASED, t->thread, t->ops[0].serial, t->dropped, now, released, reacquiring, 0, 0);
+    t->released += released;
+    t->reacquiring += reacquiring;
   }
   t->took = now;
   t->wanted = t->dropped = t->switching = 0;
@@ -226,7 +231,6 @@ __attribute__((noinline)) static int hook_timedwait(pthread_cond_t *c, pthread_m
     if (!s->wanted) {
       s->wanted = now_ns();
       waiters++;
-      if (s->dropped) s->released += s->wanted - s->dropped - s->switching;
     }
   }
   return real_timedwait(c, m, t);

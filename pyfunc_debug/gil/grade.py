@@ -180,6 +180,7 @@ class Probe:
             "lost_rows": self._lost,
             "matched": self._join.matched if self._join else 0,
             "unmatched": self._join.unmatched if self._join else 0,
+            "broken": getattr(self._join, "broken", 0),
             "waited_outside_ns": dict(getattr(self._join, "waited_ns", {})),
             "canary": None,
             "held": self._held(),

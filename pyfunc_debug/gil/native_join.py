@@ -6,13 +6,15 @@ program. Only calls that waited are looked at one by one.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from pyfunc_debug.gil import blame
-from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, Answer, CallTimes, Samples
+from pyfunc_debug.gil.releases import Releases
+from pyfunc_debug.gil.samples import CLOSED, HELD, RELEASED, WAITED, Answer, CallTimes, Samples
 
 PATIENCE_NS = 3_000_000_000
 """How long after it ended an op may wait for its call, and a call for its op."""
@@ -21,8 +23,49 @@ _MOST_KNOWN = 200_000
 _Table = np.ndarray[Any, np.dtype[np.int64]]
 
 # Columns of rows of the kind CLOSED (_native.c), and of calls.
-_THREAD, _SERIAL, _ENTER, _LEAVE, _WAITED, _RELEASED, _REACQUIRING = 1, 2, 4, 5, 6, 7, 8
+_THREAD, _SERIAL, _ENTER, _LEAVE, _WAITED = 1, 2, 4, 5, 6
 _CALL, _CALL_THREAD, _START, _END = 0, 1, 2, 3
+
+
+class _Waits:
+    """Who held the GIL while one op waited for it: in nanoseconds by holder, 0 is nobody.
+
+    The first and the last waits inside the op are kept one by one, for they may be before or after its call.
+    """
+
+    __slots__ = ("before", "first", "inside", "last")
+    EDGE = 64
+
+    def __init__(self) -> None:
+        self.before: dict[int, int] = {}
+        self.inside: dict[int, int] = {}
+        self.first: list[tuple[int, int, dict[int, int]]] = []
+        self.last: deque[tuple[int, int, dict[int, int]]] = deque()
+
+    def add(self, since: int, to: int, shares: dict[int, int], entering: bool) -> None:
+        """Adds a wait; those of an op come in the order of time."""
+        if entering:
+            _add(self.before, shares)
+        elif len(self.first) < self.EDGE:
+            self.first.append((since, to, shares))
+        else:
+            self.last.append((since, to, shares))
+            if len(self.last) > self.EDGE:
+                _add(self.inside, self.last.popleft()[2])
+
+    def until(self, end_ns: int) -> dict[int, int]:
+        """By holder, before a call and inside it; not what its op waited for after it."""
+        sums = dict(self.before)
+        _add(sums, self.inside)
+        for since, _, shares in (*self.first, *self.last):
+            if since < end_ns:
+                _add(sums, shares)
+        return sums
+
+
+def _add(sums: dict[int, int], more: dict[int, int]) -> None:
+    for holder, ns in more.items():
+        sums[holder] = sums.get(holder, 0) + ns
 
 
 class NativeJoin:
@@ -31,6 +74,8 @@ class NativeJoin:
     def __init__(self, body: Callable[[int], str]) -> None:
         self.matched = 0
         self.unmatched = 0
+        self.broken = 0
+        """Calls of which a part was lost: nothing is told of them."""
         self.waited_ns: dict[str, int] = {}
         """Time that threads waited outside of any op, by the thread's name."""
         self._body = body
@@ -38,22 +83,25 @@ class NativeJoin:
         self._names: dict[int, str] = {}
         self._ops: _Table = np.empty((0, 9), np.int64)  # closed, and no call is known yet
         self._calls: _Table = np.empty((0, 4), np.int64)  # whose op did not close yet
-        self._shares: dict[int, dict[int, int]] = {}  # serial -> holder -> ns
+        self._releases = Releases()
+        self._waits: dict[int, _Waits] = {}  # by serial
         self._known: dict[int, int | None] = {}  # serial -> call; None: closed, and no call is known
-        self._waiting: list[tuple[int, Answer]] = []  # serial and answer, but a holder's call is not known yet
+        self._waiting: list[tuple[int, int, Answer]] = []  # serial, end, answer; a holder's call is not known yet
 
     def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
         """See `Join.feed`. Some 2 us a call, more for each holder that it waited for."""
         self._names.update(samples.names)
         table = np.asarray(samples.native, np.int64).reshape(-1, 9)
-        closed = table[:, 0] == CLOSED
-        self._read(table[~closed])
+        closed, released = table[:, 0] == CLOSED, table[:, 0] == RELEASED
+        self._releases.add(table[released])
+        self._read(table[~(closed | released)])
         fresh = np.array(calls if isinstance(calls, list) else list(calls), np.int64).reshape(-1, 4)
         ops = np.concatenate([self._ops, table[closed]])
         times = np.concatenate([self._calls, fresh])
         if len(ops) and len(times):
             order, chosen = _pairs(ops, times)
             found = self._answer(ops[chosen], times[order])
+            self._releases.forget(ops[chosen, _SERIAL])
             ops, times = np.delete(ops, chosen, 0), np.delete(times, order, 0)
         else:
             found = []
@@ -73,24 +121,33 @@ class NativeJoin:
             name = blame.outside(self._names.get(thread))
             self.waited_ns[name] = self.waited_ns.get(name, 0) + int(ns)
         inside = (kinds == WAITED) & (serials > 0)
-        for serial, begin, end in rows[inside][:, 2:5].tolist():
-            shares = self._shares.setdefault(serial, {})
+        for serial, begin, end, entering in rows[inside][:, 2:6].tolist():
+            waits = self._waits.get(serial)
+            if waits is None:
+                self._waits[serial] = waits = _Waits()
             during = self._holds.during(begin, end)
-            for holder, ns in during.items():
-                shares[holder] = shares.get(holder, 0) + ns
-            shares[0] = shares.get(0, 0) + end - begin - sum(during.values())
+            during[0] = end - begin - sum(during.values())
+            waits.add(begin, end, during, bool(entering))
 
-    def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, Answer]]:
+    def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, int, Answer]]:
         """The answers for calls and their ops, without the blame."""
-        self.matched += len(ops)
-        released, reacquiring = ops[:, _RELEASED], ops[:, _REACQUIRING]
-        held = np.maximum(0, times[:, _END] - times[:, _START] - released - reacquiring)
-        calls, serials = times[:, _CALL].tolist(), ops[:, _SERIAL].tolist()
-        self._known.update(zip(serials, calls, strict=True))
-        columns = (ops[:, _WAITED].tolist(), held.tolist(), released.tolist(), reacquiring.tolist())
+        parts, whole = self._releases.parts(ops, times)
+        early, released, waited = parts.T
+        held = times[:, _END] - times[:, _START] - released - waited
+        whole &= held >= 0
+        self._known.update(zip(ops[:, _SERIAL].tolist(), times[:, _CALL].tolist(), strict=True))
+        for serial in ops[~whole, _SERIAL].tolist():
+            self._waits.pop(serial, None)
+        self.matched += int(whole.sum())
+        self.broken += int((~whole).sum())
+        columns = (
+            ops[:, _SERIAL], times[:, _END], times[:, _CALL], ops[:, _WAITED] + early, held, released, waited
+        )  # fmt: skip
         return [
-            (serial, (call, "native", waited, held_ns, released_ns, reacquiring_ns, ()))
-            for serial, call, waited, held_ns, released_ns, reacquiring_ns in zip(serials, calls, *columns, strict=True)
+            (serial, end, (call, "native", before, held_ns, released_ns, inside, ()))
+            for serial, end, call, before, held_ns, released_ns, inside in zip(
+                *(column[whole].tolist() for column in columns), strict=True
+            )
         ]
 
     def _keep(self, ops: _Table, times: _Table, horizon_ns: int, final: bool) -> None:
@@ -98,30 +155,32 @@ class NativeJoin:
         old = np.full(len(ops), True) if final else ops[:, _LEAVE] < horizon_ns
         for serial in ops[old, _SERIAL].tolist():
             self._known[serial] = None
-            self._shares.pop(serial, None)
+            self._waits.pop(serial, None)
+        self._releases.forget(ops[old, _SERIAL])
         self._ops = ops[~old]
         old = np.full(len(times), True) if final else times[:, _END] < horizon_ns
         self.unmatched += int(old.sum())
         self._calls = times[~old]
-        for table in (self._known, self._shares):  # of ops whose rows were lost, shares would stay
+        for table in (self._known, self._waits):  # of ops whose rows were lost, waits would stay
             while len(table) > _MOST_KNOWN:
                 table.pop(next(iter(table)))
 
-    def _report(self, found: list[tuple[int, Answer]], final: bool) -> list[Answer]:
-        if not self._shares:
-            return [answer for _, answer in found]
+    def _report(self, found: list[tuple[int, int, Answer]], final: bool) -> list[Answer]:
+        if not self._waits:
+            return [answer for _, _, answer in found]
         rows: list[Answer] = []
         waiting, self._waiting = self._waiting, []
         known = self._known
         for one in waiting + found:
-            serial, answer = one
-            shares = self._shares.get(serial)
-            if shares is None:
+            serial, end_ns, answer = one
+            waits = self._waits.get(serial)
+            shares = waits.until(end_ns) if waits is not None else {}
+            if waits is None:
                 rows.append(answer)
             elif not final and any(holder > 0 and holder not in known for holder in shares):
                 self._waiting.append(one)
             else:
-                del self._shares[serial]
+                del self._waits[serial]
                 rows.append((*answer[:6], self._blame(shares)))
         return rows
 

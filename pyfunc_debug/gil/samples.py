@@ -14,7 +14,7 @@ import numpy as np
 Grade = Literal["native", "op-start", "bound", "none"]
 
 # Kinds of native rows, as in _native.c.
-CLOSED, WAITED, HELD = 1, 2, 3
+CLOSED, WAITED, HELD, RELEASED = 1, 2, 3, 4
 
 NativeRow = tuple[int, int, int, int, int, int, int, int, int]
 """kind, thread, serial of the op (0: none), and six numbers whose meaning depends on the kind (_native.c)."""

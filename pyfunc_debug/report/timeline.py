@@ -101,22 +101,27 @@ def single(columns: Columns, positions: Array) -> dict[str, Array]:
 def binned(columns: Columns, positions: Array, threads: list[int], start: int, end: int, width: int) -> Array:
     """How full each column of time is: thread x (held, gradient, released, wait) x column, 0..1.
 
-    A call without GIL numbers counts as held: it is simply the time in its body.
+    Waits inside a body count as waits: where in the body they were is not recorded, so they come last. A call without
+    GIL numbers counts as held: it is simply the time in its body.
     """
     lane = np.searchsorted(np.asarray(threads), columns.thread[positions])
     begins = columns.start[positions].astype(np.float64)
     ends = np.where(columns.end[positions] < 0, end, columns.end[positions]).astype(np.float64)
-    released = np.nan_to_num(columns.released[positions]) + np.nan_to_num(columns.reacquire[positions])
-    turn = np.maximum(begins, ends - released)
+    late = np.maximum(begins, ends - np.nan_to_num(columns.reacquire[positions]).astype(np.float64))
+    turn = np.maximum(begins, late - np.nan_to_num(columns.released[positions]))
     wait = np.nan_to_num(columns.wait[positions])
     gradient = columns.kind[positions] == GRADIENT
     scale = width / (end - start)
     result = np.zeros((len(threads), len(PARTS), width), np.float32)
-    for part, (low, high, mask) in enumerate(
-        [(begins, turn, ~gradient), (begins, turn, gradient), (turn, ends, None), (begins - wait, begins, None)]
+    everything = np.ones(len(positions), bool)
+    for part, low, high, picked in (
+        (0, begins, turn, ~gradient),
+        (1, begins, turn, gradient),
+        (2, turn, late, everything),
+        (3, begins - wait, begins, everything),
+        (3, late, ends, everything),
     ):
-        picked = mask if mask is not None else slice(None)
-        result[:, part] = _coverage(lane[picked], low[picked], high[picked], start, scale, len(threads), width)
+        result[:, part] += _coverage(lane[picked], low[picked], high[picked], start, scale, len(threads), width)
     return np.minimum(result, 1)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pyfunc_debug.gil import blame
 from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, recorded_blame
 from pyfunc_debug.gil.join import as_rows
 from pyfunc_debug.gil.native_join import NativeJoin
-from pyfunc_debug.gil.samples import CLOSED, HELD, WAITED, Samples
+from pyfunc_debug.gil.releases import Releases
+from pyfunc_debug.gil.samples import CLOSED, HELD, RELEASED, WAITED, Samples
 from pyfunc_debug.gil.whatif import Stage, ceiling
 from pyfunc_debug.profiler import xplane, xspace
 
@@ -127,6 +129,51 @@ def test_an_op_inside_an_op_takes_its_own_call():
         Samples("native", 9 * MS, native=[inner, outer]), [(1, 7, 2 * MS, 8 * MS), (2, 7, 4 * MS, 4 * MS)]
     )
     assert {(one[0], one[2]) for one in together} == {(1, MS), (2, 0)}
+
+
+def released(thread: int, root: int, since: int, to: int, waited: int = 0) -> tuple:
+    return (RELEASED, thread, root, since, to, to - since - waited, waited, 0, 0)
+
+
+def test_what_the_op_released_around_the_call_is_not_the_calls():
+    """TensorFlow converts the results after the body, and sleeps or waits there: 5 ms of a call that took 2."""
+    rows = [
+        released(7, 1, 1 * MS, 2 * MS, waited=MS),
+        released(7, 1, 4 * MS, 5 * MS),
+        (HELD, 9, 0, 7 * MS, 9 * MS, 0, 0, 0, 0),
+        (WAITED, 7, 1, 7 * MS, 9 * MS, 0, 0, 0, 0),
+        released(7, 1, 6 * MS, 9 * MS, waited=2 * MS),
+        (CLOSED, 7, 1, 0, 0, 10 * MS, 0, 2 * MS, 3 * MS),
+    ]
+    join = NativeJoin(lambda call: "f")
+    [(_, row)] = as_rows(join.feed(Samples("native", 10 * MS, native=rows), [(1, 7, 3 * MS, 6 * MS)], final=True))
+    assert (row.wait_ns, row.held_ns, row.released_ns, row.reacquire_ns) == (MS, 2 * MS, MS, 0)
+    assert row.blame == (), "what it waited for after the call belongs to nobody"
+
+
+def test_a_call_of_which_a_part_was_lost_is_counted_and_not_told():
+    rows = [released(7, 1, 4 * MS, 5 * MS), (CLOSED, 7, 1, 0, 0, 10 * MS, 0, 3 * MS, 0)]
+    join = NativeJoin(lambda call: "f")
+    assert join.feed(Samples("native", 10 * MS, native=rows), [(1, 7, 3 * MS, 6 * MS)], final=True) == []
+    assert (join.matched, join.broken) == (0, 1)
+
+
+def test_a_call_that_lets_the_gil_go_a_million_times_is_told_from_a_bounded_memory():
+    kept, threads = Releases(most=5000), 2
+    for batch in range(10):
+        for thread in range(threads):
+            rows = [
+                released(thread, thread, 10 * i + 1, 10 * i + 4, waited=1)
+                for i in range(batch * 2000, batch * 2000 + 2000)
+            ]
+            kept.add(np.array(rows, np.int64))
+        assert len(kept) <= 5000 + threads * 2000 + 2000
+    ops = np.array([(CLOSED, thread, thread, 0, 0, 200_000, 0, 40_000, 20_000) for thread in range(threads)])
+    parts, whole = kept.parts(ops, np.array([(1, 0, 5, 199_995), (2, 1, 100_000, 199_995)]))
+    assert parts[0].tolist() == [1, 40_000 - 2, 20_000 - 1]
+    assert whole.tolist() == [True, False], "the second begins where nothing exact is known any more"
+    kept.forget(np.arange(threads))
+    assert len(kept) == 0
 
 
 def test_calls_of_many_threads_and_days():

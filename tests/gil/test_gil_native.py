@@ -141,15 +141,21 @@ def test_bodies_that_release_the_gil_do_not_contend(calls, work):
 
 
 def test_held_and_released_are_told_apart_inside_a_body(calls, no_switching):
+    clock: list[int] = []
+
     def work() -> None:
+        clock[:] = [time.monotonic_ns()]
         hold(20_000)
+        clock.append(time.monotonic_ns())
         release(30_000)
+        clock.append(time.monotonic_ns())
 
     with parallel([calls.body("body", work)], 2) as run:
         [row] = measured(calls, run).values()
     [(_, _, start, end)] = calls.times
-    assert row.held_ns == pytest.approx(20e6, rel=0.2)
-    assert row.released_ns == pytest.approx(30e6, rel=0.2)
+    rest = end - start - (clock[2] - clock[0])
+    assert clock[1] - clock[0] <= row.held_ns <= clock[1] - clock[0] + rest + 200_000
+    assert row.released_ns + row.reacquire_ns == pytest.approx(clock[2] - clock[1], abs=200_000)
     assert row.held_ns + row.released_ns + row.reacquire_ns == end - start
 
 

@@ -63,7 +63,11 @@ export const noCalls = (): Calls => ({
 /** When the call was ready to run: its start, less what it waited. */
 export const beginOf = (calls: Calls, i: number): number => calls.start[i]! - (calls.wait[i]! || 0);
 
-/** Where in its body a call lets the GIL go, were all of that at its end (the sums are known, the order is not). */
+/** Where in its body a call begins to wait to get the GIL back, were all of that at its end. */
+export const lateOf = (calls: Calls, i: number, end: number): number =>
+  Math.max(calls.start[i]!, end - (calls.reacquire[i]! || 0));
+
+/** Where it lets the GIL go, were all of that right before (the sums are known, the order is not). */
 export const turnOf = (calls: Calls, i: number, end: number): number =>
   Math.max(calls.start[i]!, end - (calls.released[i]! || 0) - (calls.reacquire[i]! || 0));
 
@@ -136,7 +140,9 @@ export function bins(
     const turn = turnOf(calls, i, until);
     const body = calls.flags[i]! & GRADIENT ? 1 : 0;
     cover(result, base + body * width, width, (from - start) * scale, (turn - start) * scale);
-    if (until > turn) cover(result, base + 2 * width, width, (turn - start) * scale, (until - start) * scale);
+    const late = lateOf(calls, i, until);
+    if (late > turn) cover(result, base + 2 * width, width, (turn - start) * scale, (late - start) * scale);
+    if (until > late) cover(result, base + 3 * width, width, (late - start) * scale, (until - start) * scale);
     const wait = calls.wait[i]! || 0;
     if (wait > 0) cover(result, base + 3 * width, width, (from - wait - start) * scale, (from - start) * scale);
   }

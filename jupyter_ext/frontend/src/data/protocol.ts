@@ -37,6 +37,8 @@ export interface Parts {
   wait_ns: number;
   held_ns: number | null;
   released_ns: number | null;
+  /** Waiting for the GIL inside the body. */
+  inside_ns: number | null;
   body_ns: number;
 }
 

@@ -1,5 +1,5 @@
 // Draws a scene: lanes with graph traces, runs and calls; the axis; the minimap. Only what is in view.
-import { beginOf, ERROR, GRADIENT, PARTS, turnOf } from "../data/columns";
+import { beginOf, ERROR, GRADIENT, lateOf, PARTS, turnOf } from "../data/columns";
 import type { Trace } from "../data/protocol";
 import { middle } from "../format";
 import { cross, SHAPE, type Kind, type Paints } from "./paint";
@@ -197,7 +197,9 @@ function drawCalls(
     const solid = Math.max(turn, start + 1);
     bar(calls.flags[i]! & GRADIENT ? "gradient" : "held", start, solid);
     if (end > solid) {
-      bar("released", solid, end);
+      const late = Math.max(solid, Math.min(end, scale.x(lateOf(calls, i, until))));
+      bar("released", solid, late);
+      bar("wait", late, end);
       c.fillStyle = paints.colours.held;
       c.fillRect(end - 1, top, 1, SHAPE.held.height);
     }

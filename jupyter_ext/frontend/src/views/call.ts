@@ -215,8 +215,9 @@ function times_(call: CallDetail, resolution: number): HTMLElement {
     part.style.width = `${(ns / total) * 100}%`;
     bar.append(part);
   };
-  add("w", gil.wait_ns ?? 0);
-  add(call.kind === "gradient" ? "g" : "h", Math.max(0, (body ?? 0) - released));
+  const inside = gil.reacquire_ns ?? 0;
+  add("w", (gil.wait_ns ?? 0) + inside);
+  add(call.kind === "gradient" ? "g" : "h", Math.max(0, (body ?? 0) - released - inside));
   add("r", released);
   const grade = { native: "(measured)", "op-start": "(from op start)", bound: "(at most)" }[gil.grade] ?? "";
   return h(

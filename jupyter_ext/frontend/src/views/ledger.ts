@@ -196,8 +196,9 @@ export class LedgerView {
     if (parts) {
       const total = parts.wait_ns + parts.body_ns || 1;
       const released = parts.released_ns ?? 0;
-      add("w", (parts.wait_ns / total) * full);
-      add(row.call_kind === "gradient" ? "g" : "h", ((parts.body_ns - released) / total) * full);
+      const inside = parts.inside_ns ?? 0;
+      add("w", ((parts.wait_ns + inside) / total) * full);
+      add(row.call_kind === "gradient" ? "g" : "h", ((parts.body_ns - released - inside) / total) * full);
       add("r", (released / total) * full);
     } else add(row.call_kind === "gradient" ? "g" : "h", full);
     for (const part of bar.children) (part as HTMLElement).style.width = `${(part as HTMLElement).dataset["w"]}%`;
