@@ -23,6 +23,7 @@ from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
 from pyfunc_debug.program.threads import own_thread
 from pyfunc_debug.stops import Abort, Broker, Environment, Rules, StopObserver
+from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 from pyfunc_debug.stops.display import Display
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
@@ -390,6 +391,10 @@ class _Environment(Environment):
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         interception = self._board.interception
         return interception.user_line(file, line) if interception is not None else (file, line)
+
+    def scope(self, token: str) -> Scope:
+        interception = self._board.interception
+        return interception.scope(token) if interception is not None else NO_SCOPE
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
         from pyfunc_debug.interception.graphs.eagerly import eagerly_if_possible

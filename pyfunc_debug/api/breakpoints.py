@@ -29,8 +29,9 @@ def break_on(
     Args:
       where: A glob over body and op names, a `file.py:line` or a token.
       when: "before" the body's first line, "after" it has returned, "error": at the line that raised, or "gradient".
-      condition: A Python expression over the body's parameter names, `inputs`, `outputs`, `call`, `np`, `tf`. One that
-        raises is shown once and disables the breakpoint.
+      condition: A Python expression over what the body sees (its parameters, closure and module), `inputs`, `outputs`,
+        `call`, `np`, `tf`. Tensors are NumPy arrays in it. One that raises stops the call and shows the error; where
+        nobody can answer it is reported once, and counted.
       hits: The first hit that stops.
       once: Whether to stop only once.
       policy: What a call does while another one is stopped: "wait", "skip", or wait so many seconds and go on.

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Observer, RunFacts
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
 from pyfunc_debug.interception.calls import call_around, eager_numpy_call, registry_call
 from pyfunc_debug.interception.failures import FailedCall, Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
@@ -26,6 +28,9 @@ from pyfunc_debug.interception.patches import Patch, Patches, disguise
 from pyfunc_debug.interception.selftest import SelfTest, run_self_test
 
 __all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts", "call_around"]
+
+
+_MOST_BODIES = 10_000
 
 
 class _Fork:
@@ -71,6 +76,7 @@ class Interception:
         self._testing = threading.Lock()
         self.live_runs = self._functions.live
         self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)
+        self._bodies: dict[str, weakref.ref[types.FunctionType]] = {}
         self.on = False
 
     def start(self) -> None:
@@ -143,6 +149,18 @@ class Interception:
     def locate_node(self, node: NodeFacts) -> NodeFacts:
         """Adds graph, op and call site to an older node by walking the live graphs. Slow: for a background thread."""
         return self._nodes.locate(node) if self._names.construction else node
+
+    def scope(self, token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The names around the body of a node: its own (closure, defaults, `self`), and its module's."""
+        kept = self._bodies.get(token)
+        body = kept() if kept is not None else None
+        if body is None:
+            body = unwrap(self._names.registry.get(token), self._names)
+            if isinstance(body, types.FunctionType):
+                if len(self._bodies) > _MOST_BODIES:  # every eager call has a token of its own
+                    self._bodies.clear()
+                self._bodies[token] = weakref.ref(body)
+        return scope(body)
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's file and line for a line that may be AutoGraph-generated."""

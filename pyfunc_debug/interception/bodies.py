@@ -157,6 +157,39 @@ def closure(function: Callable[..., Any]) -> dict[str, Any]:
     return cells
 
 
+def scope(function: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a body sees besides its parameters.
+
+    Args:
+      function: The user's function (see `unwrap`).
+
+    Returns:
+      Names of its own (closure, defaults, what a partial holds, `self`), and its module's names.
+    """
+    if not callable(function):
+        return {}, {}
+    own: dict[str, Any] = {}
+    given: tuple[Any, ...] = ()
+    while isinstance(function, functools.partial):
+        own.update(function.keywords)
+        given, function = function.args, function.func
+    first: tuple[Any, ...] = ()
+    if isinstance(function, types.MethodType):
+        first, function = (function.__self__,), function.__func__
+    elif not isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
+        first, function = (function,), type(function).__call__
+    function = inspect.unwrap(function)
+    if not isinstance(function, types.FunctionType):
+        return own, {}
+    code = function.__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    defaults = function.__defaults__ or ()
+    found = {**closure(function), **dict(zip(parameters[len(parameters) - len(defaults) :], defaults))}
+    found.update(function.__kwdefaults__ or {})
+    found.update(zip(parameters, (*first, *given)))
+    return {**found, **own}, function.__globals__
+
+
 def _name_and_code(function: Any) -> tuple[str, types.CodeType | None]:
     while isinstance(function, functools.partial):
         function = function.func

@@ -182,6 +182,10 @@ class Broker:
                 print(f"pyfunc_debug: {front.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
         return None
 
+    def can_answer(self, stop: Stop) -> bool:
+        """Whether somebody could answer a stop now."""
+        return not self._closed and self._front(stop) is not None
+
     def prompts(self, stop: Stop, open_: bool) -> None:
         """A stop is at its prompt, or runs on after an answer."""
         with self._turn:

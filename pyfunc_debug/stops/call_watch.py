@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.program.frames import user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer
 from pyfunc_debug.stops.commands import TracerHost, settrace
+from pyfunc_debug.stops.conditions import bind_back
 from pyfunc_debug.stops.plan import Plan
-from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, bind_back, same_file
+from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, same_file
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -34,6 +35,7 @@ class CallWatch(TracerHost):
         self.forward = plan.forward
         self.body = plan.body
         self.before: Breakpoint | None = None
+        self.before_reason = ""
         self.lines = [rule for rule in plan.lines if rule.enabled]
         self.after = [rule for rule in plan.after if rule.enabled]
         self.errors = [rule for rule in plan.errors if rule.enabled]
@@ -54,7 +56,7 @@ class CallWatch(TracerHost):
         before = self.before
         if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
             if before is not None:
-                self._stand_in(before)
+                self._stand_in(before, self.before_reason)
             return
         self.find_chained()
         self._armed = True
@@ -68,10 +70,10 @@ class CallWatch(TracerHost):
         self._nested = isinstance(outer, CallWatch)
         self.chained = outer.chained if isinstance(outer, CallWatch) else chained_tracer(self.previous)
 
-    def _stand_in(self, rule: Breakpoint, **more: Any) -> None:
+    def _stand_in(self, rule: Breakpoint, reason: str, **more: Any) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
         self.find_chained()
-        tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})")
+        tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})", reason)
         before = list(self.args)
         names: dict[str, Any] = {**self.plan.names(self.args), **more}
 
@@ -139,11 +141,12 @@ class CallWatch(TracerHost):
             if before is not None and before.prompt == "debugger" and self.observer.environment.attach_debugger():
                 settrace(self.previous)
                 self.observer.environment.break_in_debugger(frame)
-                before.tally(STOPPED)
+                self._tally(before, self.before_reason)
                 theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
                 return theirs(frame, event, None) if theirs is not None else None
             if before is not None:
-                return self.tracer_for(before, f"breakpoint {before.number} ({before.when})").from_call(frame)
+                why = f"breakpoint {before.number} ({before.when})"
+                return self.tracer_for(before, why, self.before_reason).from_call(frame)
             frame.f_trace_lines = bool(self.lines)
             settrace(self._call)
             return self.local
@@ -176,13 +179,15 @@ class CallWatch(TracerHost):
         try:
             if event == "line" and self.lines:
                 for rule in self._rules_at(frame):
-                    if self._met(rule, dict(frame.f_locals)):
+                    reason = self._reason(rule, dict(frame.f_locals))
+                    if reason is not None:
                         why = f"breakpoint {rule.number} ({rule.where})"
-                        return self.tracer_for(rule, why).from_line(frame)  # its own trace function from here on
+                        return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
             elif event == "return" and frame is self.frame and arg is not None:
                 for rule in self.after:
-                    if self._met(rule, {"outputs": arg}):
-                        self.tracer_for(rule, f"breakpoint {rule.number} (after)").from_return(frame, arg)
+                    reason = self._reason(rule, {"outputs": arg})
+                    if reason is not None:
+                        self.tracer_for(rule, f"breakpoint {rule.number} (after)", reason).from_return(frame, arg)
                         break
         except Abort:
             if self.chained is not None:
@@ -193,13 +198,16 @@ class CallWatch(TracerHost):
             return None
         return self.local
 
-    def _met(self, rule: Breakpoint, more: dict[str, Any]) -> bool:
-        """Whether a rule stops this call here."""
-        return (
-            rule.enabled
-            and self.observer.holds(rule, self.plan, self.number, self.args, **more)
-            and self.observer.hit(rule)
-        )
+    def _reason(self, rule: Breakpoint, more: dict[str, Any]) -> str | None:
+        """Why a rule stops this call here (see `Judge.reason`); None if it does not."""
+        if not rule.enabled:
+            return None
+        return self.observer.judge.reason(rule, self.plan, self.number, self.args, **more)
+
+    @staticmethod
+    def _tally(rule: Breakpoint, reason: str, outcome: str = STOPPED) -> None:
+        if not reason:  # else its condition failed, and it was not hit
+            rule.tally(outcome)
 
     def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
         source_line = (frame.f_code.co_filename, frame.f_lineno)
@@ -210,11 +218,15 @@ class CallWatch(TracerHost):
             self._line_at[source_line] = found
         return found
 
-    def tracer_for(self, rule: Breakpoint | None, why: str) -> Tracer:
+    def tracer_for(self, rule: Breakpoint | None, why: str, reason: str = "") -> Tracer:
+        """A tracer for a stop; `reason` says what the condition raised, if that is why it stops."""
         if self.tracer is not None:  # this call is being stepped through already: the new stop takes over
             self.tracer.finish()
         self._note()
+        if reason:
+            why += f", {reason}"
         stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
+        stop.condition_error = reason
         watching = bool(self.lines or self.after) and self.frame is not None
         tracer = self.tracer = Tracer(stop, self.observer.broker, self, self._call if watching else self.previous)
         tracer.resume = self if watching else None
@@ -238,9 +250,10 @@ class CallWatch(TracerHost):
                 )
         elif self.after and self.facts is not None and self.facts.body.file is None:
             for rule in self.after:
-                if self._met(rule, {"outputs": outputs}):
+                reason = self._reason(rule, {"outputs": outputs})
+                if reason is not None:
                     self.before = rule
-                    self._stand_in(rule, outputs=outputs)
+                    self._stand_in(rule, reason, outputs=outputs)
                     self._disarm()
                     self._note()
                     break
@@ -255,10 +268,11 @@ class CallWatch(TracerHost):
         if traceback_ is None:
             return
         for rule in self.errors:
-            if self._passed(rule, traceback_) and self._met(rule, {"error": error}):
+            reason = self._reason(rule, {"error": error}) if self._passed(rule, traceback_) else None
+            if reason is not None:
                 self.previous = sys.gettrace()
                 kind = type(error).__name__
-                tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300])
+                tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300], reason)
                 try:
                     tracer.post_mortem(traceback_, error)
                 finally:
@@ -323,7 +337,7 @@ class CallWatch(TracerHost):
         if outcome == STOPPED:
             self._held_since = time.monotonic_ns()
         if rule is not None:
-            rule.tally(outcome)
+            self._tally(rule, tracer.stop.condition_error, outcome)
 
     def aborted(self) -> None:
         if self.previous is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.stops.stop import one_line
 
 if TYPE_CHECKING:
@@ -117,6 +118,41 @@ class Commands:
         """
         self.host.detach()
         return self.do_continue("all")
+
+    def do_keep(self, arg: str) -> Any:
+        """keep
+
+        Leave the breakpoint of this stop as it is, and go on.
+        """
+        return Pdb.do_continue(self, "")
+
+    def do_edit(self, arg: str) -> None:
+        """edit expression
+
+        Give the breakpoint of this stop another condition, from the next call on; without an expression: none.
+        """
+        rule = self.stop.breakpoint
+        if rule is None:
+            self.error("this stop has no breakpoint: it was a breakpoint() in the code")
+            return
+        try:
+            rule.edit(arg)
+        except BadOptionError as error:
+            self.error(str(error))
+            return
+        self.message(f"breakpoint {rule.number} is now {rule.text()}")
+
+    def do_disable(self, arg: str) -> Any:
+        """disable [bpnumber ...]
+
+        Without arguments switch off the breakpoint of this stop; else line breakpoints made at this prompt.
+        """
+        rule = self.stop.breakpoint
+        if arg or rule is None:
+            return Pdb.do_disable(self, arg)
+        rule.disable()
+        self.message(f"breakpoint {rule.number} is disabled")
+        return None
 
     def do_clear(self, arg: str) -> Any:
         """cl(ear) [filename:lineno | bpnumber ...]

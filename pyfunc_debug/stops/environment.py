@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 
 
 class Environment:
@@ -23,6 +24,10 @@ class Environment:
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""
         return file, line
+
+    def scope(self, token: str) -> Scope:
+        """The names around the body of a node, for conditions."""
+        return NO_SCOPE
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
         """Makes tf.functions run eagerly on this thread: all of TensorFlow's threads may be parked at stops."""

@@ -18,34 +18,16 @@ from typing import Any
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.program.frames import is_user
-from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
 from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.judge import Judge
 from pyfunc_debug.stops.plan import Plan
-from pyfunc_debug.stops.rules import (
-    EVALUATION,
-    Breakpoint,
-    Globals,
-    Rules,
-)
+from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.stop import Abort, Stop, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
 _MOST_EAGER = 4096
-
-
-class ConditionCall:
-    """`call` in a condition: its number, its body's name, "forward" or "gradient", its thread's name, its inputs."""
-
-    __slots__ = ("id", "inputs", "kind", "node", "thread")
-
-    def __init__(self, number: int | None, node: str, kind: str, inputs: Any) -> None:
-        self.id = number
-        self.node = node
-        self.kind = kind
-        self.thread = current_name()
-        self.inputs = inputs
 
 
 class StopObserver:
@@ -63,7 +45,7 @@ class StopObserver:
         self.environment = environment
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
         self._plans: dict[str, Plan] = {}
-        self._globals = Globals()
+        self.judge = Judge(broker, environment, self.say)
         self._numbers: dict[str, Iterator[int]] = {}
         self._reported: set[str] = set()
         self.debugger = False
@@ -192,16 +174,18 @@ class StopObserver:
     def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:
         if number is None:
             number = next(plan.numbers)
-        first = None
+        first, why = None, ""
         for rule in plan.starts:
-            if rule.enabled and (rule.code is None or self.holds(rule, plan, number, args)) and self.hit(rule):
-                first = first or rule
+            if rule.enabled:
+                reason = self.judge.reason(rule, plan, number, args)
+                if reason is not None and first is None:
+                    first, why = rule, reason
         if first is None and not plan.watches:
             if self.debugger:  # else the thread's trace function is ours during this call
                 self.environment.attach_debugger()
             return None
         call_watch = CallWatch(self, plan, token, args, number)
-        call_watch.before = first
+        call_watch.before, call_watch.before_reason = first, why
         if first is None and not call_watch.lines and not call_watch.after:
             if self.debugger:
                 self.environment.attach_debugger()
@@ -215,44 +199,6 @@ class StopObserver:
         return call_watch
 
     # -- hits ---------------------------------------------------------------------------------------------------------
-
-    def holds(self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, **more: Any) -> bool:
-        """Whether a rule's condition is fulfilled. One that raises is shown once, and the breakpoint is disabled."""
-        code = rule.code
-        if code is None:
-            return True
-        names = plan.names(args)
-        if more:
-            names |= more
-        if "call" not in names and "call" in code.co_names:
-            names["call"] = ConditionCall(number, plan.body, "gradient" if plan.forward else "forward", args)
-        judging, me = self.broker.judging, threading.get_ident()
-        outermost = me not in judging
-        judging.add(me)  # calls that the condition makes pass breakpoints
-        try:
-            return self._globals.holds(code, names)
-        except Exception as error:
-            rule.error = f"{type(error).__name__}: {error}"
-            if isinstance(error, NameError):
-                rule.error += f" (there are {', '.join(sorted({*names, 'call', 'np', 'tf'}))})"
-            rule.enabled = False
-            self.say(
-                f"condition of breakpoint {rule.number} ({rule.condition}) failed: {rule.error}. Not met; the "
-                f"breakpoint is disabled now (enable() tries again)"
-            )
-            return False
-        finally:
-            if outermost:
-                judging.discard(me)
-
-    def hit(self, rule: Breakpoint) -> bool:
-        """Counts a hit; whether it is to stop."""
-        if not rule.hit():
-            return False
-        if self.broker.evaluates(threading.get_ident()):
-            rule.tally(EVALUATION)
-            return False
-        return True
 
     def say(self, text: str, once: bool = False) -> None:
         """A sentence for the user."""

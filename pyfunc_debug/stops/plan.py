@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.stops.rules import Breakpoint, bind, length, same_file
+from pyfunc_debug.stops.conditions import bind
+from pyfunc_debug.stops.rules import Breakpoint, length, same_file
 
 
 class Plan:
@@ -48,6 +49,12 @@ class Plan:
 
     def __bool__(self) -> bool:
         return bool(self.starts) or self.watches
+
+    @property
+    def scope_token(self) -> str:
+        """The node whose body's names a condition sees: of a gradient the forward one."""
+        facts = self.forward or self.facts
+        return facts.token if facts is not None else ""
 
     def input_names(self, count: int) -> tuple[str, ...]:
         """A name for each argument."""

@@ -9,15 +9,14 @@ import inspect
 import linecache
 import os
 import re
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
-from types import CodeType
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.stops.conditions import Condition
 
 When = Literal["before", "after", "error", "gradient"]
 WHENS = ("before", "after", "error", "gradient")
@@ -49,7 +48,9 @@ class Breakpoint:
       prompt: None (whoever can answer) or "debugger" (the attached IDE).
       enabled: Whether it stops calls now.
       hits: How many calls fulfilled it; `outcomes` says what became of them.
-      error: Why its condition could not be evaluated, or empty.
+      error: Why its condition could not be evaluated the last time, or empty.
+      condition_errors: How many calls its condition could not be evaluated for.
+      unjudged: How many calls passed because its condition was being evaluated, and had run them or may have.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Breakpoint:
         line = _LINE.fullmatch(where)
         self.file = line.group(1) if line else None
         self.line = int(line.group(2)) if line else None
-        self.code: CodeType | None = _compile(condition)
+        self.test = Condition(condition) if condition is not None else None
+        self.condition_errors = 0
+        self.unjudged = 0
         self.removed = False
         self._remove = remove
         self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
@@ -100,8 +103,30 @@ class Breakpoint:
                 else:
                     self._taken = False
 
+    def count_error(self, text: str) -> None:
+        """Its condition raised; that is neither a hit nor a miss."""
+        with self._lock:
+            self.error = text
+            self.condition_errors += 1
+
+    def count_unjudged(self) -> None:
+        """A call passed whose condition was not evaluated, since that would never have ended."""
+        with self._lock:
+            self.unjudged += 1
+
+    def edit(self, condition: str | None) -> None:
+        """Changes the condition, from the next call on; None or empty text for none.
+
+        Raises:
+          BadOptionError: it is not a Python expression. The old one stays.
+        """
+        condition = condition.strip() if condition is not None else None
+        self.test = Condition(condition) if condition else None
+        self.condition = condition or None
+        self.error = ""
+
     def enable(self) -> None:
-        """Stops calls again, unless it was removed; a condition that failed gets another chance."""
+        """Stops calls again, unless it was removed."""
         self.enabled = not self.removed
         self.error = ""
         self._taken = False
@@ -129,10 +154,14 @@ class Breakpoint:
         return f"{self.where} if {self.condition}" if self.condition else self.where
 
     def __repr__(self) -> str:
-        state = "" if self.enabled else f", disabled{': ' + self.error if self.error else ''}"
+        state = "" if self.enabled else ", disabled"
         what = ", ".join(f"{self.outcomes[bucket]} {bucket}" for bucket in BUCKETS if self.outcomes[bucket])
         times = f"{self.hits} hit{'' if self.hits == 1 else 's'}"
         counts = f"{times}{f' ({what})' if what else ''}"
+        if self.condition_errors:
+            counts += f", condition failed {self.condition_errors}x ({self.error})"
+        if self.unjudged:
+            counts += f", {self.unjudged} passed during an evaluation of its condition"
         if self.removed:
             state = ", removed"
         elif not self.hits and not state:
@@ -236,73 +265,8 @@ def _check_line(where: str) -> None:
         raise BadOptionError(f"where={where!r}: there is no code in this line, so no call ever stops there")
 
 
-def _compile(condition: str | None) -> CodeType | None:
-    if condition is None:
-        return None
-    try:
-        return compile(condition.strip(), "<condition>", "eval")
-    except (SyntaxError, ValueError) as error:
-        raise BadOptionError(f"condition={condition!r} is not a Python expression: {error}") from None
-
-
-_MODULES = ("np", "tf")
-
-
-class _Modules(dict[str, Any]):
-    """`np` and `tf` for conditions, where the program imported them."""
-
-    def __missing__(self, name: str) -> Any:
-        module = {"np": "numpy", "tf": "tensorflow"}.get(name)
-        if module is None or module not in sys.modules:
-            raise KeyError(name)
-        self[name] = found = sys.modules[module]
-        return found
-
-
-def bind(names: Iterable[str], values: Any) -> dict[str, Any]:
-    """Values of a call by the names of its inputs: `x`, or a tuple `args` for `args[0]`, `args[1]`."""
-    bound: dict[str, Any] = {}
-    for name, value in zip(names, values):
-        if name.isidentifier():
-            bound[name] = value
-        else:
-            first = re.match(r"\w+", name)
-            if first is not None:
-                bound[first.group()] = (*bound.get(first.group(), ()), value)
-    return bound
-
-
-def bind_back(bound: dict[str, Any], names: Iterable[str]) -> list[Any]:
-    """The values behind `bind`'s names, in the order of the inputs; None where one is missing."""
-    values = []
-    for name in names:
-        found = bound.get(name)
-        if found is None and (part := re.fullmatch(r"(\w+)\[(\d+)\]", name)):
-            several, index = bound.get(part.group(1)), int(part.group(2))
-            found = several[index] if isinstance(several, (tuple, list)) and index < len(several) else None
-        values.append(found)
-    return values
-
-
 @functools.lru_cache(maxsize=256)
 def length(file: str, line: int) -> int:
     """How many lines a function has that begins at a line of a file; 1 where the source cannot be read."""
     lines = linecache.getlines(file)[line - 1 :]
     return len(inspect.getblock(lines)) if lines else 1
-
-
-class Globals:
-    """The names a condition can use besides the call's own."""
-
-    def __init__(self) -> None:
-        import builtins
-
-        self._modules = _Modules()
-        self._modules["__builtins__"] = builtins
-
-    def holds(self, code: CodeType, names: dict[str, Any]) -> bool:
-        """Evaluates a condition; an array with several elements has no truth value and raises."""
-        for module in _MODULES:
-            if module in code.co_names and module not in self._modules and module not in names:
-                self._modules.__missing__(module)
-        return bool(eval(code, self._modules, names))  # the user's own expression, typed by them

@@ -288,6 +288,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return
         if not self.stop.seq:
             self.say(f"--- {self.headline()}\n")
+            if self.stop.condition_error:
+                self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
         super().interaction(frame, tb_or_exc)
         if self._aborting:
             raise Abort("quit at a pyfunc_debug stop")

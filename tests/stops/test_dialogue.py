@@ -289,17 +289,6 @@ def test_once_hits_disable_and_list(tf, function, script):
     assert pfd.breakpoints() == []
 
 
-def test_a_condition_that_raises_is_shown_once_and_disables(tf, function, script, capsys):
-    script("c")
-    breakpoint_ = pfd.break_on("scale", condition="nonsense > 3")
-    for _ in range(3):
-        assert float(function(tf.constant(3.0))) == 8.0
-    breakpoint_.remove()
-    assert capsys.readouterr().err.count("NameError") == 1
-    assert "NameError" in breakpoint_.error
-    assert breakpoint_.hits == 0
-
-
 @pytest.mark.parametrize(
     "options",
     [

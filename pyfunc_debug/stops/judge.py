@@ -1,0 +1,119 @@
+"""Whether a breakpoint stops a call: its condition is evaluated, its hits are counted, and what fails is reported."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.program.threads import current_name
+from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.conditions import Condition, ConditionCall
+from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.plan import Plan
+from pyfunc_debug.stops.rules import EVALUATION, Breakpoint
+from pyfunc_debug.stops.stop import Abort, Stop
+
+_PATIENCE_S = 0.25
+"""A call waits so long while another thread evaluates the same condition; then that may be waiting for this call."""
+
+
+class Judge:
+    """Holds calls against the conditions of breakpoints.
+
+    Args:
+      broker: Who may prompt.
+      environment: What the rest of the package knows.
+      say: Prints a sentence for the user; with `once`, only the first time.
+    """
+
+    def __init__(self, broker: Broker, environment: Environment, say: Callable[..., None]) -> None:
+        self._broker = broker
+        self._environment = environment
+        self._say = say
+        self._judged: dict[int, list[Breakpoint]] = {}  # by thread: whose conditions it evaluates
+        self._running: dict[Breakpoint, threading.Event] = {}  # conditions that run code of the program's own
+
+    def reason(self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, **more: Any) -> str | None:
+        """Why a breakpoint stops a call.
+
+        Args:
+          rule: The breakpoint.
+          plan: What is known of the node.
+          number: The call's number.
+          args: The call's inputs.
+          **more: Other names for the condition: `outputs`, `error`, locals.
+
+        Returns:
+          Empty for a hit, a sentence when the condition raised and somebody can answer, None to go on.
+        """
+        condition = rule.test
+        if condition is not None:
+            try:
+                if not self._holds(rule, condition, plan, number, args, more):
+                    return None
+            except Abort:
+                raise
+            except Exception as error:
+                return self._failed(rule, plan, args, more, error)
+        if not rule.hit():
+            return None
+        if self._broker.evaluates(threading.get_ident()):
+            rule.tally(EVALUATION)
+            return None
+        return ""
+
+    def _holds(
+        self, rule: Breakpoint, condition: Condition, plan: Plan, number: int | None, args: Any, more: dict[str, Any]
+    ) -> bool:
+        me = threading.get_ident()
+        judged = self._judged.get(me, [])
+        if rule in judged:  # the condition runs the very node that it belongs to
+            rule.count_unjudged()
+            return False
+        running = self._running.get(rule)
+        if running is not None and not running.wait(_PATIENCE_S):  # it runs the node on this other thread
+            rule.count_unjudged()
+            return False
+        values = {**plan.names(args), **more}
+        if "call" not in values and "call" in condition.names:
+            kind = "gradient" if plan.forward else "forward"
+            values["call"] = ConditionCall(number, plan.body, kind, current_name(), args)
+        self._judged[me] = [*judged, rule]
+        self._broker.judging.add(me)  # calls that the condition makes pass breakpoints
+        try:
+            names, foreign = condition.bind(values, lambda: self._environment.scope(plan.scope_token))
+            return self._holds_foreign(rule, condition, names) if foreign else condition.holds(names)
+        finally:
+            if judged:
+                self._judged[me] = judged
+            else:
+                self._judged.pop(me, None)
+                self._broker.judging.discard(me)
+
+    def _holds_foreign(self, rule: Breakpoint, condition: Condition, names: dict[str, Any]) -> bool:
+        """For a condition that may run nodes: tf.functions run eagerly, on this thread, where their calls pass."""
+        self._running[rule] = done = threading.Event()
+        try:
+            with self._environment.evaluation():
+                return condition.holds(names)
+        finally:
+            done.set()
+            if self._running.get(rule) is done:
+                self._running.pop(rule, None)
+
+    def _failed(self, rule: Breakpoint, plan: Plan, args: Any, more: dict[str, Any], error: Exception) -> str | None:
+        text = f"{type(error).__name__}: {error}"
+        if isinstance(error, NameError):
+            text += f" (there are {', '.join(sorted({*plan.names(args), *more, 'call', 'np', 'tf'}))})"
+        rule.count_error(text)
+        sentence = f"its condition ({rule.condition}) failed: {text}"
+        evaluates = self._broker.evaluates(threading.get_ident())
+        if not evaluates and self._broker.can_answer(Stop(plan.facts, None, rule, "")):
+            return sentence
+        self._say(
+            f"breakpoint {rule.number}: {sentence}. Nobody can answer, so these calls go on; the breakpoint stays "
+            "on, and its `condition_errors` counts them",
+            once=True,
+        )
+        return None
