@@ -150,7 +150,7 @@ def reasons(row: TraceRow) -> list[tuple[str, str]]:
     if row.closest is not None and row.closest != row.signature:
         lines.append(("closest", f"closest before: {row.closest}"))
     if row.avoid is not None:
-        head = "one graph would do with" if "=" in row.avoid else "to avoid it"
+        head = "one graph would do with" if row.avoid.startswith("input_signature=") else "to avoid it"
         lines.append(("avoid", f"{head}: {row.avoid}"))
     return lines
 

@@ -1,0 +1,1 @@
+"""Generated programs whose truth is known, and what we say of them."""

@@ -46,11 +46,11 @@ def describe(function: Any) -> LiveFunction:
         raise BadOptionError(_what_to_pass(function, names))
     maps, library = SourceMaps(names), Library(names)
     body = find_body(function.python_function, names, maps)
-    defaults = getattr(function, "_default_values", None) or ()
+    defaults = getattr(function, "_default_values", None) or {}
     graphs: list[LiveGraph] = []
     earlier: list[tuple[Any, Any]] = []
     for context, kind, concrete in entries(function._function_cache):
-        reason = against(earlier, kind, context, defaults)
+        reason = against(earlier, kind, context, defaults, function.python_function, names)
         earlier.append((kind, context))
         name = concrete.name.decode() if isinstance(concrete.name, bytes) else str(concrete.name)
         tokens = library.tokens(name) or frozenset()

@@ -6,17 +6,19 @@ finds nothing is a graph trace about to happen, and the difference from the clos
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import threading
 import types
 import weakref
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Observer
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated
-from pyfunc_debug.interception.graphs.signatures import Difference, covering, differences, signature
+from pyfunc_debug.interception.bodies import SourceMaps, closure, is_generated
+from pyfunc_debug.interception.graphs.advice import advise
+from pyfunc_debug.interception.graphs.signatures import Difference, differences, signature
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.program.frames import caller
 
@@ -50,7 +52,8 @@ class Retraces:
         self._sites: weakref.WeakKeyDictionary[Any, tuple[str, int, str]] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._numbers = itertools.count(1)
-        self._newest: dict[tuple[Any, ...], int] = {}  # traced Python function -> its newest tf.function object
+        # A traced Python function -> its newest tf.function object, and what its closure held
+        self._newest: dict[tuple[Any, ...], tuple[int, dict[str, Any]]] = {}
 
     # -- patches ------------------------------------------------------------------------------------------------------
 
@@ -91,7 +94,7 @@ class Retraces:
         try:
             cache, kind, context = missed
             earlier = ((old, around) for around, old, _ in entries(cache)[-_MOST:])
-            return against(earlier, kind, context, options.default_values or ())
+            return against(earlier, kind, context, options.default_values or {}, options.python_function, self._names)
         except Exception as error:
             self._observer.trouble("explaining a graph trace", error)
             return FIRST
@@ -124,29 +127,31 @@ class Retraces:
                 reason = self._new_object(reason, options, function, number)
         if error is not None:
             self._failed[options.lock] = error
+            reason = replace(reason, avoid=None)  # nobody knows whether advice would work where tracing fails
         else:
             self._failed.pop(options.lock, None)
         return reason
 
     def _new_object(self, reason: Reason, options: Any, function: FunctionFacts, number: int) -> Reason:
         key = (function.name, function.kind, function.file, function.line)
-        known, self._newest[key] = self._newest.get(key), number
+        held = _held(options.python_function)
+        known, before = self._newest.get(key, (None, {}))
+        self._newest[key] = number, held
         if known is None or known == number or function.internal or function.file is None:
             return reason
+        differs = [name for name, value in held.items() if before.get(name) != value]
         if function.kind == "tf.data":
-            text, fix = (
-                "a new dataset: tf.data traces its functions for each one",
-                "build the dataset once and iterate it again",
-            )
+            text = "a new dataset: tf.data traces its functions for each one"
+            fix = None if differs else "build the dataset once and iterate it again"
         elif _is_method(options.python_function):
-            text, fix = (
-                "another object's method: TensorFlow keeps graphs for each object",
-                "keep one object, or accept a graph each",
-            )
+            text = "another object's method: TensorFlow keeps graphs for each object"
+            fix = "keep one object, or accept a graph each"
         else:
             line = self._made_at(options.lock) or f"line {function.line}"
             text = f"a new tf.function object, made at {line}: each object has graphs of its own"
             fix = "make the tf.function once, outside the function or loop that calls it"
+            if differs:
+                fix += f", and give it {', '.join(f'`{name}`' for name in differs)} as an argument"
         return replace(reason, sentences=(text,), avoid=fix)
 
     def _made_at(self, lock: Any) -> str | None:
@@ -157,6 +162,18 @@ class Retraces:
         if is_generated(file):
             file, line = self._maps.find(file, line) or (file, line)
         return f"line {line}" if not is_generated(file) else None
+
+
+def _held(python_function: Any) -> dict[str, Any]:
+    """What a function's closure holds: plain values, and the identity of other objects."""
+    function = getattr(python_function, "__wrapped__", python_function)
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    if not isinstance(function, types.FunctionType):
+        return {}
+    return {
+        name: value if isinstance(value, (int, float, str, bytes, type(None))) else id(value)
+        for name, value in closure(function).items()
+    }
 
 
 def _is_method(python_function: Any) -> bool:
@@ -186,33 +203,36 @@ def entries(cache: Any) -> list[tuple[Any, Any, Any]]:
 
 
 def against(
-    earlier: Iterable[tuple[Any, Any]], function_type: Any, context: Any, defaults: Collection[str] = ()
-) -> Reason:
+    earlier: Iterable[tuple[Any, Any]], function_type: Any, context: Any, defaults: Mapping[str, Any], function: Any,
+    names: TensorFlowNames,
+) -> Reason:  # fmt: skip
     """The reason of a graph trace, compared with the earlier graphs.
 
     Args:
       earlier: (FunctionType, FunctionContext) of each, oldest first.
       function_type: What was traced.
       context: Under which FunctionContext.
-      defaults: Names of the parameters that have a default.
+      defaults: Default values of its parameters.
+      function: The Python function that was traced.
+      names: TensorFlow's names.
     """
-    best: tuple[int, list[Difference], Any] | None = None
+    earlier = list(earlier)
+    best: tuple[int, list[Difference], list[Difference], Any] | None = None
     for kind, other in earlier:
-        found = [*_contexts(other, context), *differences(kind, function_type)]
-        weight = sum(one.weight for one in found)
+        around, found = list(_contexts(other, context)), differences(kind, function_type)
+        weight = sum(one.weight for one in (*around, *found))
         if best is None or weight <= best[0]:
-            best = (weight, found, kind)
+            best = (weight, around, found, kind)
     if best is None:
         return FIRST
-    _, found, kind = best
+    _, around, found, kind = best
     closest = signature(kind)
-    if not found:
+    if not around and not found:
         return Reason(("the same signature: its earlier graph is gone, or a captured value has another type",), closest)
-    fixes = dict.fromkeys(one.fix for one in found if one.fix)
-    only_types = not any(one.weight >= _CONTEXT for one in found)
-    covered = covering(kind, function_type, defaults) if only_types else ""
-    avoid = covered or "; ".join(fixes)
-    return Reason(tuple(one.text for one in found), closest, avoid or None)
+    sentences, avoid = advise(kind, function_type, found, [one for one, _ in earlier], defaults, function, names)
+    if around:  # another place needs another graph: what the arguments would need as well avoids nothing alone
+        avoid = "; ".join(dict.fromkeys(one.fix for one in around if one.fix)) if not found else None
+    return Reason((*(one.text for one in around), *sentences), closest, avoid or None)
 
 
 _CONTEXT = 20

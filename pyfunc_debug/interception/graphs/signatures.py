@@ -7,7 +7,7 @@ looks a graph up by them; what differs between two descriptions is why it traced
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,21 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs between two signatures. `weight` orders earlier signatures by closeness."""
+    """One thing that differs between two signatures.
+
+    Attributes:
+      weight: Orders earlier signatures by closeness.
+      text: What differs, as a sentence.
+      fix: What avoids it, whatever the function's code does; empty where that depends on the code, or nothing does.
+      about: `number`, `size`, `rank` or `mixed` (a number, and a tensor): what advice.py may have a fix for.
+      keys: Where it is: the parameter's name, then keys into the structure.
+    """
 
     weight: int
     text: str
     fix: str = ""
+    about: str = ""
+    keys: tuple[Any, ...] = ()
 
 
 def signature(function_type: Any) -> str:
@@ -40,20 +50,20 @@ def brief(constraint: Any) -> str:
     if kind == "Literal":
         return _cut(repr(constraint.value))
     if kind == "Weakref":
-        return f"{_object(constraint)} object"
+        return _dtype(constraint) or f"{_object(constraint)} object"
     if kind == "VariableSpec":
         return f"Variable {constraint.dtype.name}[{_dims(constraint.shape)}]"
     if kind in ("RaggedTensorSpec", "SparseTensorSpec"):
         return f"{kind[:-10]} {constraint.dtype.name}[{_dims(constraint.shape)}]"
-    children = _children(constraint)
-    if children is None:
+    parts = children(constraint)
+    if parts is None:
         return _cut(str(constraint))
-    inner = [brief(child) for child in children.values()]
+    inner = [brief(part) for part in parts.values()]
     if kind == "List":
         return f"[{', '.join(inner)}]"
     if kind == "Tuple":
         return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
-    names = [repr(key) for key in children] if kind == "Dict" else [str(key) for key in children]
+    names = [repr(key) for key in parts] if kind == "Dict" else [str(key) for key in parts]
     joined = ", ".join(f"{name}: {text}" for name, text in zip(names, inner))
     return f"{{{joined}}}" if kind == "Dict" else f"{_type_name(constraint)}({joined})"
 
@@ -65,12 +75,21 @@ def differences(old: Any, new: Any) -> list[Difference]:
         return [_arguments(list(before), list(now))]
     found: list[Difference] = []
     for name in now:
-        found += _compare(name, before[name].type_constraint, now[name].type_constraint)
+        found += _compare((name,), before[name].type_constraint, now[name].type_constraint)
     captured, captures = getattr(old, "captures", {}), getattr(new, "captures", {})
     for name in captured:
         if name in captures:  # graphs in the cache know all their captures, a call only those by reference
-            found += _compare("captured value", captured[name], captures[name])
+            found += _compare(("captured value",), captured[name], captures[name])
     return found
+
+
+def leaf(function_type: Any, keys: tuple[Any, ...]) -> Any:
+    """The type of an argument, or of a part of it; None if this signature has no such part."""
+    parameter = function_type.parameters.get(keys[0])
+    constraint = getattr(parameter, "type_constraint", None)
+    for key in keys[1:]:
+        constraint = (children(constraint) or {}).get(key)
+    return constraint
 
 
 def _arguments(before: list[str], now: list[str]) -> Difference:
@@ -78,80 +97,105 @@ def _arguments(before: list[str], now: list[str]) -> Difference:
     gone = [name for name in before if name not in now]
     extra = [name for name in now if name not in before]
     changes = [f"{_listed(extra)} new"] * bool(extra) + [f"{_listed(gone)} missing"] * bool(gone)
-    return Difference(
-        9, f"other arguments: {', '.join(changes) or 'in another order'}",
-        "call it with the same arguments each time, or pass them as one list or dict of a fixed structure",
-    )  # fmt: skip
+    return Difference(9, f"other arguments: {', '.join(changes) or 'in another order'}")
 
 
-def _compare(path: str, old: Any, new: Any) -> Iterator[Difference]:
+def _compare(keys: tuple[Any, ...], old: Any, new: Any) -> Iterator[Difference]:
     if old == new and not _dead(old):
         return
-    before, now = _children(old), _children(new)
+    path = path_text(keys)
+    before, now = children(old), children(new)
     if before is not None and now is not None:
         if type(old) is not type(new) or _type_name(old) != _type_name(new):
-            yield Difference(
-                5, f"`{path}`: a {_type_name(new)}, was a {_type_name(old)}", f"always pass `{path}` as one type"
-            )
+            kind = _type_name(old)
+            fix = f"always pass `{path}` as a {kind}" if before == now and kind in ("list", "tuple", "dict") else ""
+            yield Difference(5, f"`{path}`: a {_type_name(new)}, was a {kind}", fix)
         elif before.keys() != now.keys():
-            yield Difference(5, f"`{path}`: {_structure(now)}, was {_structure(before)}",
-                             f"pad `{path}` to a fixed structure, or stack it into one tensor")  # fmt: skip
+            yield Difference(5, f"`{path}`: {_structure(now)}, was {_structure(before)}")
         else:
+            fields = type(new).__name__ in ("NamedTuple", "Attrs")
             for key in now:
-                inner = f"{path}.{key}" if type(new).__name__ in ("NamedTuple", "Attrs") else f"{path}[{key!r}]"
-                yield from _compare(inner, before[key], now[key])
+                yield from _compare((*keys, Field(key) if fields else key), before[key], now[key])
         return
     kinds = type(old).__name__, type(new).__name__
     if kinds[0] != kinds[1]:
-        yield Difference(4, f"`{path}`: {_words(new)}, was {_words(old)}", _convert(path, *kinds))
+        mixed = "mixed" if {*kinds} == {"Literal", "TensorSpec"} and number_of(old, new) is not None else ""
+        fix = f"always pass `{path}` as a variable, or always its value" if "VariableSpec" in kinds else ""
+        yield Difference(4, f"`{path}`: {_words(new)}, was {_words(old)}", fix, mixed, keys)
     elif kinds[0] == "Literal":
-        yield _values(path, old.value, new.value)
+        yield _values(keys, old.value, new.value)
     elif kinds[0] == "Weakref":
-        yield _objects(path, old, new)
+        yield _objects(keys, old, new)
     else:
-        yield from _specs(path, old, new)
+        yield from _specs(keys, old, new)
 
 
-def _values(path: str, old: Any, new: Any) -> Difference:
-    text = f"`{path}`: Python value {_cut(repr(new))}, was {_cut(repr(old))}"
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (old, new)):
-        return Difference(2, f"{text}: pass a tensor", f"pass a tensor: tf.constant({_cut(repr(new))})")
-    return Difference(
-        3, f"{text}: each value has a graph of its own",
-        f"expected if Python code depends on `{path}`; if it takes many values, pass a tensor",
-    )  # fmt: skip
+class Field(str):
+    """The key of a field that is written with a dot: `x.b`."""
+
+    __slots__ = ()
 
 
-def _objects(path: str, old: Any, new: Any) -> Difference:
-    fix = f"keep one object and pass it each time, or give `{path}` as tensors"
+def path_text(keys: tuple[Any, ...]) -> str:
+    """`x['a'][0].b`."""
+    inner = (f".{key}" if isinstance(key, Field) else f"[{key!r}]" for key in keys[1:])
+    return f"{keys[0]}{''.join(inner)}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a Python value is an int or a float, and no bool."""
+    return type(value) in (int, float)
+
+
+def number_of(*constraints: Any) -> Any:
+    """The Python number among types that are numbers or scalar tensors; None if there is another among them."""
+    found = None
+    for constraint in constraints:
+        if type(constraint).__name__ == "Literal" and is_number(constraint.value):
+            found = constraint.value
+        elif type(constraint).__name__ != "TensorSpec" or constraint.shape.rank != 0:
+            return None
+    return found
+
+
+def _values(keys: tuple[Any, ...], old: Any, new: Any) -> Difference:
+    about = "number" if is_number(old) and is_number(new) else "value"
+    text = f"`{path_text(keys)}`: Python value {_cut(repr(new))}, was {_cut(repr(old))}"
+    return Difference(2 if about == "number" else 3, text, about=about, keys=keys)
+
+
+def _objects(keys: tuple[Any, ...], old: Any, new: Any) -> Difference:
+    path = path_text(keys)
+    if _dtype(old) and _dtype(new):
+        return Difference(3, f"`{path}`: {_dtype(new)}, was {_dtype(old)}", about="value", keys=keys)
+    fix = f"each object needs its own graph: if they are equal, make one and pass it as `{path}` each time"
     if _dead(old) and _dead(new):
         return Difference(3, f"`{path}`: another object (both have been deleted since)", fix)
     if _dead(old):
         return Difference(3, f"`{path}`: another {_object(new)} object; the earlier one has been deleted", fix)
     if _object(old) == _object(new):
         return Difference(3, f"`{path}`: another {_object(new)} object (compared by identity)", fix)
-    return Difference(4, f"`{path}`: a {_object(new)} object, was a {_object(old)} object", fix)
+    return Difference(4, f"`{path}`: a {_object(new)} object, was a {_object(old)} object")
 
 
-def _specs(path: str, old: Any, new: Any) -> Iterator[Difference]:
+def _specs(keys: tuple[Any, ...], old: Any, new: Any) -> Iterator[Difference]:
     """Two TypeSpecs of one class: TensorSpec, RaggedTensorSpec, VariableSpec, DatasetSpec, ..."""
+    path = path_text(keys)
+    plain = type(new).__name__ == "TensorSpec"
     found = False
     dtypes = getattr(old, "dtype", None), getattr(new, "dtype", None)
     if dtypes[0] != dtypes[1]:
         found = True
-        yield Difference(2, f"`{path}`: dtype {_name(dtypes[1])}, was {_name(dtypes[0])}",
-                         f"tf.cast `{path}` to one dtype before the call")  # fmt: skip
+        wider = _wider(_name(dtypes[0]), _name(dtypes[1])) if plain else None
+        fix = f"tf.cast `{path}` to tf.{wider} before the call: the results are {wider} then" if wider else ""
+        yield Difference(2, f"`{path}`: dtype {_name(dtypes[1])}, was {_name(dtypes[0])}", fix)
     shapes = getattr(old, "shape", None), getattr(new, "shape", None)
     if repr(shapes[0]) != repr(shapes[1]):
         found = True
         ranks = [getattr(shape, "rank", None) for shape in shapes]
-        if ranks[0] == ranks[1]:
-            fix = f"reduce_retracing=True, or an input_signature with None for what varies in `{path}`"
-        else:
-            fix = f"give `{path}` one rank, or an input_signature with shape None"
-        yield Difference(
-            1 + (ranks[0] != ranks[1]), f"`{path}`: shape {_shape(shapes[1])}, was {_shape(shapes[0])}", fix
-        )
+        about = "" if not plain else "size" if ranks[0] == ranks[1] else "rank"
+        text = f"`{path}`: shape {_shape(shapes[1])}, was {_shape(shapes[0])}"
+        yield Difference(1 + (ranks[0] != ranks[1]), text, about=about, keys=keys)
     for name, label in _DETAILS.items():
         before, now = getattr(old, name, None), getattr(new, name, None)
         if before != now:
@@ -159,8 +203,7 @@ def _specs(path: str, old: Any, new: Any) -> Iterator[Difference]:
             yield Difference(2, f"`{path}`: {label} {_name(now)}, was {_name(before)}")
     if getattr(old, "alias_id", None) != getattr(new, "alias_id", None):
         found = True
-        yield Difference(2, f"`{path}`: arguments share variables in another way than before",
-                         "a graph in which two arguments are one variable is another graph")  # fmt: skip
+        yield Difference(2, f"`{path}`: arguments share variables in another way than before")
     names = getattr(old, "name", None), getattr(new, "name", None)
     if names[0] != names[1] and not found:
         found = True
@@ -175,41 +218,53 @@ _DETAILS = {
     "ragged_rank": "ragged rank", "row_splits_dtype": "row splits dtype", "trainable": "trainable",
     "element_spec": "elements",
 }  # fmt: skip
+_WIDENING = (("float16", "float32", "float64"), ("bfloat16", "float32", "float64"), ("int8", "int16", "int32", "int64"))
 
 
-def covering(old: Any, new: Any, defaults: Collection[str] = ()) -> str:
+def _wider(one: str, other: str) -> str | None:
+    """The dtype of two that holds all values of both; None for dtypes that mean other things."""
+    for family in _WIDENING:
+        if one in family and other in family:
+            return max(one, other, key=family.index)
+    return None
+
+
+def covering(old: Any, new: Any, defaults: Mapping[str, Any], dtypes: Mapping[tuple[Any, ...], str]) -> str:
     """The tf.function option that would have made one graph serve both signatures; empty when there is none.
 
     Args:
       old: The earlier FunctionType.
       new: The later one.
-      defaults: Names of the parameters that have a default: an input_signature may leave the last of them out.
+      defaults: Parameters' default values: an input_signature may leave out the last parameters that had theirs.
+      dtypes: For each Python number that may be a tensor, by its keys: the tensor's dtype.
     """
     if list(old.parameters) != list(new.parameters):
         return ""
+    if any(parameter.kind is not parameter.POSITIONAL_OR_KEYWORD for parameter in new.parameters.values()):
+        return ""
     names = list(new.parameters)
     pairs = [(old.parameters[name].type_constraint, new.parameters[name].type_constraint) for name in names]
-    while pairs and names[len(pairs) - 1] in defaults and _same_value(*pairs[-1]):
+    while pairs and _is_default(*pairs[-1], names[len(pairs) - 1], defaults):
         pairs.pop()
-    if any(_same_value(*pair) for pair in pairs):
-        return ""  # a value that Python code may depend on is not made a tensor without need
-    specs = [_general(*pair) for pair in pairs]
+    specs = [_general((name,), *pair, dtypes) for name, pair in zip(names, pairs)]
     if not specs or any(spec is None for spec in specs):
         return ""
     return f"input_signature=[{', '.join(spec for spec in specs if spec is not None)}]"
 
 
-def _same_value(old: Any, new: Any) -> bool:
-    return type(old).__name__ == "Literal" and bool(old == new)
+def _is_default(old: Any, new: Any, name: str, defaults: Mapping[str, Any]) -> bool:
+    if name not in defaults or type(old).__name__ != "Literal" or old != new:
+        return False
+    return type(old.value) is type(defaults[name]) and bool(old.value == defaults[name])
 
 
-def _general(old: Any, new: Any) -> str | None:
+def _general(keys: tuple[Any, ...], old: Any, new: Any, dtypes: Mapping[tuple[Any, ...], str]) -> str | None:
     """A spec, as source text, that both types fit; None if there is none."""
-    before, now = _children(old), _children(new)
+    before, now = children(old), children(new)
     if now is not None:
         if before is None or type(old) is not type(new) or before.keys() != now.keys():
             return None
-        inner = [_general(before[key], now[key]) for key in now]
+        inner = [_general((*keys, key), before[key], now[key], dtypes) for key in now]
         texts = [text for text in inner if text is not None]
         if len(texts) < len(inner):
             return None
@@ -219,39 +274,12 @@ def _general(old: Any, new: Any) -> str | None:
         if kind == "List":
             return f"[{', '.join(texts)}]"
         return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})" if kind == "Tuple" else None
-    first, second = _as_tensor(old), _as_tensor(new)
-    if first is None or second is None:
+    if keys in dtypes:
+        return f"tf.TensorSpec([], tf.{dtypes[keys]})"
+    if {type(old).__name__, type(new).__name__} != {"TensorSpec"} or old.dtype != new.dtype:
         return None
-    dtype = first[0] if first[0] == second[0] else _number(old, new, first[0], second[0])
-    if dtype is None:
-        return None
-    return f"tf.TensorSpec({_common(first[1], second[1])}, tf.{dtype})"
-
-
-def _as_tensor(constraint: Any) -> tuple[str, list[int | None] | None] | None:
-    """(dtype, shape) of what could be passed as a plain tensor."""
-    kind = type(constraint).__name__
-    if kind == "TensorSpec":
-        rank = constraint.shape.rank
-        return constraint.dtype.name, None if rank is None else list(constraint.shape)
-    if kind == "Literal" and isinstance(constraint.value, (int, float)):
-        value = constraint.value
-        return ("bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"), []
-    return None
-
-
-def _number(old: Any, new: Any, first: str, second: str) -> str | None:
-    """A Python number becomes whatever dtype the tensor beside it has; two tensors of different dtypes cannot meet."""
-    literal = [type(constraint).__name__ == "Literal" for constraint in (old, new)]
-    if "bool" in (first, second):
-        return None
-    if all(literal):
-        return "float32"
-    if literal[0] and not (first == "float32" and second.startswith(("int", "uint"))):
-        return second
-    if literal[1] and not (second == "float32" and first.startswith(("int", "uint"))):
-        return first
-    return None
+    shapes = [None if one.shape.rank is None else list(one.shape) for one in (old, new)]
+    return f"tf.TensorSpec({_common(*shapes)}, tf.{new.dtype.name})"
 
 
 def _common(first: list[int | None] | None, second: list[int | None] | None) -> str:
@@ -270,22 +298,14 @@ def _words(constraint: Any) -> str:
     if kind == "Literal":
         return f"Python value {brief(constraint)}"
     if kind == "Weakref":
-        return f"a {_object(constraint)} object"
-    if _children(constraint) is not None:
+        return _dtype(constraint) or f"a {_object(constraint)} object"
+    if children(constraint) is not None:
         return f"a {_type_name(constraint)}"
     text = brief(constraint)
     return f"a {text}" if kind in ("VariableSpec", "RaggedTensorSpec", "SparseTensorSpec") else text
 
 
-def _convert(path: str, old: str, new: str) -> str:
-    if {old, new} == {"Literal", "TensorSpec"}:
-        return f"always pass `{path}` as a tensor"
-    if "VariableSpec" in (old, new):
-        return f"always pass `{path}` as a variable, or always its value"
-    return f"always pass `{path}` as one type"
-
-
-def _children(constraint: Any) -> dict[Any, Any] | None:
+def children(constraint: Any) -> dict[Any, Any] | None:
     """Parts of a structure by key; None for a leaf."""
     kind = type(constraint).__name__
     if kind == "Tuple":
@@ -295,7 +315,7 @@ def _children(constraint: Any) -> dict[Any, Any] | None:
     if kind == "NamedTuple":
         return dict(zip(constraint.attribute_names, constraint.attributes.components))
     if kind == "Attrs":
-        return _children(constraint.named_attributes)
+        return children(constraint.named_attributes)
     if kind == "Dict":
         return dict(constraint.mapping)
     if kind == "CustomNestTraceType":
@@ -315,21 +335,31 @@ def _type_name(constraint: Any) -> str:
     return getattr(value_type, "__name__", kind)
 
 
-def _structure(children: dict[Any, Any]) -> str:
-    if children and all(isinstance(key, int) for key in children) and list(children) == list(range(len(children))):
-        return f"{len(children)} elements" if len(children) != 1 else "1 element"
-    return _cut(f"keys {list(children)}") if children else "empty"
+def _structure(parts: dict[Any, Any]) -> str:
+    if parts and all(isinstance(key, int) for key in parts) and list(parts) == list(range(len(parts))):
+        return f"{len(parts)} elements" if len(parts) != 1 else "1 element"
+    return _cut(f"keys {list(parts)}") if parts else "empty"
 
 
 def _dead(constraint: Any) -> bool:
+    return type(constraint).__name__ == "Weakref" and _referent(constraint) is None
+
+
+def _referent(constraint: Any) -> Any:
+    """What a Weakref type stands for; None if it has been deleted."""
     reference = getattr(constraint, "_ref", None)
-    return type(constraint).__name__ == "Weakref" and callable(reference) and reference() is None
+    return reference() if callable(reference) else None
+
+
+def _dtype(constraint: Any) -> str:
+    """`tf.float32` for a dtype given as an argument, which TensorFlow compares by identity; else empty."""
+    thing = _referent(constraint)
+    return f"tf.{thing.name}" if type(thing).__name__ == "DType" else ""
 
 
 def _object(constraint: Any) -> str:
     """Class of the object that a Weakref type stands for; the name for classes and functions themselves."""
-    reference = getattr(constraint, "_ref", None)
-    thing = reference() if callable(reference) else None
+    thing = _referent(constraint)
     if thing is None:
         return "deleted"
     return type(thing).__name__
