@@ -204,6 +204,9 @@ class Value:
       histogram: Counts in equal bins from min to max; empty if there is none.
       text: One line for a person.
       note: Why something is missing (`dropped: no room in the budget`, `not read`), or empty.
+      kept: Which elements were kept: none, evenly spaced ones, all.
+      digest: Of all elements in their order, as hexadecimal text; None where they were not all read. Values of one
+        dtype and shape are equal if their digests are, and not equal if these differ (values/digest.py).
     """
 
     path: str
@@ -222,6 +225,7 @@ class Value:
     histogram: tuple[int, ...] = ()
     note: str = ""
     kept: Literal["", "sample", "full"] = ""
+    digest: str | None = None
     _load: Callable[[], np.ndarray[Any, Any]] | None = field(default=None, repr=False, compare=False)
 
     def array(self) -> np.ndarray[Any, Any]:

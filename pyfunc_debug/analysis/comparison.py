@@ -12,13 +12,13 @@ from rich.text import Text
 from pyfunc_debug.analysis.differences import (
     CallDifference,
     Differences,
-    Tolerance,
-    ValueDifference,
     compare_calls,
     difference_html,
     difference_lines,
     difference_text,
 )
+from pyfunc_debug.analysis.equality import Tolerance, ValueDifference
+from pyfunc_debug.analysis.pairing import pair_calls
 from pyfunc_debug.analysis.tables import milliseconds, render, source_line
 from pyfunc_debug.records import Call, Node
 
@@ -121,7 +121,8 @@ def align(
     rows: list[tuple[int, CallDifference]] = []
     for (body, _, kind, site), (mine, others) in groups.items():
         where = source_line(*site) if site is not None else ""
-        for number, (one, other) in enumerate(_paired(mine, others, tolerance), 1):
+        for number, pair in enumerate(pair_calls(mine, others, tolerance), 1):
+            one, other = pair.left, pair.right
             order = other.id if other is not None else 1 << 62
             if one is not None and other is not None:
                 row = compare_calls(one, other, body, tolerance)
@@ -140,31 +141,6 @@ def align(
             rows.append((order, row))
     rows.sort(key=lambda pair: pair[0])
     return tuple(row for _, row in rows)
-
-
-def _paired(left: list[Call], right: list[Call], tolerance: Tolerance) -> list[tuple[Call | None, Call | None]]:
-    """By number, except that calls in another order are paired by equal inputs."""
-
-    def same(one: Call, other: Call) -> bool:
-        return all(
-            value.status in ("equal", "close", "unknown")
-            for value in compare_calls(one, other, "", tolerance).values
-            if value.role == "input"
-        )
-
-    waiting: list[Call] = list(right)
-    partners: list[Call | None] = []
-    for number, one in enumerate(left):
-        straight = right[number] if number < len(right) and right[number] in waiting else None
-        found = straight if straight is not None and same(one, straight) else None
-        found = found or next((other for other in waiting if same(one, other)), None)
-        partners.append(found)
-        if found is not None:
-            waiting.remove(found)
-    pairs: list[tuple[Call | None, Call | None]] = []
-    for one, partner in zip(left, partners):
-        pairs.append((one, partner or (waiting.pop(0) if waiting else None)))
-    return pairs + [(None, other) for other in waiting]
 
 
 # -- text and HTML ----------------------------------------------------------------------------------------------------

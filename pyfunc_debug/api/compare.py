@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.comparison import Comparison, Side, align
-from pyfunc_debug.analysis.differences import Tolerance, ValueDifference, compare_values
+from pyfunc_debug.analysis.equality import Tolerance, ValueDifference, compare_values
 from pyfunc_debug.api.record import LiveRecording, current, record
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources
@@ -332,7 +332,7 @@ def _value(path: str, thing: Any) -> Value | None:
     return Value(
         path, summary.dtype, summary.shape, summary.nbytes, summary.min, summary.max, summary.mean, summary.std,
         summary.nan, summary.inf, summary.zeros, summary.text, summary.sampled, summary.histogram, summary.note, "full",
-        lambda: array,
+        summary.digest.hex() if summary.digest is not None else None, lambda: array,
     )  # fmt: skip
 
 

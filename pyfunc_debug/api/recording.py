@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.analysis.contention import Contention, make_contention
-from pyfunc_debug.analysis.differences import CallDifference, Differences, Tolerance, compare_calls, difference
+from pyfunc_debug.analysis.differences import CallDifference, Differences, compare_calls, difference
+from pyfunc_debug.analysis.equality import Tolerance
 from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source

@@ -57,6 +57,7 @@ class Reader:
         self._immutable = False
         self._connection: sqlite3.Connection | None = None
         self._closed = False
+        self.version = SCHEMA_VERSION
         self._check()
 
     @property
@@ -96,7 +97,7 @@ class Reader:
                 self.release()
                 self._immutable = True
                 application = self._db.execute("PRAGMA application_id").fetchone()[0]
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            self.version = version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
             if application != APPLICATION_ID:
                 raise BadRecordingError(f"{name} is not a recording of pyfunc_debug")
             if version > SCHEMA_VERSION:
@@ -183,6 +184,11 @@ class Reader:
     def state(self) -> str:
         """`recording`, `complete`, `stopped early`."""
         return str(self.meta.get("state", "?"))
+
+    @property
+    def digest_column(self) -> str:
+        """The column of values' digests in a query; NULL for a file of before version 2, which has none."""
+        return "digest" if self.version >= 2 else "NULL"
 
     def counts(self) -> dict[str, int]:
         """Stored rows of the main tables."""
@@ -298,14 +304,16 @@ class Reader:
     def _values(self, ids: Sequence[int]) -> dict[tuple[int, str], list[Value]]:
         found: dict[tuple[int, str], list[Value]] = {}
         for call, role, path, dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram, text, \
-                note, kept, blob in self._among(
+                note, kept, blob, digest in self._among(
             "SELECT call, role, path, dtype, shape, nbytes, min, max, mean, std, nan, inf, zeros, sampled, histogram, "
-            "text, note, kept, blob FROM value WHERE call IN ({}) ORDER BY call, role, position", ids,
+            f"text, note, kept, blob, {self.digest_column} FROM value WHERE call IN ({{}}) "
+            "ORDER BY call, role, position", ids,
         ):  # fmt: skip
             found.setdefault((call, role), []).append(
                 Value(
                     path, dtype, None if shape is None else tuple(json.loads(shape)), nbytes, low, high, mean, std, nan,
                     inf, zeros, text, sampled, tuple(json.loads(histogram)) if histogram else (), note, kept,
+                    digest.hex() if digest is not None else None,
                     functools.partial(self._blob, blob) if blob is not None else None,
                 )
             )  # fmt: skip

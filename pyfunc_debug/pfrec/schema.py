@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x50465243
 """SQLite's application_id of a recording: the letters PFRC."""
 

@@ -1,4 +1,7 @@
--- The .pfrec file: one SQLite database, schema version 1.
+-- The .pfrec file: one SQLite database, schema version 2.
+--
+-- Version 2 adds value.digest (and whatever else is named "since version 2"). Columns are only ever added, so that files of
+-- version 1 are read as before, without them.
 --
 -- Times are nanoseconds of the recording process's time.monotonic_ns(); meta 'clock' ties them to the wall clock.
 -- NULL means "not known", never 0. Lists are JSON texts. Enumerations are TEXT, as in pyfunc_debug.records.
@@ -55,12 +58,13 @@ CREATE INDEX call_by_forward ON call (forward) WHERE forward IS NOT NULL;
 CREATE INDEX call_by_node ON call (node, id);
 
 -- Inputs and outputs of calls; role: input | output. blob is the content of elements kept under the policy `kept`:
--- '' (none), sample, full. Statistics are over finite elements, `sampled` of them when not NULL.
+-- '' (none), sample, full. Statistics are over finite elements, `sampled` of them when not NULL. digest is that of all
+-- elements in their order (values/digest.py); NULL where they were not all read.
 CREATE TABLE value (
     call INTEGER NOT NULL, role TEXT NOT NULL, position INTEGER NOT NULL, path TEXT NOT NULL, dtype TEXT NOT NULL,
     shape TEXT, nbytes INTEGER, min REAL, max REAL, mean REAL, std REAL, nan INTEGER, inf INTEGER, zeros INTEGER,
     sampled INTEGER, histogram TEXT, text TEXT NOT NULL, note TEXT NOT NULL, kept TEXT NOT NULL, blob BLOB,
-    PRIMARY KEY (call, role, position)
+    digest BLOB, PRIMARY KEY (call, role, position)
 ) WITHOUT ROWID;
 
 -- Contents, each stored once under the BLAKE2b digest of its bytes. encoding: raw (C order, little endian) or

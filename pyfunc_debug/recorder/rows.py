@@ -345,10 +345,10 @@ class Rows:
             summary = summarize(one, policy)
             if one.note:
                 self.dropped_values += 1
-            digest = None
+            blob = None
             if summary.data is not None:
-                digest = self._contents(batch, summary)
-            self._value(batch, ticket.call, role, position, path, summary, digest)
+                blob = self._contents(batch, summary)
+            self._value(batch, ticket.call, role, position, path, summary, blob)
 
     def _contents(self, batch: Batch, summary: Summary) -> bytes | None:
         """The digest of a value's elements, which go into the file; None where there is no room for them."""
@@ -365,14 +365,14 @@ class Rows:
         return digest
 
     def _value(
-        self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, digest: bytes | None
+        self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, blob: bytes | None
     ) -> None:
         batch.add(
             "value", call, role, position, path, summary.dtype,
             None if summary.shape is None else str(list(summary.shape)), summary.nbytes, summary.min, summary.max,
             summary.mean, summary.std, summary.nan, summary.inf, summary.zeros, summary.sampled,
             str(list(summary.histogram)) if summary.histogram else None, summary.text, summary.note, summary.kept,
-            digest,
+            blob, summary.digest,
         )  # fmt: skip
 
     def _failure(self, batch: Batch, failure: Any) -> int:

@@ -267,7 +267,9 @@ def _values(
 def _side(
     connection: sqlite3.Connection, call: int, previous: int | None, roles: dict[str, str], images: bool
 ) -> list[Json]:
-    sql = f"SELECT {_VALUE} FROM value WHERE call = ? ORDER BY role, position LIMIT ?"
+    # A file of version 1 has no digests.
+    digest = "digest" if connection.execute("PRAGMA user_version").fetchone()[0] >= 2 else "NULL"
+    sql = f"SELECT {_VALUE}, {digest} FROM value WHERE call = ? ORDER BY role, position LIMIT ?"
     before: dict[tuple[str, int], Json] = {}
     if previous is not None:
         before = {(v["side"], v["position"]): v for v in map(_value, connection.execute(sql, (previous, _MAX_VALUES)))}
@@ -277,6 +279,7 @@ def _side(
         kept: Elements | None = elements(connection, blob) if blob and value["kept"] == "full" else None
         other = before.get((value["side"], value["position"]))
         value["delta"] = _delta(connection, value, blob, kept, other)
+        del value["digest"]
         value["picture"] = picture(kept) if images and kept is not None else None
         value["table"] = small_table(kept) if kept is not None else None
         value["role"] = roles[value.pop("side")]
@@ -292,19 +295,21 @@ def _delta(
         return None
     if (value["dtype"], value["shape"]) != (other["dtype"], other["shape"]):
         return {"kind": "type", "text": f"was {other['dtype']}{other['shape'] if other['shape'] is not None else ''}"}
-    if blob and blob == other["blob"]:
+    if (blob and blob == other["blob"]) or (value["digest"] and value["digest"] == other["digest"]):
         return {"kind": "equal"}
     if kept is not None and other["blob"] and other["kept"] == "full":
         largest = difference(kept, elements(connection, other["blob"]))
         return {"kind": "max", "value": largest} if largest is not None else {"kind": "differs"}
     if value["mean"] is not None and other["mean"] is not None:
         same = all(value[name] == other[name] for name in ("min", "max", "mean", "std", "nan", "inf"))
+        if same and value["digest"] and other["digest"]:
+            return {"kind": "differs"}  # the same numbers in another order, say
         return {"kind": "same-summary"} if same else {"kind": "mean", "value": value["mean"] - other["mean"]}
     return None
 
 
 def _value(row: tuple[Any, ...]) -> Json:
-    names = [name.strip() for name in _VALUE.split(",")]
+    names = [*(name.strip() for name in _VALUE.split(",")), "digest"]
     value = dict(zip(names, row, strict=True))
     value["side"] = value.pop("role")
     value["shape"] = json.loads(value["shape"]) if value["shape"] else None

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <structmember.h>
 
+#include "_digest.h"
+
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define FAST __attribute__((target_clones("avx2", "default")))
 #else
@@ -21,7 +23,7 @@
 #endif
 
 /* As in summary.py. */
-enum { EXACT_ELEMENTS = 1 << 16, HISTOGRAM_ELEMENTS = 2048, BINS = 20 };
+enum { EXACT_ELEMENTS = 1 << 16, HISTOGRAM_ELEMENTS = 2048, BINS = 20, DIGEST_LARGEST = 64 << 20 };
 /* As in capture.py and policy.py. */
 enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHAPE = 1, SUMMARY = 2 };
 /* Where recorder/_hot.c finds `hold_all`. */
@@ -204,13 +206,65 @@ static void fill_bins(char kind, const void *data, Py_ssize_t step, Py_ssize_t s
 COUNT_ODD(odd_floats, uint32_t, 0x7f800000u, 0x007fffffu)
 COUNT_ODD(odd_doubles, uint64_t, 0x7ff0000000000000u, 0x000fffffffffffffu)
 
-static void take(char kind, const void *data, Py_ssize_t size, Py_ssize_t step, Py_ssize_t seen, Statistics *all) {
+/* Whether a float has several bit patterns for what it is: -0.0, and NaN. */
+#define ONE_FORM(name, type, minus_zero, infinity, nan)                                                 \
+    FAST static int name##_differ(const type *from, Py_ssize_t count) {                                \
+        type odd = 0;                                                                                   \
+        for (Py_ssize_t i = 0; i < count; i++)                                                         \
+            odd |= (type)(from[i] == (minus_zero)) | (type)((from[i] & ~(minus_zero)) > (infinity));  \
+        return odd != 0;                                                                                \
+    }                                                                                                   \
+    static const void *name(const type *from, Py_ssize_t count, type *out) {                           \
+        if (!name##_differ(from, count)) return from;                                                  \
+        for (Py_ssize_t i = 0; i < count; i++) {                                                       \
+            type size = from[i] & ~(minus_zero);                                                       \
+            out[i] = size > (infinity) ? (nan) : size ? from[i] : 0;                                  \
+        }                                                                                               \
+        return out;                                                                                     \
+    }
+
+ONE_FORM(one_form_floats, uint32_t, 0x80000000u, 0x7f800000u, 0x7fc00000u)
+ONE_FORM(one_form_doubles, uint64_t, 0x8000000000000000u, 0x7ff0000000000000u, 0x7ff8000000000000u)
+
+/* Elements start, start + 1, ... into the digest; a block that is not the last is made of whole stripes. Numbers that are
+ * equal count as equal: 0.0 and -0.0, every NaN and every other. */
+static void digest_block(
+    Digest *digest, char kind, const void *data, Py_ssize_t start, Py_ssize_t count, Py_ssize_t itemsize) {
+    const void *from = (const char *)data + start * itemsize;
+    union {
+        uint32_t floats[BLOCK];
+        uint64_t doubles[BLOCK];
+    } space;
+    if (kind == 'f') from = one_form_floats(from, count, space.floats);
+    if (kind == 'd') from = one_form_doubles(from, count, space.doubles);
+    digest_take(digest, from, (size_t)(count * itemsize));
+}
+
+static void digest_all(
+    char kind, const void *data, Py_ssize_t size, Py_ssize_t itemsize, unsigned char out[DIGEST_BYTES]) {
+    Digest digest;
+    digest_start(&digest);
+    for (Py_ssize_t start = 0; start < size; start += BLOCK)
+        digest_block(&digest, kind, data, start, size - start < BLOCK ? size - start : BLOCK, itemsize);
+    digest_end(&digest, out);
+}
+
+static void take(
+    char kind, const void *data, Py_ssize_t size, Py_ssize_t itemsize, Py_ssize_t step, Py_ssize_t seen,
+    Statistics *all, unsigned char digest[DIGEST_BYTES]) {
     double values[BLOCK];
+    Digest whole;
+    digest_start(&whole);
     for (Py_ssize_t start = 0; start < seen; start += BLOCK) {
         Py_ssize_t here = seen - start < BLOCK ? seen - start : BLOCK;
         load(kind, data, start, step, here, values);
         add_block(values, here, all);
+        if (step == 1) digest_block(&whole, kind, data, start, here, itemsize); /* while it is in the first cache */
     }
+    if (step == 1)
+        digest_end(&whole, digest);
+    else if (size * itemsize <= DIGEST_LARGEST)
+        digest_all(kind, data, size, itemsize, digest);
     fill_bins(kind, data, step, seen, all);
     if (seen < size && kind == 'f') odd_floats(data, size, all);
     if (seen < size && kind == 'd') odd_doubles(data, size, all);
@@ -223,6 +277,7 @@ typedef struct {
     Py_ssize_t nbytes, size, seen;
     long long first; /* the first element's bytes */
     char kind;
+    unsigned char digest[DIGEST_BYTES]; /* of values up to DIGEST_LARGEST */
     Py_ssize_t shape[];
 } Numbers;
 
@@ -262,8 +317,8 @@ static PyObject *whole_numbers(const Py_ssize_t *numbers, Py_ssize_t count) {
 
 PyDoc_STRVAR(as_tuple_doc,
 "as_tuple()\n--\n\n"
-"(shape, nbytes, only, nan, inf, zeros, min, max, mean, std, sampled, histogram), as in values.Summary; `only` is the\n"
-"element of a value with one element.");
+"(shape, nbytes, only, nan, inf, zeros, min, max, mean, std, sampled, histogram, digest), as in values.Summary; `only`\n"
+"is the element of a value with one element.");
 
 static PyObject *as_tuple(Numbers *numbers, PyObject *unused) {
     const Statistics *all = &numbers->all;
@@ -274,9 +329,11 @@ static PyObject *as_tuple(Numbers *numbers, PyObject *unused) {
         int some = numbers->seen < numbers->size, known = all->count > 0;
         PyObject *zeros = some ? Py_NewRef(Py_None) : PyLong_FromSsize_t(all->zeros);
         PyObject *sampled = some ? PyLong_FromSsize_t(numbers->seen) : Py_NewRef(Py_None);
+        Py_ssize_t digested = numbers->nbytes <= DIGEST_LARGEST ? DIGEST_BYTES : 0;
         found = Py_BuildValue(
-            "(OnNnnNNNNNNO)", shape, numbers->nbytes, only(numbers), all->nan, all->inf, zeros, number(all->low, known),
-            number(all->high, known), number(mean, known), number(sqrt(variance), known && isfinite(mean)), sampled, bins);
+            "(OnNnnNNNNNNOy#)", shape, numbers->nbytes, only(numbers), all->nan, all->inf, zeros, number(all->low, known),
+            number(all->high, known), number(mean, known), number(sqrt(variance), known && isfinite(mean)), sampled, bins,
+            digested ? (const char *)numbers->digest : NULL, digested);
     }
     Py_XDECREF(shape);
     Py_XDECREF(bins);
@@ -322,10 +379,10 @@ static PyObject *read_numbers(PyObject *values) {
         if (size == 1) memcpy(&numbers->first, view.buf, (size_t)view.itemsize);
         if (size > RELEASE_ELEMENTS) {
             Py_BEGIN_ALLOW_THREADS
-            take(kind, view.buf, size, step, seen, all);
+            take(kind, view.buf, size, view.itemsize, step, seen, all, numbers->digest);
             Py_END_ALLOW_THREADS
         } else {
-            take(kind, view.buf, size, step, seen, all);
+            take(kind, view.buf, size, view.itemsize, step, seen, all, numbers->digest);
         }
     }
     PyBuffer_Release(&view);
@@ -337,6 +394,23 @@ PyDoc_STRVAR(statistics_doc,
 "Statistics of an array or tensor, read in place: a Numbers. None for a type or memory layout that is not read here.");
 
 static PyObject *statistics(PyObject *module, PyObject *values) { return read_numbers(values); }
+
+PyDoc_STRVAR(digest_doc,
+"digest(buffer, kind, /)\n--\n\n"
+"The digest of contiguous memory: kind 'f' or 'd' for floats, whose equal numbers count as equal, 'B' for plain bytes.");
+
+static PyObject *digest(PyObject *module, PyObject *args) {
+    Py_buffer view;
+    int kind;
+    unsigned char out[DIGEST_BYTES];
+    if (!PyArg_ParseTuple(args, "y*C", &view, &kind)) return NULL;
+    Py_ssize_t itemsize = kind == 'f' ? 4 : kind == 'd' ? 8 : 1;
+    Py_BEGIN_ALLOW_THREADS
+    digest_all((char)kind, view.buf, view.len / itemsize, itemsize, out);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    return PyBytes_FromStringAndSize((const char *)out, DIGEST_BYTES);
+}
 
 /* A value on its way to the writer, see values/capture.py: a plain structure, which the garbage collector leaves alone. */
 typedef struct {
@@ -531,12 +605,14 @@ static PyObject *hold_quickly(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"statistics", statistics, METH_O, statistics_doc},
+    {"digest", digest, METH_VARARGS, digest_doc},
     {"register_type", register_type, METH_VARARGS, register_type_doc},
     {"hold_quickly", hold_quickly, METH_VARARGS, hold_quickly_doc},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_statistics", "Statistics of numbers in memory.", 0, methods};
 
 PyMODINIT_FUNC PyInit__statistics(void) {
+    digest_prepare();
     PyObject *numpy = PyImport_ImportModule("numpy");
     array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
     scalar_type = numpy ? (PyTypeObject *)PyObject_GetAttrString(numpy, "generic") : NULL;

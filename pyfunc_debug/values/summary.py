@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.values.digest import digest_of
 from pyfunc_debug.values.policy import Policy
 
 statistics: Callable[[Any], Any] | None
@@ -46,7 +47,7 @@ def _name(dtype: Any) -> str:
 class Summary:
     """What is stored of a value; see `pyfunc_debug.records.Value` for the fields.
 
-    `data` is the array to keep under `kept`, still to be encoded.
+    `data` is the array to keep under `kept`, still to be encoded; `digest` that of all elements, see values/digest.py.
     """
 
     dtype: str
@@ -65,6 +66,7 @@ class Summary:
     note: str = ""
     kept: str = ""
     data: Any = None
+    digest: bytes | None = None
 
 
 def summarize(held: Any, policy: Policy) -> Summary:
@@ -141,6 +143,8 @@ def _summarize_array(array: np.ndarray[Any, Any], policy: Policy, dtype: str | N
         return _summarize_array(array[array.dtype.names[0]], policy, dtype or array.dtype.names[0])
     else:
         summary = _numbers(array, dtype or _name(array.dtype))
+    if summary.digest is None:
+        summary.digest = digest_of(array)
     if policy >= Policy.SAMPLE:
         whole = policy is Policy.FULL or array.size <= SAMPLE_ELEMENTS
         summary.kept = "full" if whole else "sample"
@@ -150,8 +154,8 @@ def _summarize_array(array: np.ndarray[Any, Any], policy: Policy, dtype: str | N
 
 def _read_in_place(found: Numbers, dtype: str) -> Summary:
     """The summary from what `_statistics.statistics` returned."""
-    shape, nbytes, only, nan, inf, zeros, low, high, mean, std, sampled, histogram = found.as_tuple()
-    summary = Summary(dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram)
+    shape, nbytes, only, nan, inf, zeros, low, high, mean, std, sampled, histogram, digest = found.as_tuple()
+    summary = Summary(dtype, shape, nbytes, low, high, mean, std, nan, inf, zeros, sampled, histogram, digest=digest)
     if only is not None:
         summary.text = f"{type_text(dtype, shape)} {_element_text(only, dtype)}"
     elif nbytes:

@@ -94,6 +94,23 @@ def test_a_newer_schema(recorded):
     assert "newer pyfunc_debug" in message(recorded)
 
 
+def test_a_file_of_version_1_is_read_and_its_values_are_not_called_equal(recorded, tmp_path):
+    older = tmp_path / "older.pfrec"
+    shutil.copy(recorded, older)
+    with sqlite3.connect(older) as database:
+        database.executescript("ALTER TABLE value DROP COLUMN digest; UPDATE value SET kept = '', blob = NULL;")
+        database.execute("UPDATE value SET min = 0, max = 1, mean = 0.5, std = 0.5")  # arrays with a spread
+        database.execute("PRAGMA user_version = 1")
+    recording, same = pfd.open(older), pfd.open(older)
+    (value,) = recording.call(7).inputs
+    assert value.digest is None
+    assert pfd.open(recorded).call(7).inputs[0].digest is not None
+    found = recording.diff(same)
+    assert dict(found.counts) == {"unknown": 2000}
+    assert "equal by summary (order not compared)" in str(found)
+    assert len(recording.to_pandas("values")) == 4000
+
+
 @pytest.fixture
 def outside() -> Iterator[Path]:
     """A folder that others may enter; pytest closes its own to them again whenever another pytest starts."""

@@ -325,7 +325,7 @@ class Writer:
     def _value(self, role, position, path, array):
         if array is None:
             text = f"string[] b'images/cat-{self.call:05}.jpg'"
-            return (self.call, role, position, path, "string", "[]", None, *[None] * 8, None, text, "", "", None)
+            return (self.call, role, position, path, "string", "[]", None, *[None] * 8, None, text, "", "", None, None)
         array = np.asarray(array)
         flat = array.astype(np.float64).ravel()
         counts = np.histogram(flat, 20)[0].tolist() if flat.size > 1 else []
@@ -340,7 +340,7 @@ class Writer:
         text = f"{array.dtype}{list(array.shape)} x∈[{flat.min():.3g}, {flat.max():.3g}] μ={flat.mean():.3g} σ={flat.std():.3g}"
         return (
             self.call, role, position, path, str(array.dtype), json.dumps(list(array.shape)), array.nbytes, flat.min(), flat.max(),
-            flat.mean(), flat.std(), 0, 0, int((flat == 0).sum()), None, json.dumps(counts), text, "", self.values if digest else "", digest,
+            flat.mean(), flat.std(), 0, 0, int((flat == 0).sum()), None, json.dumps(counts), text, "", self.values if digest else "", digest, None,
         )  # fmt: skip
 
 
