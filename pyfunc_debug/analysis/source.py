@@ -6,7 +6,7 @@ import ast
 import difflib
 import html
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -103,7 +103,7 @@ def make_source(reader: Reader, name: str) -> Source:
             raise NotKeptError(
                 f"{name} was traced before recording began, so its lines are not known here: record its graph trace too"
             )
-        known = sorted({row[0] for row in reader.rows(_NAMES)})
+        known = sorted({row[0] for row in (*reader.rows(_NAMES), *_counted(reader))})
         near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
         raise BadOptionError(
             f"no function or body matches {name!r}" + (f". There are: {', '.join(near)}" if near else "")
@@ -154,7 +154,33 @@ def _find(reader: Reader, name: str) -> tuple[str, str, int] | None:
     for found, file, line in reader.rows(_NAMES):
         if matches(name, found, found.rpartition(".")[2]):
             return found, file, line
-    return None
+    return next((one for one in _counted(reader) if matches(name, one[0], one[0].rpartition(".")[2])), None)
+
+
+def _counted(reader: Reader) -> Iterator[tuple[str, str, int]]:
+    """Name, file and line of other functions whose lines were counted: a layer's `call`, a model's `train_step`."""
+    for file, text in reader.rows("SELECT file, text FROM source WHERE file IN (SELECT file FROM line) ORDER BY file"):
+        lines = {line for (line,) in reader.rows("SELECT DISTINCT line FROM line WHERE file = ?", (file,))}
+        for name, first, last in definitions(text):
+            if not lines.isdisjoint(range(first, last + 1)):
+                yield name, file, first
+
+
+def definitions(text: str) -> list[tuple[str, int, int]]:
+    """Qualified name, first and last line of each function defined in a text."""
+
+    def visit(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, int]]:
+        for child in ast.iter_child_nodes(node):
+            name = f"{prefix}{getattr(child, 'name', '')}"
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield name, child.lineno, child.end_lineno or child.lineno
+            scope = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            yield from visit(child, f"{name}." if scope else prefix)
+
+    try:
+        return list(visit(ast.parse(text), ""))
+    except SyntaxError:
+        return []
 
 
 def extent(text: str, line: int) -> tuple[int, int]:

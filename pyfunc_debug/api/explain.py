@@ -7,11 +7,12 @@ from typing import Any
 
 from pyfunc_debug.analysis.retraces import Explanation, NodeUse, TraceRow, explain_function
 from pyfunc_debug.api.record import LiveRecording, current
-from pyfunc_debug.interception.graphs.live import LiveFunction, LiveGraph, describe
+from pyfunc_debug.interception.graphs.live import KerasStep, LiveFunction, LiveGraph, describe, keras_step
 
 _UNRECORDED = (
     "not recording: how long tracing took, runs, calls, and traces that failed or whose graphs are gone are not known"
 )
+_KERAS = "Keras runs this step inside a graph of its own, which loops over the batches: its runs are counted there"
 _BEFORE = "graphs without a time were traced before recording began"
 
 
@@ -19,7 +20,8 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
     """Says of each graph of a tf.function why TensorFlow traced it, and what would have avoided that.
 
     Args:
-      function: What `tf.function` returned; for a Keras model `model.train_function`.
+      function: What `tf.function` returned, a Keras model (what `fit` traces), or a method of it: `model.fit`,
+        `model.evaluate`, `model.predict`.
       recording: A recording of this process that saw it; by default the one that is going on, if any.
 
     Returns:
@@ -30,6 +32,9 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
       BadOptionError: `function` is not a tf.function.
       UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
     """
+    step = keras_step(function)
+    if step is not None:
+        return _of_keras(step, recording)
     live = describe(function)
     recording = recording if recording is not None else current()
     recorded = _recorded(function, recording) if recording is not None else None
@@ -38,6 +43,15 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
         rows = tuple(_row(graph) for graph in live.graphs)
         return Explanation(live.body.name, live.body.file, live.body.line, rows, notes if rows else ())
     return _merged(live, recorded)
+
+
+def _of_keras(step: KerasStep, recording: LiveRecording | None) -> Explanation:
+    """The explanation of the tf.function in which Keras runs a model's step."""
+    if step.function is None:
+        why = "the model runs eagerly: nothing is traced" if step.eager else f"{step.name} has not traced its step yet"
+        return Explanation(step.name, step.file, step.line, (), (why,))
+    found = explain(step.function, recording)
+    return replace(found, name=step.name, file=step.file, line=step.line, notes=(*found.notes, _KERAS))
 
 
 def _recorded(function: Any, recording: LiveRecording) -> Explanation | None:

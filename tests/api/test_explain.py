@@ -117,16 +117,55 @@ def test_wrong_things_are_named(thing, message):
         pfd.explain(thing)
 
 
-def test_keras_models_are_sent_to_their_train_function():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(loss="mse")
-    model.fit(tf.zeros([4, 2]), tf.zeros([4, 1]), verbose=0)
-    with pytest.raises(pfd.PyfuncDebugError, match=r"explain\(model\.train_function\)"):
-        pfd.explain(model)
-
-
 def test_unknown_function_names_the_nearest():
     with pfd.record(gil=False) as recording:
         make()(X)
     with pytest.raises(pfd.PyfuncDebugError, match=r"make\.step"):
         recording.explain("make.stop")
+
+
+class Twice(tf.keras.layers.Layer):
+    """A layer with a body."""
+
+    def call(self, x):
+        return tf.ensure_shape(tf.py_function(body, [x], tf.float32), x.shape) * 2.0
+
+
+class OwnStep(tf.keras.Model):
+    """A model with a step of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.twice, self.dense = Twice(), tf.keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.dense(self.twice(x))
+
+    def train_step(self, data):
+        self.dense(data[0])
+        return {"loss": tf.reduce_mean(self(data[0]))}
+
+
+def test_a_keras_model_is_explained_by_the_graphs_of_its_step():
+    model = OwnStep()
+    model.compile("sgd")
+    data = tf.ones([4, 3]), tf.ones([4, 1])
+    assert "OwnStep.fit has not traced its step yet" in str(pfd.explain(model))
+    with pfd.record(gil=False, lines=True) as recording:
+        model.fit(*data, batch_size=2, verbose=0)
+        model.predict(data[0], verbose=0)
+        fitted, predicted = pfd.explain(model.fit), pfd.explain(model.predict)
+        assert pfd.explain(model) == fitted
+    assert fitted.name == "OwnStep.fit"
+    assert (fitted.file, fitted.line) == (__file__, OwnStep.train_step.__code__.co_firstlineno)
+    assert fitted.rows[-1].nodes[0].body == "body"
+    assert fitted.rows[-1].nodes[0].calls == 4
+    assert predicted.file is None
+    assert predicted.rows
+    step = recording.source("OwnStep.train_step")
+    assert step.lines[0].text.strip() == "def train_step(self, data):"
+    assert step.lines[1].traced
+    assert recording.source("call").name == "Twice.call"
+    model.compile("sgd", run_eagerly=True)
+    model.fit(*data, verbose=0)
+    assert "the model runs eagerly" in str(pfd.explain(model))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, UnsupportedTensorFlowError
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.bodies import SourceMaps, find_body
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.retraces import Reason, against, entries
 from pyfunc_debug.interception.graphs.signatures import signature
+from pyfunc_debug.program.frames import is_user
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,66 @@ def describe(function: Any) -> LiveFunction:
     return LiveFunction(body, tuple(graphs))
 
 
+_KERAS_METHODS = {
+    "fit": "train_function", "train_on_batch": "train_function", "evaluate": "test_function",
+    "test_on_batch": "test_function", "predict": "predict_function", "predict_on_batch": "predict_function",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KerasStep:
+    """What a Keras model runs for each batch.
+
+    Attributes:
+      name: The model's class and method.
+      file: The file of the user's own `train_step` (`test_step`, `predict_step`), if the model has one.
+      line: Its line.
+      function: The tf.function that Keras traces for each kind of batch; None before the first step, and if eager.
+      eager: Whether the model runs eagerly: nothing is traced then.
+    """
+
+    name: str
+    file: str | None
+    line: int | None
+    function: Any
+    eager: bool
+
+
+def keras_step(thing: Any) -> KerasStep | None:
+    """The step of a Keras model (that of `fit`) or of one of its bound methods; None for other things."""
+    method = getattr(thing, "__name__", "") if isinstance(thing, types.MethodType) else "fit"
+    model = thing.__self__ if isinstance(thing, types.MethodType) else thing
+    attribute = _KERAS_METHODS.get(method)
+    if attribute is None or not hasattr(model, "make_train_function"):
+        return None
+    function_type = _names.load().function_type
+    held = getattr(model, attribute, None)
+    found = list(_tf_functions(held, function_type, set())) if function_type is not None else []
+    step = found[-1] if found else None  # the innermost: it is traced for each kind of batch, the others loop
+    code = getattr(getattr(type(model), attribute.replace("_function", "_step"), None), "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code and is_user(code.co_filename) else (None, None)
+    name, eager = f"{type(model).__name__}.{method}", bool(getattr(model, "run_eagerly", False))
+    return KerasStep(name, file, line, step, eager)
+
+
+def _tf_functions(thing: Any, function_type: Any, seen: set[int]) -> Iterator[Any]:
+    """The tf.functions that a function calls through its closure, outermost first."""
+    if thing is None or id(thing) in seen or len(seen) > 100:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, function_type):
+        yield thing
+        yield from _tf_functions(thing.python_function, function_type, seen)
+        return
+    inner = getattr(thing, "__wrapped__", None)
+    if inner is not None:
+        yield from _tf_functions(inner, function_type, seen)
+    if isinstance(thing, types.FunctionType):
+        for held in closure(thing).values():
+            if isinstance(held, (types.FunctionType, function_type)):
+                yield from _tf_functions(held, function_type, seen)
+
+
 def _body(token: str, names: Any, maps: SourceMaps) -> Body:
     registered = names.registry.get(token)
     if registered is None:
@@ -75,9 +138,6 @@ def _what_to_pass(thing: Any, names: Any) -> str:
     name = getattr(thing, "__name__", None) or type(thing).__name__
     if isinstance(thing, names.concrete_function_type):
         return f"{name} is one graph (a ConcreteFunction): pass the tf.function that it came from"
-    for attribute in ("train_function", "predict_function", "test_function"):  # a Keras model
-        if getattr(thing, attribute, None) is not None:
-            return f"{name} is a Keras model: pass its {attribute}, as in explain(model.{attribute})"
     if callable(thing):
         return f"{name} is not a tf.function, so TensorFlow never traces it by itself: pass what tf.function returned"
     return f"{name!r} is not a tf.function: pass what tf.function returned"
