@@ -319,13 +319,12 @@ class Switchboard:
 
     def _breakpoint(self, frame: FrameType) -> bool:
         """`breakpoint()` or `pdb.set_trace()` called in `frame`; whether it is in a body, and so ours."""
-        from pyfunc_debug.interception import call_around
+        from pyfunc_debug.interception.calls import bottom_frame, innermost_call
 
-        around = call_around(frame)
-        if around is None:
+        call, bottom = innermost_call(), bottom_frame(frame)
+        if call is None or bottom is None:
             return False
-        bottom, token, ticket, args = around
-        self.observer.stop_here(frame, bottom, token, args, self.number(ticket))
+        self.observer.stop_here(frame, bottom, call.token, call.args, self.number(call.ticket))
         return True
 
     def _stop_iteration(self, token: str, error: BaseException) -> None:
@@ -419,11 +418,11 @@ class _Environment(Environment):
 
     def replace_inputs(self, inputs: Any, values: list[Any]) -> None:
         """Raises what TensorFlow raises when a value does not fit, and TypeError for numpy_function's tuple."""
-        from pyfunc_debug.interception import call_around
+        from pyfunc_debug.interception.calls import innermost_call
 
         before, after = list(inputs), self.replace_outputs(list(inputs), values)
-        around = call_around(sys._getframe())
-        whole = around[0].f_locals.get("given", inputs) if around is not None else inputs  # with the hidden ones
+        call = innermost_call(entered=False)
+        whole = call.given if call is not None else inputs  # with the hidden ones
         inputs[:] = after
         for first in range(len(whole) - len(before) + 1) if whole is not inputs else ():
             if all(one is other for one, other in zip(whole[first:], before)):

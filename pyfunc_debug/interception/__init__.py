@@ -17,7 +17,7 @@ from typing import Any
 from pyfunc_debug.events import NodeFacts, Observer, RunFacts
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
-from pyfunc_debug.interception.calls import call_around, eager_numpy_call, registry_call
+from pyfunc_debug.interception.calls import eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.failures import FailedCall, Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.graphs.functions import Functions
@@ -27,7 +27,7 @@ from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
 from pyfunc_debug.interception.selftest import SelfTest, run_self_test
 
-__all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts", "call_around"]
+__all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts"]
 
 
 _MOST_BODIES = 10_000
@@ -155,7 +155,9 @@ class Interception:
         kept = self._bodies.get(token)
         body = kept() if kept is not None else None
         if body is None:
-            body = unwrap(self._names.registry.get(token), self._names)
+            call = innermost_call(entered=False)
+            unregistered = call.body if call is not None and call.token == token else None
+            body = unwrap(unregistered or self._names.registry.get(token), self._names)
             if isinstance(body, types.FunctionType):
                 if len(self._bodies) > _MOST_BODIES:  # every eager call has a token of its own
                     self._bodies.clear()

@@ -8,17 +8,59 @@ attribute sees them all (script_ops.py). Eager tf.numpy_function and py_func nev
 from __future__ import annotations
 
 import sys
+from _thread import get_ident
 from collections.abc import Callable, Container
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Observer
 from pyfunc_debug.interception.failures import Failures
 
-HOOKS: set[CodeType] = set()
-"""Code of hooks in other modules that also have the local variables `token`, `ticket` and `args`: see `call_around`."""
-
 _OURS = "pyfunc_debug.interception."
+
+
+class CallInProgress:
+    """A call that a thread is in, from before the observer hears of it until after.
+
+    Attributes:
+      token, args: The node's, and the call's arguments as the observer sees them.
+      given: The arguments as TensorFlow passed them: with the hidden ones of a node with call ids.
+      body: What is called, where TensorFlow does not register it; else None.
+      gradient: Whether it is the call of a gradient node.
+      observer: Who hears of it.
+      ticket: What the observer gave for it; `ENTERING` before.
+      outer: The call around this one on the same thread, or None.
+    """
+
+    __slots__ = ("args", "body", "given", "gradient", "observer", "outer", "ticket", "token")
+
+    def __init__(
+        self, token: str, args: Any, given: Any, body: Any, gradient: bool, observer: Any, outer: CallInProgress | None
+    ) -> None:
+        self.token = token
+        self.args = args
+        self.given = given
+        self.body = body
+        self.gradient = gradient
+        self.observer = observer
+        self.ticket: Any = ENTERING
+        self.outer = outer
+
+
+ENTERING: Any = object()
+IN_PROGRESS: dict[int, CallInProgress] = {}
+"""By thread (`get_ident`), the innermost call. Each thread changes its own entry only, so that no lock is needed.
+
+Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
+"""
+
+
+def innermost_call(entered: bool = True) -> CallInProgress | None:
+    """The innermost call that this thread is in; with `entered` one whose body may be running."""
+    call = IN_PROGRESS.get(get_ident())
+    while entered and call is not None and call.ticket is ENTERING:
+        call = call.outer
+    return call
 
 
 def drop_our_frame(error: BaseException) -> None:
@@ -57,6 +99,15 @@ class _FixedPath:
         self.path = (observer.enter, observer.leave, observer.fail)
 
 
+class _Nobody:
+    """The path where nobody listens."""
+
+    path: Any = (lambda token, args: None, lambda ticket, outputs: outputs, lambda ticket, error: None)
+
+
+NOBODY: Any = _Nobody()
+
+
 def call_path(observer: Observer) -> Any:
     """What holds the observer's `enter`, `leave` and `fail` as one attribute `path`, read once as a call begins.
 
@@ -73,7 +124,7 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
       failures: Where exceptions are remembered.
       others: Tokens of nodes that tell the observer themselves (`gradients.Gradients.tokens`).
     """
-    way = call_path(observer)
+    way, in_progress = call_path(observer), IN_PROGRESS
 
     def replace(original: Any) -> Any:
         def __call__(self: Any, token: str, device: Any, args: Any) -> Any:  # noqa: N807 - it replaces this method
@@ -84,33 +135,35 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
                     drop_our_frame(error)
                     raise
             enter, leave, fail = way.path
-            ticket = enter(token, args)
+            thread = get_ident()
+            outer = in_progress.get(thread)
+            in_progress[thread] = call = CallInProgress(token, args, args, None, False, observer, outer)
             try:
-                outputs = original(self, token, device, args)
-            except BaseException as error:
-                fail(ticket, error)
-                failures.add(error, token, ticket)
-                drop_our_frame(error)
-                raise
-            return leave(ticket, outputs)
+                ticket = call.ticket = enter(token, args)
+                try:
+                    outputs = original(self, token, device, args)
+                except BaseException as error:
+                    fail(ticket, error)
+                    failures.add(error, token, ticket)
+                    drop_our_frame(error)
+                    raise
+                return leave(ticket, outputs)
+            finally:
+                if outer is None:
+                    in_progress.pop(thread, None)
+                else:
+                    in_progress[thread] = outer
 
         return __call__
 
     return replace
 
 
-def call_around(frame: FrameType | None) -> tuple[FrameType, str, Any, Any] | None:
-    """The innermost call whose body runs on this frame's stack: our frame below it, token, ticket and arguments.
-
-    The hooks above leave them in their local variables: asking is rare, and costs the hot path nothing.
-    """
-    while frame is not None:
-        if frame.f_code in HOOKS or (frame.f_globals is globals() and "ticket" in frame.f_code.co_varnames):
-            found = frame.f_locals
-            if "token" in found and "ticket" in found:
-                return frame, found["token"], found["ticket"], found.get("args", ())
+def bottom_frame(frame: FrameType | None) -> FrameType | None:
+    """Our innermost frame on this frame's stack: what it called is TensorFlow's and the body's."""
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
-    return None
+    return frame
 
 
 def eager_numpy_call(
@@ -124,7 +177,7 @@ def eager_numpy_call(
       make: Tells the observer of the node and returns its token.
       failures: Where exceptions are remembered.
     """
-    way = call_path(observer)
+    way, in_progress = call_path(observer), IN_PROGRESS
 
     def replace(original: Any) -> Any:
         def py_func_common(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: Any = None) -> Any:  # noqa: N803
@@ -134,15 +187,24 @@ def eager_numpy_call(
 
             def body(*args: Any) -> Any:
                 enter, leave, fail = way.path
-                ticket = enter(token, args)
+                thread = get_ident()
+                outer = in_progress.get(thread)
+                in_progress[thread] = call = CallInProgress(token, args, args, func, False, observer, outer)
                 try:
-                    outputs = func(*args)
-                except BaseException as error:
-                    fail(ticket, error)
-                    failures.add(error, token, ticket, becomes_text=False)
-                    drop_our_frame(error)
-                    raise
-                return leave(ticket, outputs)
+                    ticket = call.ticket = enter(token, args)
+                    try:
+                        outputs = func(*args)
+                    except BaseException as error:
+                        fail(ticket, error)
+                        failures.add(error, token, ticket, becomes_text=False)
+                        drop_our_frame(error)
+                        raise
+                    return leave(ticket, outputs)
+                finally:
+                    if outer is None:
+                        in_progress.pop(thread, None)
+                    else:
+                        in_progress[thread] = outer
 
             try:
                 return original(body, inp, Tout, stateful, name)

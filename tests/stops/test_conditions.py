@@ -105,8 +105,10 @@ def test_numpy_function_conditions_see_the_body_too(tf, script):
     enclosing = lambda x: plain(x) + 0 * np.float32(limit)  # noqa: E731
     breakpoint_ = pfd.break_on("*", condition="x > limit and x < LIMIT + 1")
     tf.function(lambda x: tf.numpy_function(enclosing, [x], tf.float32))(tf.constant(2.0))
+    tf.numpy_function(enclosing, [tf.constant(2.0)], tf.float32)
+    tf.numpy_function(enclosing, [tf.constant(1.0)], tf.float32)
     breakpoint_.remove()
-    assert (breakpoint_.hits, breakpoint_.error) == (1, "")
+    assert (breakpoint_.hits, breakpoint_.error) == (2, "")
 
 
 def test_a_condition_cannot_change_the_body_s_tensor(tf, script, capsys):

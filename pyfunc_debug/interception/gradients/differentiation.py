@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfunc_debug.interception.calls import HOOKS, drop_our_frame
+from pyfunc_debug.interception.calls import IN_PROGRESS, CallInProgress, drop_our_frame
 from pyfunc_debug.interception.gradients.tapes import CallTape
 
 if TYPE_CHECKING:
     from pyfunc_debug.interception.gradients.hub import Gradients
     from pyfunc_debug.interception.names import GradientNames
 
-_NOBODY = None, None
 _VALUES = 8
 """So many elements of a wrong gradient and of the right one are reported."""
 
@@ -60,21 +59,6 @@ class Making(threading.local):
     plan: Plan | None = None
 
 
-class Current:
-    """What a gradient call tells its body and its dtypes, by thread (`get_ident`).
-
-    Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
-
-    Attributes:
-      calls: Observer and ticket of the gradient call that a thread is in.
-      dtypes: Those of the outputs that a gradient in stock mode has.
-    """
-
-    def __init__(self) -> None:
-        self.calls: dict[int, tuple[Any, Any]] = {}
-        self.dtypes: dict[int, tuple[Any, ...]] = {}
-
-
 def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Two functions that run a body just as `EagerFunc.__call__` does, with a tape and without.
 
@@ -109,132 +93,145 @@ def _line_as_function(file: str, number: int) -> Callable[..., Any]:
 
 
 def make_function_type(hub: Gradients) -> Any:
-    """The class that nodes' functions are given: an `EagerFunc` whose calls keep their own tapes."""
-    names = hub.names
-    taped_caller, untaped_caller = stock_callers(names.eager_func_type)
-    tapes, calls, trainable, watch = hub.tapes, hub.current.calls, names.is_trainable, names.watch
-    tape_type, could_record, script_ops = names.tape_type, names.could_record, names.script_ops
+    """The class that nodes' functions are given. Its name is TensorFlow's, since messages show it."""
+    return type("EagerFunc", (TapedCalls, hub.names.eager_func_type), {"hub": hub})
 
-    class EagerFunc(names.eager_func_type):  # type: ignore[misc, name-defined]  # its name is TensorFlow's: messages show it
-        plan: Plan
-        call_tape: CallTape | None = None
-        making_ours = False
-        stock_gradient = False
-        """Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`."""
 
-        def set_support_graph_mode_gradient(self) -> None:
-            super().set_support_graph_mode_gradient()
-            if self.making_ours:
-                self.making_ours = False
-            else:
-                self.stock_gradient = True
+class TapedCalls:
+    """Calls that keep their own tapes: put before TensorFlow's `EagerFunc`, whose objects are given this behaviour.
 
-        def __call__(self, device: Any, token: str, args: Any) -> Any:
-            plan, observer, way, ticket = self.plan, hub.observer, hub.way, None
-            given, level = args, plan.level
-            if level:
-                args = args[plan.first : plan.last]  # what the user knows of
-            if way is not None:
-                enter, leave, fail = way.path
-                ticket = enter(token, args)
-            tape = None
+    Attributes:
+      hub: Tells the mode, and who hears of calls.
+      plan: What the node is.
+      call_tape: Of an eager call, its tape, until that is recorded on the user's tapes.
+      making_ours: Whether the gradient node that TensorFlow is making is one of ours.
+      stock_gradient: Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`.
+    """
+
+    if TYPE_CHECKING:  # what EagerFunc brings
+        _support_graph_mode_gradient: bool
+
+    hub: Gradients
+    plan: Plan
+    call_tape: CallTape | None = None
+    making_ours = False
+    stock_gradient = False
+
+    def set_support_graph_mode_gradient(self) -> None:
+        """TensorFlow makes a gradient node for this one."""
+        super().set_support_graph_mode_gradient()  # type: ignore[misc]  # EagerFunc's
+        if self.making_ours:
+            self.making_ours = False
+        else:
+            self.stock_gradient = True
+
+    def __call__(self, device: Any, token: str, args: Any) -> Any:
+        hub, plan, given, tape = self.hub, self.plan, args, None
+        names = hub.names
+        enter, leave, fail = hub.way.path
+        if plan.level:
+            args = args[plan.first : plan.last]  # what the user knows of
+        thread = get_ident()
+        outer = IN_PROGRESS.get(thread)
+        call = IN_PROGRESS[thread] = CallInProgress(token, args, given, None, plan.level > 0, hub.observer, outer)
+        try:
+            ticket = call.ticket = enter(token, args)
             if plan.eager:
                 names.tape_restart()
-            if level:
-                thread = get_ident()
-                before = calls.get(thread)
-                calls[thread] = observer, ticket
             try:
-                if self._support_graph_mode_gradient or could_record():
-                    tape = self._tape(token, given, ticket, observer)
+                if self._support_graph_mode_gradient or names.could_record():
+                    tape = self._new_tape(call)
                     outputs = self._record(tape, device, given)
                 else:
-                    outputs = untaped_caller(self, device, given)
+                    outputs = hub.untaped_caller(self, device, given)
             except BaseException as error:
-                if way is not None:
-                    fail(ticket, error)
-                    if hub.failures is not None:
-                        hub.failures.add(error, token, ticket)
+                fail(ticket, error)
+                if hub.failures is not None:
+                    hub.failures.add(error, token, ticket)
                 drop_our_frame(error)
                 raise
             finally:
-                if level:
-                    if before is None:
-                        calls.pop(thread, None)
-                    else:
-                        calls[thread] = before
                 if plan.eager:
                     names.tape_stop()
             if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
-                script_ops.tape_cache[token.encode()] = (tape, given, outputs)
-            if way is not None:
-                outputs = leave(ticket, outputs)
+                names.script_ops.tape_cache[token.encode()] = (tape, given, outputs)
+            outputs = leave(ticket, outputs)
             if plan.eager:
                 self.call_tape = tape
                 return outputs
             return self._with_id(token, outputs, tape, device)
-
-        def _tape(self, token: str, args: Any, ticket: Any, observer: Any) -> CallTape:
-            """A tape for this call, not recording yet."""
-            plan = self.plan
-            if not plan.level:
-                second = tape_type(persistent=True) if hub.order > 1 else None
-                tape = CallTape(token, tape_type(persistent=True), list(args), second, hub.exact)
+        finally:
+            if outer is None:
+                IN_PROGRESS.pop(thread, None)
             else:
-                own = tapes.find(plan.number or int(args[0]))
-                dys = list(args[plan.first : plan.last])
-                rest = len(args) - plan.first - len(dys)
-                if own is not None and own.second is not None and plan.level == 1:
-                    inputs = [own.sources[position] for position in plan.wanted][:rest] if rest else []
-                    tape = CallTape(token, own.second, [None] * plan.first + dys + inputs, None, hub.exact)
-                    tape.guard = own.guard
-                else:
-                    tape = CallTape(
-                        token, tape_type(persistent=True), [None] * plan.first + dys + [None] * rest, None, hub.exact
-                    )
-            tape.ticket, tape.observer = ticket, observer
-            return tape
+                IN_PROGRESS[thread] = outer
 
-        def _record(self, tape: CallTape, device: Any, args: Any) -> Any:
-            """Runs the body under the call's tape."""
-            plan, recorder, second = self.plan, tape.tape, tape.second
-            guard = tape.guard if plan.level else None
-            if guard is not None:
-                guard.acquire()
+    def _new_tape(self, call: CallInProgress) -> CallTape:
+        """A tape for this call, not recording yet."""
+        tape = self._gradient_tape(call) if call.gradient else self._forward_tape(call)
+        tape.ticket, tape.observer = call.ticket, call.observer
+        return tape
+
+    def _forward_tape(self, call: CallInProgress) -> CallTape:
+        """Of a call of the user's body; with second derivatives, a tape for those too."""
+        hub = self.hub
+        make = hub.names.tape_type
+        second = make(persistent=True) if hub.order > 1 else None
+        return CallTape(call.token, make(persistent=True), list(call.given), second, hub.exact)
+
+    def _gradient_tape(self, call: CallInProgress) -> CallTape:
+        """Of a gradient call: the second tape of its forward call if there is one, else one of its own."""
+        hub, plan, given = self.hub, self.plan, call.given
+        own = hub.tapes.find(plan.number or int(given[0]))
+        dys = list(given[plan.first : plan.last])
+        rest = len(given) - plan.first - len(dys)
+        before = [None] * plan.first
+        if own is None or own.second is None or plan.level != 1:
+            sources = [*before, *dys, *[None] * rest]
+            return CallTape(call.token, hub.names.tape_type(persistent=True), sources, None, hub.exact)
+        inputs = [own.sources[position] for position in plan.wanted][:rest] if rest else []
+        tape = CallTape(call.token, own.second, [*before, *dys, *inputs], None, hub.exact)
+        tape.guard = own.guard
+        return tape
+
+    def _record(self, tape: CallTape, device: Any, args: Any) -> Any:
+        """Runs the body under the call's tape."""
+        plan, recorder, second, names = self.plan, tape.tape, tape.second, self.hub.names
+        trainable, watch = names.is_trainable, names.watch
+        guard = tape.guard if plan.level else None
+        if guard is not None:
+            guard.acquire()
+        try:
+            if second is not None:
+                second._push_tape()
+            recorder._push_tape()
             try:
-                if second is not None:
-                    second._push_tape()
-                recorder._push_tape()
-                try:
-                    for item in args[plan.first : plan.last] if plan.level else args:
-                        if trainable(item):
-                            watch(recorder._tape, item)
-                            if second is not None:
-                                watch(second._tape, item)
-                    tape.outputs = taped_caller(self, device, args)
-                finally:
-                    recorder._pop_tape()
-                    if second is not None:
-                        second._pop_tape()
-            except BaseException as error:
-                drop_our_frame(error)
-                raise
+                for item in args[plan.first : plan.last] if plan.level else args:
+                    if trainable(item):
+                        watch(recorder._tape, item)
+                        if second is not None:
+                            watch(second._tape, item)
+                tape.outputs = self.hub.taped_caller(self, device, args)
             finally:
-                if guard is not None:
-                    guard.release()
-            return tape.outputs
+                recorder._pop_tape()
+                if second is not None:
+                    second._pop_tape()
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
+        finally:
+            if guard is not None:
+                guard.release()
+        return tape.outputs
 
-        def _with_id(self, token: str, outputs: Any, tape: CallTape | None, device: Any) -> list[Any]:
-            """The outputs and behind them the id, as the op has it."""
-            found = [] if outputs is None else list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-            expected = self.plan.outputs
-            if len(found) != expected:  # TensorFlow would count the hidden output
-                raise ValueError(f"{token} returns {len(found)} values, but expects to see {expected} values.")
-            found.append(hub.no_id() if tape is None else hub.id_of(tape, device))
-            return found
-
-    HOOKS.add(EagerFunc.__call__.__code__)
-    return EagerFunc
+    def _with_id(self, token: str, outputs: Any, tape: CallTape | None, device: Any) -> list[Any]:
+        """The outputs and behind them the id, as the op has it."""
+        found = [] if outputs is None else list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        expected = self.plan.outputs
+        if len(found) != expected:  # TensorFlow would count the hidden output
+            raise ValueError(f"{token} returns {len(found)} values, but expects to see {expected} values.")
+        found.append(self.hub.no_id() if tape is None else self.hub.id_of(tape, device))
+        return found
 
 
 def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, others: tuple[Any, ...]) -> Any:
@@ -247,7 +244,7 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
       structure: Of the gradients that come in, if one of them is a composite tensor (IndexedSlices), else None.
       others: dtypes of all the forward node's inputs, if some of them cannot have a gradient; else nothing.
     """
-    names, tapes, calls, dtypes = hub.names, hub.tapes, hub.current.calls, hub.current.dtypes
+    names, tapes, dtypes = hub.names, hub.tapes, hub.output_types
     stock_code = next(
         code for code in names.stock_gradient.__code__.co_consts
         if isinstance(code, types.CodeType) and code.co_name == "eagerly_executed_grad"
@@ -259,7 +256,8 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
         if structure is not None:
             dys = names.nest.pack_sequence_as(structure, dys, expand_composites=True)
         own = tapes.find(number)
-        observer, ticket = calls.get(get_ident(), _NOBODY)
+        call = IN_PROGRESS.get(get_ident())
+        observer, ticket = (call.observer, call.ticket) if call is not None and call.gradient else (None, None)
         try:
             if hub.exact or (own is not None and own.exact):
                 _tell(observer, ticket, own, own, plan)

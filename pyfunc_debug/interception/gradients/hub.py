@@ -25,14 +25,14 @@ import numpy as np
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.calls import call_path
+from pyfunc_debug.interception.calls import IN_PROGRESS, NOBODY, call_path
 from pyfunc_debug.interception.gradients.differentiation import (
-    Current,
     Making,
     OutputTypes,
     Plan,
     make_function_type,
     make_gradient,
+    stock_callers,
 )
 from pyfunc_debug.interception.gradients.tapes import CallTape, Owner, Tapes
 from pyfunc_debug.interception.outside import executing_eagerly, outside
@@ -57,6 +57,8 @@ class Gradients:
       exact: Whether calls and gradients are exact now; else they are TensorFlow's own.
       order: The highest derivative that calls keep tapes for.
       observer: Who hears of the calls of our nodes, or None; `way` holds its methods (see `calls.call_path`).
+      output_types: By thread, dtypes of the outputs that the gradient call it is in has in stock mode.
+      taped_caller, untaped_caller: Run a body as TensorFlow does, with a tape and without.
       failures: Where exceptions that leave their bodies are remembered.
       tokens: Nodes with call ids: they tell the observer themselves.
     """
@@ -68,9 +70,9 @@ class Gradients:
         self.order = 1
         self.observer: Any = None
         self.failures: Any = None
-        self.way: Any = None
+        self.way: Any = NOBODY
         self.tokens: set[str] = set()
-        self.current = Current()
+        self.output_types: dict[int, tuple[Any, ...]] = {}
         self._here = Making()
         self.tapes = Tapes(self.names.from_capsule)
         self._uses: list[Use] = []
@@ -80,6 +82,7 @@ class Gradients:
         self._no_id: Any = None
         self._tested: str | None = None
         if not self.missing:
+            self.taped_caller, self.untaped_caller = stock_callers(self.names.eager_func_type)
             self._function_type = make_function_type(self)
             disguise(Gradients._eager_gradient, self.names.stock_gradient)  # it makes ops, whose stacks users see
         os.register_at_fork(after_in_child=self._after_fork)
@@ -117,7 +120,7 @@ class Gradients:
     def connect(self, observer: Any, failures: Any) -> None:
         """Sets who hears of calls from now on; None for nobody."""
         self.observer, self.failures = observer, failures
-        self.way = None if observer is None else call_path(observer)
+        self.way = NOBODY if observer is None else call_path(observer)
 
     def _set(self) -> None:
         self.exact = any(use.exact for use in self._uses)
@@ -150,8 +153,8 @@ class Gradients:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self.current.calls.clear()
-        self.current.dtypes.clear()
+        IN_PROGRESS.clear()
+        self.output_types.clear()
 
     # -- ids ----------------------------------------------------------------------------------------------------------
 
@@ -255,7 +258,7 @@ class Gradients:
         others = () if plan.level or len(new.wanted) == len(sources) else tuple(source.dtype for source in sources)
         body = make_gradient(self, op.get_attr("token"), new, structure, others)
         function._func = self.names.script_ops.autograph.do_not_convert(body)
-        function._out_dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.current.dtypes)
+        function._out_dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.output_types)
         forward.making_ours = True
         extra = [sources[index] for index in new.wanted] if more else []
         made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(function._out_dtypes))
