@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         BadRecordingError,
         NotKeptError,
         PyfuncDebugError,
+        PyfuncDebugWarning,
         RecordingBusyError,
         UnsupportedTensorFlowError,
     )
@@ -44,6 +45,7 @@ _PUBLIC = {
     "open": ("pyfunc_debug.api.recording", "Recording"),
     "Recording": ("pyfunc_debug.api.recording", "Recording"),
     "PyfuncDebugError": ("pyfunc_debug.errors", "PyfuncDebugError"),
+    "PyfuncDebugWarning": ("pyfunc_debug.errors", "PyfuncDebugWarning"),
     "BadRecordingError": ("pyfunc_debug.errors", "BadRecordingError"),
     "BadOptionError": ("pyfunc_debug.errors", "BadOptionError"),
     "RecordingBusyError": ("pyfunc_debug.errors", "RecordingBusyError"),
@@ -58,6 +60,7 @@ __all__ = [
     "BadRecordingError",
     "NotKeptError",
     "PyfuncDebugError",
+    "PyfuncDebugWarning",
     "Recording",
     "RecordingBusyError",
     "UnsupportedTensorFlowError",

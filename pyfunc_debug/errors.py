@@ -4,15 +4,15 @@ from __future__ import annotations
 
 
 class PyfuncDebugError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package: catch this one to catch them all."""
 
 
 class BadRecordingError(PyfuncDebugError):
-    """The file is missing, is not a recording, is truncated, or has a newer schema."""
+    """The file is missing, is not a recording, is truncated, or has a newer schema. From what reads files."""
 
 
 class RecordingBusyError(PyfuncDebugError):
-    """Something is being recorded already, in this process or into this file."""
+    """Something is being recorded already, in this process or into this file. From `record(...).start()`."""
 
 
 class BadOptionError(PyfuncDebugError, ValueError):
@@ -20,7 +20,7 @@ class BadOptionError(PyfuncDebugError, ValueError):
 
 
 class NotKeptError(PyfuncDebugError, LookupError):
-    """The recording does not hold what was asked for."""
+    """The recording does not hold what was asked for: a call, its values, a function's source, a failure's frames."""
 
 
 class UnsupportedTensorFlowError(PyfuncDebugError):
@@ -28,4 +28,7 @@ class UnsupportedTensorFlowError(PyfuncDebugError):
 
 
 class PyfuncDebugWarning(UserWarning):
-    """Something that a user should know and that did not stop anything."""
+    """Something that a user should know and that did not stop anything.
+
+    Filter it as any warning: `warnings.filterwarnings("ignore", category=pfd.PyfuncDebugWarning)`.
+    """

@@ -28,7 +28,14 @@ Front = Literal["shell", "notebook", "python"]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One line of a stack, in the user's own file."""
+    """One line of a stack, in the user's own file.
+
+    Attributes:
+      file: Path of the file, or `In[3]` for a notebook's cell.
+      line: Number of the line, from 1.
+      function: Name of the function that the line is in.
+      text: The line itself, without its indentation; empty if it could not be read.
+    """
 
     file: str
     line: int
@@ -83,7 +90,12 @@ class Node:
 class Function:
     """A Python function that TensorFlow traces: a tf.function, or the function given to a tf.data transformation.
 
-    `name` and `file` are the user's; `kind` is `graph` for a v1 graph and `eager` for code that ran outside any graph.
+    Attributes:
+      id: Number in the recording, from 1.
+      name: Qualified name of the user's function.
+      kind: What traces it; `graph` for a v1 graph and `eager` for code that ran outside any graph.
+      file, line: Where the user defined it; None if that is not known.
+      origin: Whether it is the user's, or TensorFlow's or Keras' own.
     """
 
     id: int
@@ -104,6 +116,9 @@ class GraphTrace:
       ordinal: 1 for the first graph trace of this tf.function object.
       name: TensorFlow's name of the ConcreteFunction, None if tracing failed.
       signature: The argument types it was built for.
+      thread: Id of the Thread that traced.
+      start_ns: When it began.
+      duration_ns: How long it took.
       reason: Why TensorFlow traced, in words; empty when it is the first graph trace.
       nodes: Ids of the nodes in its graph and in every graph nested in it.
       error: Type of the exception when tracing failed.
@@ -134,8 +149,17 @@ class GraphTrace:
 class Run:
     """One execution of a tf.function that Python started.
 
-    `trace` is None for a function whose graph was built before recording began. `site` is the user's line that started
-    it, None where no line of the user's did (a thread whose target is the tf.function itself).
+    Attributes:
+      id: Number in the recording, from 1.
+      trace: Id of the graph trace that ran; None for a graph that was built before recording began.
+      function: Id of the Function; None if it is not known.
+      kind: Whether it ran forward, or backward for a tape's gradient.
+      thread: Id of the Thread that started it.
+      start_ns: When it began.
+      duration_ns: How long it took; None while it runs.
+      error: Type of the exception that ended it.
+      site: The user's line that started it, None where no line of the user's did (a thread whose target is the
+        tf.function itself).
     """
 
     id: int
@@ -151,11 +175,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """How often a line ran in Python: `traced` while graphs were built, `ran` in bodies; None where it did not.
+    """How often a line ran in Python.
 
-    `kind` is "line", or "lambda" for calls of a lambda on the line; "graph" and "graph lambda" where `ran` is how often
-    the graph ran what the line put into it. `capped` means "at least". `graph` says what the
-    line became in the graph ("if", "loop"), `inside` the branches and loops of the graph that it was built in.
+    Attributes:
+      file, line: Which line.
+      kind: "line", or "lambda" for calls of a lambda on the line; "graph" and "graph lambda" where `ran` is how often
+        the graph ran what the line put into it.
+      traced: How often it ran while graphs were built; None where it did not.
+      ran: How often it ran in bodies, or in the graph; None where it did not.
+      capped: Whether the counts mean "at least".
+      graph: What the line became in the graph ("if", "loop").
+      inside: The branches and loops of the graph that it was built in, outermost first.
     """
 
     file: str
@@ -170,7 +200,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A text that a line printed in one graph trace or in one call; the other of the two is None."""
+    """A text that a line printed in one graph trace or in one call.
+
+    Attributes:
+      trace, call: Id of the graph trace, or of the call; the other of the two is None.
+      file, line, function: The user's line that printed.
+      text: What it printed.
+    """
 
     trace: int | None
     call: int | None
@@ -182,7 +218,13 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread that ran something. C++ threads have no Python name: they are called TF-1, TF-2, ... as they appear."""
+    """A thread that ran something.
+
+    Attributes:
+      id: Number in the recording, from 1.
+      name: Python's name of it. C++ threads have none: they are called TF-1, TF-2, ... as they appear.
+      native_id: The operating system's number of it (`threading.get_native_id()`).
+    """
 
     id: int
     name: str
@@ -252,7 +294,11 @@ class Value:
 class Failure:
     """The exception that left a body: the original one, before TensorFlow turned it into text.
 
-    `frames` are the user's frames, innermost last; `traceback` is the whole text as Python prints it.
+    Attributes:
+      type: Name of the exception's class.
+      message: Its text.
+      traceback: The whole text as Python prints it.
+      frames: The user's frames, innermost last.
     """
 
     type: str
@@ -263,7 +309,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Gil:
-    """What a call did with the GIL, as far as its grade can tell; None is not measured."""
+    """What a call did with the GIL, as far as its grade can tell; None is not measured (docs/gil.md).
+
+    Attributes:
+      grade: How it was measured; "bound" means that `wait_ns` is the most that it can have been.
+      wait_ns: Time in which the call was ready to enter Python and waited for the GIL.
+      held_ns: Time in the body with the GIL.
+      released_ns: Time in the body in which it had given the GIL away and did not want it.
+      reacquire_ns: Time in the body in which it waited to get the GIL back.
+      blame: Who held the GIL while it waited, and for how long in ns, the longest first.
+    """
 
     grade: Literal["native", "op-start", "bound", "none"]
     wait_ns: int | None
@@ -285,6 +340,11 @@ class Call:
       run: Id of the run that it belongs to, where that is certain.
       runs: The ids of all runs it may belong to: more than one means ambiguous, none means that C++ started it
         (tf.data, a Session), or that it is eager.
+      thread: Id of the Thread that ran it.
+      kind: Whether the body itself ran, or its gradient.
+      start_ns: When the body began.
+      end_ns: When it ended; None while it runs.
+      status: "ok", "error" if an exception left the body, or "running".
       cpu_ns: CPU time of its thread while the body ran. None while it runs; and where the GIL is not measured, for
         fifteen of sixteen calls of a node whose calls take less than 0.1 ms, see docs/costs.md.
       inputs: Values as they were before the body ran.
@@ -395,5 +455,9 @@ class Finding:
         return f"docs/doctor.md#{self.rule}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: every field, and `page`."""
+        """For JSON.
+
+        Returns:
+          Every field by name, and `page`.
+        """
         return {**asdict(self), "page": self.page}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
 from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
@@ -186,7 +186,7 @@ class Switchboard:
             self._breaking = False
             if not in_import:
                 raise
-            warnings.warn(f"pyfunc_debug: no breakpoints: {error}", stacklevel=2)
+            warnings.warn(f"pyfunc_debug: no breakpoints: {error}", PyfuncDebugWarning, stacklevel=2)
         self._choose_path()
 
     @property

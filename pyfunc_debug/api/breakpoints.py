@@ -43,12 +43,25 @@ def break_on(
     Raises:
       BadOptionError: an option makes no sense.
       UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
+
+    Example:
+      stop = pfd.break_on("augment*", condition="np.isnan(x).any()")
+      train_step(batch)
+      stop.remove()
     """
     return board.rules.add(where, when, condition, hits, once, policy, prompt)
 
 
 def breakpoints() -> list[Breakpoint]:
-    """The breakpoints of this process, oldest first."""
+    """The breakpoints of this process.
+
+    Returns:
+      All of them, oldest first; `print` shows how often each was hit.
+
+    Example:
+      for stop in pfd.breakpoints():
+          stop.disable()
+    """
     return list(board.rules.all())
 
 
@@ -56,16 +69,17 @@ def breakpoints() -> list[Breakpoint]:
 def answers(*lines: str) -> Iterator[Script]:
     """Answers the stops of a `with` block with prepared lines, as if somebody typed them.
 
-        with pfd.answers("p x", "n", "c") as dialogue:
-            train_step(batch)
-        print(dialogue)
-
     Args:
       *lines: Command lines, one for each prompt. When they have been used up, the stopped call goes on; later stops ask
         whoever else can answer.
 
     Yields:
       The dialogue: `str()` is everything that was printed and typed, `left` the lines that nobody asked for.
+
+    Example:
+      with pfd.answers("p x", "n", "c") as dialogue:
+          train_step(batch)
+      print(dialogue)
     """
     script = Script(lines)
     board.broker.fronts.insert(0, script)
@@ -83,6 +97,10 @@ def post_mortem(call: Call | int | None = None) -> None:
 
     Raises:
       NotKeptError: no call failed, or its frames are no longer kept (the 32 newest are).
+
+    Example:
+      pfd.post_mortem()  # the newest failure
+      pfd.post_mortem(next(recording.calls(status="error")))
     """
     error = _failure(call)
     _look(_debugger(), original_of(error) or error)

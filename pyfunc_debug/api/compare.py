@@ -56,6 +56,10 @@ def compare(
     Raises:
       BadOptionError: called while a graph is being built, or something is not callable.
       UnsupportedTensorFlowError: this TensorFlow keeps its eager switch elsewhere.
+
+    Example:
+      result = pfd.compare(train_step, batch)
+      print(result.first or "the same eagerly and as a graph")
     """
     import tensorflow as tf
 

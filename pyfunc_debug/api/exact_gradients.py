@@ -78,12 +78,6 @@ class ExactGradients:
 def exact_gradients(order: int = 1) -> ExactGradients:
     """Correct gradients of every call of every py_function, on at once.
 
-        with pyfunc_debug.exact_gradients():
-            train(...)
-
-        switch = pyfunc_debug.exact_gradients()    # on from here
-        switch.off(); switch.on()                  # at any time, without retracing
-
     TensorFlow keeps the tape of a py_function's call by node, so that calls of one node take each other's gradients:
     gradient accumulation, loops, jacobians, persistent tapes and threads get wrong numbers or a KeyError. With this on,
     each call has a tape of its own. That works for nodes that are made (traced) while this, or a recording, is on;
@@ -100,6 +94,13 @@ def exact_gradients(order: int = 1) -> ExactGradients:
     Raises:
       BadOptionError: order is neither 1 nor 2.
       UnsupportedTensorFlowError: this TensorFlow lacks something that is needed; nothing was changed.
+
+    Example:
+      with pfd.exact_gradients():
+          train(...)
+
+      switch = pfd.exact_gradients()  # on from here
+      switch.off()  # and on again at any time, without retracing
     """
     if order not in (1, 2):
         raise BadOptionError(f"order={order!r} is neither 1 nor 2: derivatives beyond the second are not supported")

@@ -31,6 +31,11 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
     Raises:
       BadOptionError: `function` is not a tf.function.
       UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
+
+    Example:
+      train_step(batch, lr=0.1)
+      train_step(batch, lr=0.2)
+      print(pfd.explain(train_step))  # why there are two graphs
     """
     step = keras_step(function)
     if step is not None:

@@ -79,6 +79,9 @@ class LiveRecording(Recording):
     def start(self) -> LiveRecording:
         """Starts recording, at once or as soon as the program imports TensorFlow.
 
+        Returns:
+          This recording.
+
         Raises:
           RecordingBusyError: this process is recording already.
           BadOptionError: the file cannot be made there.
@@ -404,6 +407,12 @@ def record(
     Raises:
       BadOptionError: an option makes no sense, or the file cannot be made there (on start).
       RecordingBusyError: this process is recording already (on start).
+      UnsupportedTensorFlowError: this TensorFlow is too different (on start).
+
+    Example:
+      with pfd.record("train.pfrec") as recording:
+          train_step(batch)
+      print(recording.ledger())
     """
     if gradients not in _GRADIENTS:
         raise BadOptionError(f"gradients={gradients!r} is not one of {', '.join(_GRADIENTS)}")

@@ -50,6 +50,10 @@ class Recording:
 
     Raises:
       BadRecordingError: the file is missing, damaged, too new, or something else.
+
+    Example:
+      recording = pfd.open("train.pfrec")
+      print(recording.ledger())
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -79,15 +83,26 @@ class Recording:
 
         Args:
           include_internal: Whether to show TensorFlow's and Keras' own too.
+
+        Returns:
+          The ledger: prints as a table, shows as HTML in a notebook; `rows` are its functions, each with its nodes.
         """
         return make_ledger(self._reader, include_internal)
 
     def nodes(self) -> list[Node]:
-        """All nodes, also TensorFlow's own (`origin`)."""
+        """All nodes, also TensorFlow's own (`origin`).
+
+        Returns:
+          In the order in which they were met.
+        """
         return self._reader.nodes()
 
     def functions(self) -> Functions:
-        """Traced functions; the list knows their graph traces and runs."""
+        """Traced functions.
+
+        Returns:
+          A list that knows their graph traces and runs as well: `traces(function)` and `runs(function)`.
+        """
         return Functions(self._reader.functions(), self._reader.traces(), self._reader.runs())
 
     def explain(self, function: str | int | Function) -> Explanation:
@@ -95,6 +110,9 @@ class Recording:
 
         Args:
           function: A name or glob, a number, or one of `functions()`.
+
+        Returns:
+          Something that prints as text and shows as HTML in a notebook.
 
         Raises:
           BadOptionError: no such function; the message names the nearest.
@@ -107,6 +125,9 @@ class Recording:
         Args:
           name: Its name or a glob. Counts are there when recorded with `lines=True`.
 
+        Returns:
+          Something that prints as text and shows as HTML in a notebook.
+
         Raises:
           BadOptionError: nothing of that name.
           NotKeptError: its source is not in the recording.
@@ -114,7 +135,17 @@ class Recording:
         return make_source(self._reader, name)
 
     def function_id(self, function: str | int | Function) -> int:
-        """The number of the function that a name, a number or a Function means; the most traced if several match."""
+        """The number of the function that a name, a number or a Function means; the most traced if several match.
+
+        Args:
+          function: A name or glob, a number, or one of `functions()`.
+
+        Returns:
+          Its `id`.
+
+        Raises:
+          BadOptionError: no such function; the message names the nearest.
+        """
         if isinstance(function, Function):
             return function.id
         functions = self._reader.functions()
@@ -133,6 +164,12 @@ class Recording:
     def call(self, number: int) -> Call:
         """One call.
 
+        Args:
+          number: Its `id`, from 1.
+
+        Returns:
+          The call, with its values as far as they were kept.
+
         Raises:
           NotKeptError: no such call in the recording.
         """
@@ -149,6 +186,9 @@ class Recording:
           node: A glob over body, op name or token; a node or its number.
           status: "ok", "error" or "running".
 
+        Returns:
+          An iterator: one pass, and nothing is read ahead.
+
         Raises:
           BadOptionError: no node matches, or no such status; the message names the nearest.
         """
@@ -157,7 +197,17 @@ class Recording:
         return self._reader.calls(None if node is None else self.node_ids(node), status)
 
     def node_ids(self, node: str | int | Node) -> list[int]:
-        """Numbers of the nodes that a glob, a number or a Node means; see `calls`."""
+        """Numbers of the nodes that a glob, a number or a Node means.
+
+        Args:
+          node: As in `calls`.
+
+        Returns:
+          Their `id`s, never empty.
+
+        Raises:
+          BadOptionError: no node matches; the message names the nearest.
+        """
         if isinstance(node, Node):
             return [node.id]
         nodes = self.nodes()
@@ -198,7 +248,16 @@ class Recording:
     def diff_calls(
         self, left: int | Call, right: int | Call, *, rtol: float = 1e-5, atol: float = 1e-8
     ) -> CallDifference:
-        """What differs between two calls, value by value. Calls of other recordings are given as `Call`.
+        """What differs between two calls, value by value.
+
+        Args:
+          left: A call, or its number in this recording.
+          right: The same; a call of another recording is given as `Call`.
+          rtol: Relative tolerance within which numbers are close.
+          atol: Absolute tolerance.
+
+        Returns:
+          Something that prints as text, with one difference a value.
 
         Raises:
           NotKeptError: no such call.
@@ -209,7 +268,11 @@ class Recording:
         return compare_calls(one, other, body, Tolerance(rtol, atol))
 
     def contention(self) -> Contention:
-        """What the GIL did to each node: waits, whom they were for, and what bodies did with the GIL."""
+        """What the GIL did to each node: waits, whom they were for, and what bodies did with the GIL.
+
+        Returns:
+          Something that prints as text; `nodes`, `matrix` and `worst` are its parts, in ns.
+        """
         return make_contention(self._reader)
 
     def stages(self, pool: int | None = None) -> list[StageAnswer]:
@@ -217,6 +280,9 @@ class Recording:
 
         Args:
           pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+
+        Returns:
+          One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8.
         """
         return make_stages(self._reader, pool)
 
@@ -231,6 +297,9 @@ class Recording:
           n: The num_parallel_calls in question.
           node: Which recorded stage it is; needed when the recording has several.
           pool: As in `stages`.
+
+        Returns:
+          Both speed-ups, and the time an element took both ways, in ns.
 
         Raises:
           BadOptionError: no such stage in the recording, or several.
@@ -259,6 +328,9 @@ class Recording:
           ignore: Rules to leave out; likewise.
           front: Where it is read, "shell", "notebook" or "python": fixes say what to type there.
 
+        Returns:
+          Findings; empty if nothing deserves attention.
+
         Raises:
           BadOptionError: no such rule; the message names the nearest.
         """
@@ -269,7 +341,13 @@ class Recording:
         )
 
     def sql(self, query: str) -> list[dict[str, Any]]:
-        """Rows of a SELECT on the recording's tables (`pyfunc-debug query --schema`), as dictionaries.
+        """Rows of a SELECT on the recording's tables.
+
+        Args:
+          query: SQLite's SQL; `pyfunc-debug query --schema` prints the tables.
+
+        Returns:
+          One dictionary a row, by column.
 
         Raises:
           BadOptionError: SQLite does not accept the query, or it tries to write.
@@ -279,6 +357,9 @@ class Recording:
 
     def to_html(self, path: str | os.PathLike[str]) -> str:
         """Writes the report: one HTML file with the panel's views, without a network; an older file is replaced.
+
+        Args:
+          path: The file to write.
 
         Returns:
           The absolute path of the file.
@@ -291,7 +372,13 @@ class Recording:
         return html.write(self._reader.path, path, self.findings)
 
     def to_pandas(self, table: str = "calls") -> pd.DataFrame:
-        """A table as a pandas DataFrame: calls, values, nodes, functions, traces, runs, failures or threads.
+        """A table of the recording for pandas.
+
+        Args:
+          table: "calls", "values", "nodes", "functions", "traces", "runs", "failures", "threads" or "gil".
+
+        Returns:
+          A DataFrame with the table's columns; times in ns.
 
         Raises:
           BadOptionError: no such table, or pandas is not installed.
