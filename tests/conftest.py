@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -12,7 +13,40 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # quiet, and the same numbe
 
 import pytest
 
+LONG = [
+    "jupyter_ext/test_lab.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab_stops.py", "stops/test_terminal.py",
+    "interception/gradients/test_gradients.py", "cli/test_record.py", "corpus/test_corpus.py",
+    "jupyter_ext/test_vscode.py", "interception/gradients/test_gradient_threads.py",
+    "jupyter_ext/test_report_page.py", "notebooks/test_lab.py", "interception/test_asynchronous.py",
+    "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
+    "interception/lines/test_lines_beside_tools.py", "stops/test_coverage.py", "jupyter_ext/test_kernel.py",
+    "pfrec/test_processes.py", "stops/test_turns.py", "stops/test_surfaces.py",
+    "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",
+    "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py",
+]  # fmt: skip
+"""Test files that start programs, kernels or browsers, the longest first: they begin first, so that both processes end
+together, and carry the marker `slow`."""
+
 _originals: dict[tuple[str, str], Any] = {}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole suite runs on two processes, what is named on the command line in this one (`-n` says otherwise)."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
+        return 2
+    config.option.dist = "no"
+    return 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files first, and marked."""
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path, len(LONG)))
+    for item in items:
+        if item.path in places:
+            item.add_marker(pytest.mark.slow)
 
 
 def _patched_attributes() -> list[tuple[Any, str]]:
@@ -58,6 +92,14 @@ def tensorflow_is_left_as_it_was():
         assert vars(owner)[name] is original, f"{owner_name}.{name} is still replaced"
         module = getattr(vars(owner)[name], "__module__", "tensorflow")
         assert not str(module).startswith("pyfunc_debug"), f"{owner_name}.{name} is ours"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser_ends_with_its_module():
+    """The tests of a module share one browser."""
+    yield
+    if "tests.jupyter_ext.lab" in sys.modules:
+        sys.modules["tests.jupyter_ext.lab"].close_browser()
 
 
 @pytest.fixture(scope="session")

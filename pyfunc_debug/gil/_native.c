@@ -106,7 +106,7 @@ typedef struct {
 static __thread self_t tls;
 static uint32_t epoch;
 static int on; /* read by hooks that a thread may still enter while slots are being restored */
-static int waiters;
+static int waiters, waiters_in_ops;
 static uint64_t serials;
 
 static self_t *me(void) {
@@ -193,6 +193,7 @@ static void took(void) { /* the GIL is ours, gil->mutex is held */
   int64_t reacquiring = t->switching + (t->wanted ? now - t->wanted : 0);
   if (t->wanted) {
     if (waiters > 0) waiters--;
+    if (op && waiters_in_ops > 0) waiters_in_ops--;
     put(WAITED, t->thread, serial_of(t), t->wanted, now, op && op->entering, 0, 0, 0);
     if (op && op->entering) op->waited += now - t->wanted;
   }
@@ -231,6 +232,7 @@ __attribute__((noinline)) static int hook_timedwait(pthread_cond_t *c, pthread_m
     if (!s->wanted) {
       s->wanted = now_ns();
       waiters++;
+      if (s->depth) waiters_in_ops++;
     }
   }
   return real_timedwait(c, m, t);
@@ -417,7 +419,7 @@ static PyObject *install(PyObject *module, PyObject *args) {
   if (symbol && !find_compute(symbol)) return failed("no loaded TensorFlow library holds PyFuncOp::Compute");
 
   epoch++;
-  waiters = 0;
+  waiters = waiters_in_ops = 0;
   used = 0;
   lost = 0;
   gil_cond = switch_cond = NULL;
@@ -484,6 +486,11 @@ static PyObject *slots(PyObject *module, PyObject *none) {
   return list;
 }
 
+static PyObject *waiting(PyObject *module, PyObject *none) {
+  (void)module, (void)none;
+  return Py_BuildValue("(ii)", *(volatile int *)&waiters, *(volatile int *)&waiters_in_ops);
+}
+
 static PyObject *peek(PyObject *module, PyObject *args) {
   (void)module;
   unsigned long long address;
@@ -496,6 +503,7 @@ static PyMethodDef methods[] = {
     {"remove", remove_hooks, METH_NOARGS, "remove() -> number of slots that do not hold their original value now."},
     {"drain", drain, METH_NOARGS, "drain() -> (records, lost, until_ns)."},
     {"slots", slots, METH_NOARGS, "slots() -> [(library, symbol, address, original, current, is ours)]."},
+    {"waiting", waiting, METH_NOARGS, "waiting() -> (threads that wait for the GIL now, those of them that run an op)."},
     {"_peek", peek, METH_VARARGS, "_peek(address of a slot) -> its value. For tests."},
     {NULL, NULL, 0, NULL},
 };

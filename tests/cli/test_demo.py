@@ -5,12 +5,13 @@ import sys
 
 import pyfunc_debug as pfd
 from tests.cli.test_record import ENVIRONMENT
+from tests.limits import HANG_S
 
 
 def test_the_demo_records_a_real_pipeline(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pyfunc_debug", "demo"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True,
-        timeout=300,
+        timeout=HANG_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert max(len(line) for line in done.stdout.splitlines() if "digits.py" not in line or "  " in line) <= 80

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 import pyfunc_debug as pfd
+from pyfunc_debug import cli
+from tests.limits import HANG_S
 
 PROGRAM = """
 import atexit, os, signal, sys, threading
@@ -52,7 +54,7 @@ ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.paths
 
 
 def run(*command, cwd, **options):
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S, **options)
 
 
 @pytest.fixture(scope="module")
@@ -140,12 +142,18 @@ def test_syntax_errors_are_the_users(folder):
         (["query", "good.pfrec", "selec"], 2, "syntax error"),
     ],
 )
-def test_bad_input_is_one_clear_line(folder, good, arguments, code, text):
-    done = run(sys.executable, "-m", "pyfunc_debug", *arguments, cwd=folder)
-    assert done.returncode == code
-    assert text in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
+def test_bad_input_is_one_clear_line(folder, good, arguments, code, text, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert cli.main(arguments) == code
+    out, err = capsys.readouterr()
+    assert text in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+
+
+def test_the_command_exits_with_what_main_says(folder):
+    done = run(sys.executable, "-m", "pyfunc_debug", "record", "nope.py", cwd=folder)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 from tests.corpus import programs  # noqa: F401  # fills the table
 from tests.corpus.table import ALONE, PROGRAMS
 from tests.corpus.transcript import transcript
+from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = Path(__file__).with_name("expected.txt")
@@ -34,7 +35,7 @@ def outcomes(tmp_path_factory) -> dict[str, Any]:
             for mode in ("stock", "recorded")
         }  # fmt: skip
         for mode, process in running.items():
-            output, _ = process.communicate(timeout=280)
+            output, _ = process.communicate(timeout=HANG_S)
             assert process.returncode == 0, output[-4000:]
             done = json.loads((here / f"{mode}.json").read_text())
             found[mode] |= done

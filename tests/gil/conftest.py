@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,22 +37,6 @@ def no_switching() -> Iterator[None]:
     sys.setswitchinterval(30)
     yield
     sys.setswitchinterval(interval)
-
-
-@pytest.fixture
-def lateness_ns() -> Callable[[], int]:
-    """How late this machine wakes a thread (95th percentile, before the test and now): tolerances are widened by it."""
-
-    def measure() -> int:
-        late = []
-        for _ in range(50):
-            start = time.monotonic_ns()
-            time.sleep(0.002)
-            late.append(time.monotonic_ns() - start - 2_000_000)
-        return sorted(late)[47]
-
-    before = measure()
-    return lambda: max(before, measure())
 
 
 @pytest.fixture

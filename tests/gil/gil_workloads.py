@@ -3,6 +3,9 @@
 `ctypes.PyDLL(None).usleep` holds the GIL without using a CPU, `ctypes.CDLL(None).usleep` releases it. Bodies note their
 own times, as the recorder does. Graphs run in v1 sessions with thread pools of their own, because the process-wide
 pools can be sized only once.
+
+How fast and how idle the machine is does not matter: a body keeps the GIL until the others have begun to wait for it,
+and what each must have waited at least, and can have waited at most, follows from the order of what happened (`Order`).
 """
 
 from __future__ import annotations
@@ -16,16 +19,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.limits import HANG_S
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
 
+from pyfunc_debug.gil import native
+
 hold = ctypes.PyDLL(None).usleep
 release = ctypes.CDLL(None).usleep
 
 NATIVE_HERE = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+
+
+_hooks: Any = native.load() if NATIVE_HERE else None  # tests take `native.load` away
 
 
 class Calls:
@@ -81,23 +92,95 @@ def pipeline(body: Callable, elements: int, parallel_calls: int, pool: int) -> N
         pass
 
 
-def expected_waits(k: int, hold_ns: float) -> float:
-    """What k bodies that want the GIL together wait in sum: each for all before it."""
-    return hold_ns * k * (k - 1) / 2
+def keep_until_waiting(threads: int, *, in_ops: bool = True) -> int:
+    """Keeps the GIL until so many threads wait for it, with hooks installed that count them.
+
+    Args:
+      threads: How many; with `in_ops` those count that run a py_function's op.
+      in_ops: See above.
+
+    Returns:
+      A time at which all of them waited.
+    """
+    for _ in range(int(HANG_S * 10_000)):
+        if _hooks.waiting()[in_ops] >= threads:
+            return time.monotonic_ns()
+        hold(100)
+    raise AssertionError(f"{threads} threads do not want the GIL: {_hooks.waiting()} do")
 
 
-def seen_waits(times: list[tuple[int, int, int, int]]) -> int:
-    """The same by the bodies' own clocks: from the first one's begin to each one's. Includes every handing over."""
-    starts = sorted(start for _, _, start, _ in times)
-    return sum(start - starts[0] for start in starts)
+@contextlib.contextmanager
+def counting() -> Iterator[None]:
+    """`keep_until_waiting` works, also where another grade than native is tested."""
+    _hooks.install(native.COMPUTE, 1 << 12)
+    try:
+        yield
+    finally:
+        _hooks.remove()
 
 
-def gaps(times: list[tuple[int, int, int, int]]) -> dict[int, int]:
-    """By call: time before its begin in which no body ran, because the next thread had not woken up."""
-    found: dict[int, int] = {}
-    ordered = sorted(times, key=lambda t: t[2])
-    total = 0
-    for before, after in itertools.pairwise([ordered[0], *ordered]):
-        total += max(0, after[2] - before[3])
-        found[after[0]] = total
-    return found
+class Turns:
+    """Work for bodies that are ready together: the first one keeps the GIL until all the others wait for it.
+
+    The fixture `no_switching` has to be on. Without hooks (in a run that only starts the threads) nothing is kept.
+
+    Args:
+      others: Threads that wait at the same time.
+      us: How long each body holds the GIL then, in microseconds.
+    """
+
+    def __init__(self, others: int, us: int) -> None:
+        self._others, self._us = others, us
+        self.again()
+
+    def again(self) -> None:
+        """The next body is the first one again."""
+        self.began = False
+        """A body has the GIL."""
+        self.from_ns: int | None = None
+        """All others waited then."""
+
+    def __call__(self) -> None:
+        self.began = True
+        if self.from_ns is None and _hooks and _hooks.slots():
+            self.from_ns = keep_until_waiting(self._others)
+        hold(self._us)
+
+
+class Order:
+    """What the bodies' own times say of their waits, by the order in which they held the GIL one after the other.
+
+    Args:
+      times: Of the bodies, which hold the GIL from begin to end.
+      since_ns: Before the first of them could want it.
+      from_ns: A time within the first body, at which all others waited.
+    """
+
+    def __init__(self, times: list[tuple[int, int, int, int]], since_ns: int, from_ns: int) -> None:
+        ordered = sorted(times, key=lambda t: t[2])
+        assert all(before[3] <= after[2] for before, after in itertools.pairwise(ordered)), "one after the other"
+        assert ordered[0][2] <= from_ns <= ordered[0][3]
+        self.least: dict[int, int] = {}
+        """By call: from `from_ns` to the end of the body before it, if this is its thread's first body."""
+        self.most: dict[int, int] = {}
+        """By call: its thread could want the GIL when it had ended the body before."""
+        self.free: dict[int, int] = {}
+        """By call: time before it in which no body ran."""
+        self.held: dict[int, dict[int, int]] = {}
+        """By call that waited at `from_ns`, and by call before it: how long that held the GIL meanwhile."""
+        ended: dict[int, int] = {}
+        last, free = since_ns, 0
+        for place, (call, thread, start, end) in enumerate(ordered):
+            free += start - last
+            self.least[call] = last - from_ns if place and thread not in ended else 0
+            self.most[call] = start - ended.get(thread, since_ns)
+            self.free[call] = free
+            if thread not in ended:
+                self.held[call] = {t[0]: t[3] - max(t[2], from_ns) for t in ordered[:place]}
+            ended[thread] = last = end
+
+    def check(self, waits: dict[int, int], slack_ns: int = 0) -> None:
+        """Waits by call lie within what the order allows; less by `slack_ns` at most."""
+        assert waits.keys() == self.most.keys(), "every call is measured"
+        for call, waited in waits.items():
+            assert self.least[call] - slack_ns <= waited <= self.most[call] + slack_ns, (call, vars(self))

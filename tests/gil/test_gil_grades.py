@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from gil_workloads import hold, parallel, release
+from gil_workloads import Turns, parallel
 
 from pyfunc_debug import gil
 from pyfunc_debug.errors import BadOptionError
@@ -18,6 +18,7 @@ from pyfunc_debug.gil.canary import Canary, held_shares
 from pyfunc_debug.gil.join import join
 from pyfunc_debug.gil.native import AbsentError, NativeProbe
 from pyfunc_debug.gil.samples import Samples, Tick
+from tests.limits import HANG_S
 
 
 def test_native_is_chosen_where_it_works(native):
@@ -124,39 +125,63 @@ def test_the_bound_is_the_gap_on_the_thread():
 
 
 def test_the_bound_is_never_below_the_wait(calls, no_switching, native):
-    with parallel([calls.body("body", lambda: hold(10_000))] * 4, 4) as run:
+    turns = Turns(3, 5000)
+    with parallel([calls.body("body", turns)] * 4, 4) as run:
         run()
         calls.clear()
         probe = gil.open_probe("native")
         probe.start()
         for _ in range(3):
+            turns.again()
             run()
         probe.stop()
     waits = dict(probe.rows(calls.times, calls.name, final=True))
     bounds = dict(join(Samples("bound", time.monotonic_ns()), calls.times))
-    assert bounds
+    assert len(bounds) == 12 - len({thread for _, thread, _, _ in calls.times}), "the first call of a thread has none"
     assert all(bound.wait_ns >= waits[call].wait_ns for call, bound in bounds.items())
+    assert sum(waits[call].wait_ns >= 5_000_000 for call in bounds) >= 5, "and there were waits"
 
 
-def contention(work) -> float:
-    canary = Canary(period_s=0.002)
+class Clock:
+    """The canary's clock, driven by the test: it sleeps until it is woken, and time passes only in `wake`."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.thread_time_ns = time.thread_time_ns
+        self._pause_s = 0.0
+        self._asleep, self._woken = threading.Semaphore(0), threading.Semaphore(0)
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def sleep(self, seconds: float) -> None:
+        self._pause_s = seconds
+        self._asleep.release()
+        assert self._woken.acquire(timeout=HANG_S)
+
+    def wake(self, and_hold_ns: int) -> None:
+        """Wakes the canary when it is due; the caller, who has the GIL, keeps it for some time."""
+        assert self._asleep.acquire(timeout=HANG_S)
+        self.now_ns += round(self._pause_s * 1e9)
+        self._woken.release()
+        self.now_ns += and_hold_ns
+
+
+@pytest.mark.parametrize(("held_ns", "share"), [(5_000_000, 1.0), (0, 0.0)])
+def test_the_canary_tells_a_taken_gil_from_a_free_one(no_switching, monkeypatch, held_ns, share):
+    clock = Clock()
+    monkeypatch.setattr("pyfunc_debug.gil.canary.time", clock)
+    canary = Canary()
     canary.start()
-    until = time.monotonic() + 1.0
-    while time.monotonic() < until:
-        work()
+    for _ in range(40):
+        clock.wake(held_ns)
+    assert clock._asleep.acquire(timeout=HANG_S)
+    canary._stop.set()
+    clock._woken.release()
     canary.stop()
     found = canary.contention()
-    assert found is not None
-    assert 0 < found.cost_ns < 500_000_000
-    return found.share
-
-
-def test_the_canary_tells_a_taken_gil_from_a_free_one(no_switching):
-    taken = contention(lambda: (hold(20_000), time.sleep(0)))
-    free = contention(lambda: release(20_000))
-    assert taken > 0.8
-    assert free < 0.4
-    assert taken > free + 0.4
+    assert (found.share, found.samples) == (pytest.approx(share, abs=0.03), 41), "the last sample is the test's end"
+    assert found.cost_ns > 0
 
 
 def test_the_canary_says_nothing_with_few_samples():

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 
 import pytest
 import tensorflow as tf
-from gil_workloads import NATIVE_HERE, hold, parallel, release
+from gil_workloads import NATIVE_HERE, Turns, counting, parallel, release
 
 import pyfunc_debug as pfd
 from pyfunc_debug.analysis.contention import make_contention, over_time, wait_text
 from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.gil import blame, native, opstart
+from pyfunc_debug.gil import RESOLUTION_NS, blame, native, opstart
 
 GRADE = "native" if NATIVE_HERE else "bound"
 
 
+HOLD_NS = 15_000_000
+turns = Turns(3, HOLD_NS // 1000)
+
+
 def augment(x):
-    hold(15_000)
+    turns()
     return x
 
 
 def decode(x):
+    while not turns.began:  # at the latest when this thread is not in C any more, it waits for the GIL
+        release(1000)
     release(15_000)
     return x
 
 
 @pytest.fixture
-def contended(tmp_path):
+def contended(tmp_path, no_switching):
+    """Six runs: in each, one augment holds the GIL for 15 ms while two others and decode wait, then the next."""
     with parallel([augment, augment, augment, decode], 6) as run:
+        turns.again()
         run()
         with pfd.record(tmp_path / "a.pfrec") as recording:
-            run()
-            assert recording.call(1)  # the recorder has met the nodes, which takes the GIL for a while
-            for _ in range(5):
+            for _ in range(6):
+                turns.again()
                 run()
     return recording
 
@@ -49,7 +57,7 @@ def test_every_call_has_its_row(contended):
     assert (told["grade"], told["matched"], told["unmatched"], told["lost_rows"]) == ("native", 24, 0, 0)
     for call in calls:
         inside = call.gil.held_ns + call.gil.released_ns + call.gil.reacquire_ns
-        assert inside == pytest.approx(call.duration_ns, rel=0.01)
+        assert inside == call.duration_ns
         for label, _ in call.gil.blame:
             body, number = blame.call_of(label)
             if number is not None:
@@ -62,18 +70,20 @@ def test_each_node_gets_its_sentence(contended):
     told = str(contended.contention())
     assert told.startswith("GIL: measured (native; self-test: ")
     by_body = {one.node.body: one for one in contended.contention().nodes}
-    assert by_body["augment"].held_share > 0.95
-    assert by_body["decode"].held_share < 0.2
+    assert by_body["augment"].released_ns == 0
+    assert by_body["decode"].released_ns >= 6 * 15_000_000
+    assert by_body["augment"].held_share == 1 > by_body["decode"].held_share
     assert by_body["decode"].sentence.startswith("`decode` waits ")
     assert " % of its time for the GIL, " in by_body["decode"].sentence
+    assert max(one.ns for one in by_body["decode"].culprits if one.label == "augment") >= 6 * HOLD_NS
     worst = next(one for one in by_body["decode"].culprits if one.label != blame.NOBODY)
-    assert worst.label in ("augment", "pyfunc_debug writer"), "on a busy machine our writer may be the worst"
     assert worst.label in by_body["decode"].sentence
     assert by_body["decode"].sentence.endswith("of its own time holds the GIL")
+    # In each run the second augment waits for the first, the third for both; decode holds it for microseconds.
     matrix = contended.contention().matrix
-    assert matrix["augment", "augment"] > 5 * 2 * 15_000_000
-    assert matrix["decode", "augment"] > 10_000_000
-    assert matrix.get(("augment", "decode"), 0) < 0.1 * matrix["augment", "augment"]
+    assert matrix["augment", "augment"] >= 6 * 3 * HOLD_NS
+    assert matrix["decode", "augment"] >= 6 * HOLD_NS
+    assert matrix.get(("augment", "decode"), 0) < matrix["decode", "augment"]
 
 
 @pytest.mark.usefixtures("native")
@@ -82,11 +92,13 @@ def test_the_worst_calls_and_contention_over_time(contended):
     assert len(worst) == 10
     waits = [one.wait_ns + one.reacquire_ns for one in worst]
     assert waits == sorted(waits, reverse=True)
-    assert waits[0] > 25_000_000
+    assert waits[5] >= 2 * HOLD_NS, "the last of the three augments of each run waits for two"
     buckets = over_time(contended.reader, 20)
     assert len(buckets) == 20
-    mean = sum(waiting for _, waiting in buckets) / 20
-    assert 0.1 < mean < 3.5, "of four calls, three wait at the beginning and none at the end"
+    assert all(0 <= waiting <= 4 for _, waiting in buckets), "there are four calls"
+    width = buckets[1][0] - buckets[0][0]
+    waited = sum(call.gil.wait_ns for call in contended.calls())
+    assert sum(waiting for _, waiting in buckets) * width == pytest.approx(waited, rel=1e-6)
 
 
 def test_the_ledger_has_a_column_and_says_the_grade(contended):
@@ -123,24 +135,30 @@ def without_native(monkeypatch):
     monkeypatch.setattr(native, "load", absent)
 
 
-def test_op_start_is_recorded_with_its_reason(without_native, monkeypatch, tmp_path):
-    monkeypatch.setattr(opstart, "_FIRST_S", 30.0)
+def test_op_start_is_recorded_with_its_reason(without_native, no_switching, monkeypatch, tmp_path):
+    monkeypatch.setattr(opstart, "_FIRST_S", 600.0)
     start = tf.profiler.experimental.start
-    with parallel([augment, augment, augment], 6) as run:
+    turns = Turns(2, HOLD_NS // 1000)
+
+    def augment(x):
+        turns()
+        return x
+
+    with parallel([augment, augment, augment], 6) as run, counting():
         run()
         with pfd.record(tmp_path / "a.pfrec") as recording:
-            run()
-            run()
-            run()
+            for _ in range(3):
+                turns.again()
+                run()
     assert tf.profiler.experimental.start is start
     told = recording.meta["gil"]
     assert told["grade"] == "op-start"
     assert "no native: there is no compiler, in this test" in told["why"]
     calls = list(recording.calls())
     assert {(call.gil.grade, call.gil.held_ns) for call in calls} == {("op-start", None)}
-    # The bodies wait for one another, and for our writer as well: how exactly is test_gil_opstart's matter.
+    # In each run the second body waits for the first, the third for both; and for our writer as well.
     assert len(calls) == 9
-    assert sum(call.gil.wait_ns for call in calls) > 0.85 * 3 * 3 * 15e6
+    assert sum(call.gil.wait_ns for call in calls) >= 3 * 3 * HOLD_NS - 9 * 2 * RESOLUTION_NS["op-start"]
     assert "measured from op start (op-start)" in " ".join(str(recording.ledger()).split())
     sentence = recording.contention().nodes[0].sentence
     assert "holds the GIL" not in sentence or "an estimated" in sentence
@@ -174,7 +192,7 @@ def test_numbers_below_the_resolution_are_said_so():
 def test_a_stage_and_what_would_help_it():
     def dataset(calls: int) -> tf.data.Dataset:
         def load(i):
-            return tf.numpy_function(decode, [i], tf.int64)
+            return tf.numpy_function(sleep, [i], tf.int64)
 
         found = tf.data.Dataset.range(24).map(load, num_parallel_calls=calls)
         options = tf.data.Options()
@@ -182,19 +200,31 @@ def test_a_stage_and_what_would_help_it():
         options.autotune.enabled = False
         return found.with_options(options)
 
+    def sleep(x):
+        release(5000)
+        return x
+
     with pfd.record() as recording:
         for _ in dataset(2):
             pass
     [stage] = recording.stages(pool=4)
-    assert stage.contention.node.body == "decode"
-    assert 1.5 < stage.at_once < 2.2
+    assert stage.contention.node.body.endswith("sleep")
+    spans = [(call.start_ns - call.gil.wait_ns, call.end_ns) for call in recording.calls()]
+    edges = sorted({edge for span in spans for edge in span})
+    at_once = [sum(start < right and left < end for start, end in spans) for left, right in itertools.pairwise(edges)]
+    assert max(at_once) <= 2
+    working = sum(right - left for n, (left, right) in zip(at_once, itertools.pairwise(edges), strict=True) if n)
+    assert stage.at_once == pytest.approx(sum(end - start for start, end in spans) / working, rel=1e-3)
     shares = (stage.python_share, stage.wait_share, stage.pool_share)
     assert sum(shares) == pytest.approx(1, abs=0.01)
-    assert stage.ceilings[2].speedup == pytest.approx(4, abs=0.01)
-    assert str(stage.ceilings[3]) == "at most x4.0: 4 threads in the pool"
+    one, cores = stage.stage, recording.meta["cores"]
+    most = min(1 / (one.held_ns / one.wall_ns), cores / (one.cpu_ns / one.wall_ns))
+    assert [c.speedup for c in stage.ceilings] == pytest.approx([min(float(n), most) for n in (1, 2, 4, 4)])
+    assert most > 1, "what releases the GIL and sleeps gains"
+    # What it is in truth, on a machine that has nothing else to do, is benchmarks/gil.py's: whatif.
     verified = recording.verify_what_if(dataset, 4, pool=4)
-    assert 1.5 < verified.measured <= 1.1 * verified.predicted.speedup
-    assert str(verified).startswith("num_parallel_calls=4: predicted at most x4.0: ")
+    assert verified.measured == pytest.approx(verified.one_ns / verified.many_ns)
+    assert str(verified).startswith("num_parallel_calls=4: predicted at most x")
 
 
 def test_a_stage_whose_dataset_was_built_again_has_all_its_calls():

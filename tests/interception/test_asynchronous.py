@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.limits import HANG_S
+
 GLOBALLY = """
 import sys
 import tensorflow as tf
@@ -47,7 +49,7 @@ STARTS["Python"] = STARTS["C"].replace(
 def run(program: str, way: str, path: str, values: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", f"{STARTS[way]}\n{program}{END}", path, values],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Exception ignored" not in done.stderr

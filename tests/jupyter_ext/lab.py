@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.limits import HANG_S
+
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 CHROMIUM = "/usr/bin/chromium"
@@ -85,10 +87,10 @@ class Server:
         self._process = subprocess.Popen(
             command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
         )
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + HANG_S
         while True:
             try:
-                urllib.request.urlopen(f"{self.url}/api/status", timeout=2).read()
+                urllib.request.urlopen(f"{self.url}/api/status", timeout=HANG_S).read()
                 return self
             except OSError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
@@ -100,8 +102,8 @@ class Server:
     def __exit__(self, *error: object) -> None:
         try:
             request = urllib.request.Request(f"{self.url}/api/shutdown", method="POST")
-            urllib.request.urlopen(request, timeout=5).read()
-            self._process.wait(15)
+            urllib.request.urlopen(request, timeout=HANG_S).read()
+            self._process.wait(60)
         except (OSError, subprocess.TimeoutExpired):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -110,22 +112,36 @@ class Server:
         shutil.rmtree(self._home, ignore_errors=True)
 
 
+_chromium: list[Any] = []  # the browser and what drives it, while a module uses them
+
+
 @contextlib.contextmanager
 def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterator[Any]:
-    """A page in a headless Chromium; errors of the page are in `page.errors`."""
+    """A page of its own in a headless Chromium; errors of the page are in `page.errors`."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-        try:
-            scheme = "dark" if dark else "light"
-            page = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme).new_page()
-            page.set_default_timeout(60_000)
-            page.errors = []
-            page.on("pageerror", lambda error: page.errors.append(str(error)))
-            yield page
-        finally:
-            chromium.close()
+    if not _chromium:
+        driver = sync_playwright().start()
+        _chromium[:] = [driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS), driver]
+    scheme = "dark" if dark else "light"
+    context = _chromium[0].new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    try:
+        context.set_default_timeout(1000 * HANG_S)
+        page = context.new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        yield page
+    finally:
+        context.close()
+
+
+def close_browser() -> None:
+    """Ends the browser after a module: the driver's event loop would be in the way of tests that run kernels."""
+    if _chromium:
+        chromium, driver = _chromium
+        _chromium.clear()
+        chromium.close()
+        driver.stop()
 
 
 class Notebook:
@@ -138,14 +154,14 @@ class Notebook:
             f"lab/workspaces/t{time.monotonic_ns()}/tree/{name}?reset" if server.app == "lab" else f"notebooks/{name}"
         )
         page.goto(f"{server.url}/{where}")
-        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=90_000)
+        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=1000 * HANG_S)
 
     def wait_kernel(self) -> None:
         """Waits until a kernel is connected and idle."""
         ready = (
             f"() => {{ const k = {_KERNEL}; return k && k.connectionStatus === 'connected' && k.status === 'idle'; }}"
         )
-        self.page.wait_for_function(ready, timeout=90_000)
+        self.page.wait_for_function(ready, timeout=1000 * HANG_S)
 
     def command(self, name: str, **arguments: Any) -> None:
         """Runs a command of JupyterLab without waiting for its end."""
@@ -171,7 +187,7 @@ class Notebook:
             f"([i, before]) => {{ const c = {_CELLS}[i].model; return c.executionCount && c.executionCount !== before"
             " && (c.executionState ?? 'idle') === 'idle'; }"
         )
-        self.page.wait_for_function(done, arg=[cell, self._counts.get(cell)], timeout=120_000)
+        self.page.wait_for_function(done, arg=[cell, self._counts.get(cell)], timeout=1000 * HANG_S)
 
     def running(self, cell: int) -> bool:
         """Whether a cell runs now."""

@@ -10,6 +10,7 @@ import pytest
 from jupyter_ext import channel as channels
 from jupyter_ext.channel import Channel
 from pyfunc_debug.api.recording import Recording
+from tests.limits import HANG_S
 from tests.report import recordings
 
 
@@ -33,7 +34,7 @@ class Widget:
     def replies(self):
         """Ids and answers of the next replies."""
         while True:
-            content = self.sent.get(timeout=30)
+            content = self.sent.get(timeout=HANG_S)
             if content["type"] == "replies":
                 return {reply["id"]: reply["answers"] for reply in content["replies"]}
 

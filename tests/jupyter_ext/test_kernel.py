@@ -14,6 +14,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.jupyter_ext.lab import ROOT
+from tests.limits import HANG_S
 
 SETUP = f"""
 import asyncio, os, sys
@@ -60,7 +61,7 @@ CELLS = {
 
 def execute(cells: list[str]) -> list[list[dict]]:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, allow_errors=True, timeout=180, kernel_name="python3").execute()
+    NotebookClient(notebook, allow_errors=True, timeout=int(HANG_S), kernel_name="python3").execute()
     return [[dict(output) for output in cell.outputs] for cell in notebook.cells]
 
 
@@ -117,7 +118,7 @@ class Page:
         self.panel_id = None
         self.messages: list[tuple[float, dict]] = []
 
-    def pump(self, until, timeout=60.0):
+    def pump(self, until, timeout=HANG_S):
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
@@ -167,9 +168,9 @@ def client():
     manager.start_kernel(env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"})
     client = manager.client()
     client.start_channels()
-    client.wait_for_ready(timeout=90)
+    client.wait_for_ready(timeout=HANG_S)
     try:
-        client.execute_interactive(SETUP, timeout=120, output_hook=lambda message: None)
+        client.execute_interactive(SETUP, timeout=HANG_S, output_hook=lambda message: None)
         yield client
     finally:
         client.stop_channels()
@@ -240,7 +241,7 @@ def test_an_unknown_panel_is_refused(client):
     message = client.session.msg("pyfunc_debug_request", content)
     client.control_channel.send(message)
     while True:
-        reply = client.get_control_msg(timeout=20)
+        reply = client.get_control_msg(timeout=HANG_S)
         if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
             break
     assert reply["content"]["status"] == "unknown"
@@ -258,5 +259,5 @@ def test_unloading_takes_the_handler_and_the_thread_away(client):
         "print('pyfunc_debug_request' in get_ipython().kernel.control_handlers,"
         " [t.name for t in threading.enumerate() if 'pyfunc' in t.name])\n%load_ext pyfunc_debug"
     )
-    client.execute_interactive(code, timeout=60, output_hook=hook)
+    client.execute_interactive(code, timeout=HANG_S, output_hook=hook)
     assert found["text"].strip() == "False []"

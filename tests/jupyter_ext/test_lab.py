@@ -110,7 +110,6 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(fo
         (folder / "b.ipynb").write_text(json.dumps(content))
         Notebook(page, server, "b.ipynb")
         page.wait_for_selector(".pfd-static")
-        page.wait_for_timeout(500)
         assert page.locator(".pfd-static").is_visible()
         assert "log_huber" in page.locator(".pfd-static").inner_text()
         page.screenshot(path=str(_artifact("lab-reopened.png")))

@@ -9,11 +9,14 @@ import ipykernel
 import pytest
 
 from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+from tests.limits import HANG_S
 
 SETUP = """
 %load_ext pyfunc_debug
 import numpy as np, tensorflow as tf
 import pyfunc_debug as pfd
+from jupyter_ext import panel_front
+panel_front._PING_S = PATIENCE
 
 def noise(shape):
     scale = 0.0
@@ -57,8 +60,9 @@ def server(tmp_path_factory):
 class Stopped:
     """A notebook whose cell 1 stops."""
 
-    def __init__(self, page, server, name, cell, before=None):
-        write_notebook(server.folder / name, [SETUP, cell, AFTER])
+    def __init__(self, page, server, name, cell, before=None, ping_s=HANG_S):
+        """A page that answers pings is waited for, however long it takes."""
+        write_notebook(server.folder / name, [SETUP.replace("PATIENCE", str(ping_s)), cell, AFTER])
         self.page = page
         self.notebook = Notebook(page, server, name)
         self.notebook.wait_kernel()
@@ -165,7 +169,7 @@ def test_after_a_reload_interrupt_brings_the_panel_back(server):
         at.wait()
         at.notebook.save()
         page.reload()
-        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=90_000)
+        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=1000 * HANG_S)
         page.wait_for_function(f"() => {_KERNEL}?.connectionStatus === 'connected'")
         at.notebook.command("notebook:interrupt-kernel")
         # The panel answers again: a stop in a cell without a panel of its own is shown in it.
@@ -217,7 +221,7 @@ def test_without_the_control_channel_a_comm_does(server):
 
 def test_without_either_the_input_box_asks_and_the_panel_says_so(server):
     with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "e.ipynb", ONCE, f"() => {{ ({NO_CONTROL})(); ({NO_SUBSHELL})(); }}")
+        at = Stopped(page, server, "e.ipynb", ONCE, f"() => {{ ({NO_CONTROL})(); ({NO_SUBSHELL})(); }}", ping_s=1.5)
         box = page.locator(".jp-Stdin-input")
         box.wait_for()
         page.wait_for_function(

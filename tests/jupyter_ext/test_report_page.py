@@ -6,11 +6,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 from tests.jupyter_ext.lab import ARTIFACTS, browser
+from tests.limits import HANG_S
 from tests.report import recordings
+
+expect.set_options(timeout=1000 * HANG_S)
 
 FINDINGS = [
     Finding("body-raised", "error", 1, (301, 602), "`decode` raised 3 times <b>!</b>", "ds = ds.ignore_errors(log_warning=True)", recordings.FILE, 29),
@@ -78,29 +82,29 @@ def test_user_text_is_text(page):
 def test_a_marked_row_says_why_and_a_graph_trace_what_would_have_avoided_it(page):
     assert page.locator(".why").inner_text().startswith("3 of 880 calls failed, the last with ValueError")
     page.locator('.ledger tr[data-key="n2"]').click()
-    assert not page.locator(".why").is_visible(), "nothing is marked, nothing is said"
+    expect(page.locator(".why"), "nothing is marked, nothing is said").not_to_be_visible()
     page.locator('.ledger tr[data-key="f1"]').click()
-    assert "traced twice. graph trace 2: lr, a Python number" in page.locator(".why").inner_text()
+    expect(page.locator(".why")).to_contain_text("traced twice. graph trace 2: lr, a Python number")
     rows = page.locator(".traces tbody tr")
-    page.wait_for_function("() => document.querySelectorAll('.traces tbody tr').length === 2")
-    assert "to avoid it: pass lr as a tensor" in rows.nth(1).inner_text()
-    assert "closest before: (x: float32[8, 64, 64, 3], lr=0.001)" in rows.nth(1).inner_text()
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("to avoid it: pass lr as a tensor")
+    expect(rows.nth(1)).to_contain_text("closest before: (x: float32[8, 64, 64, 3], lr=0.001)")
     rows.nth(1).locator("button").click()
-    assert page.locator('.ledger tr[aria-selected="true"]').get_attribute("data-key") == "n3"
+    expect(page.locator('.ledger tr[aria-selected="true"]')).to_have_attribute("data-key", "n3")
 
 
 def test_a_click_on_a_call_shows_it_everywhere(page):
     row = page.locator('.ledger tr[data-key="n3"]')
     row.click()
-    assert row.get_attribute("aria-selected") == "true"
+    expect(row).to_have_attribute("aria-selected", "true")
     page.wait_for_function("() => document.querySelector('.cs h3').textContent.includes('log_huber')")
     first = page.locator(".calls tr[data-call]").first
     first.click()
     number = first.get_attribute("data-call")
     page.wait_for_function("(n) => document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
-    assert page.locator(".d-call .vals tbody tr").count() >= 8, "three inputs, an output, gradients in and out"
-    assert page.locator(".d-call figure canvas").count() >= 4
-    assert page.locator(".d-call svg.hist").count() >= 3
+    page.locator(".d-call .vals tbody tr").nth(7).wait_for()  # three inputs, an output, gradients in and out
+    page.locator(".d-call figure canvas").nth(3).wait_for()
+    page.locator(".d-call svg.hist").nth(2).wait_for()
     page.keyboard.press("]")
     page.wait_for_function("(n) => !document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
 
@@ -120,12 +124,13 @@ def test_lines_show_how_often_they_ran_and_what_they_printed(page):
 def test_tables_work_by_keyboard(page):
     page.locator('.ledger tr[tabindex="0"]').focus()
     page.keyboard.press("Home")
-    assert page.evaluate("() => document.activeElement.dataset.key") == "f1"
+    page.wait_for_function("() => document.activeElement.dataset.key === 'f1'")
     page.keyboard.press("ArrowLeft")
-    assert page.locator('.ledger tr[data-key="n3"]').count() == 0, "folded"
+    expect(page.locator('.ledger tr[data-key="n3"]'), "folded").to_have_count(0)
     page.keyboard.press("ArrowRight")
+    page.locator('.ledger tr[data-key="n3"]').wait_for()
     page.keyboard.press("ArrowDown")
-    assert page.evaluate("() => document.activeElement.dataset.key") == "n3"
+    page.wait_for_function("() => document.activeElement.dataset.key === 'n3'")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.activeElement.dataset.call !== undefined")
     page.keyboard.press("End")
@@ -133,12 +138,12 @@ def test_tables_work_by_keyboard(page):
     page.wait_for_function("(n) => document.activeElement.getAttribute('aria-rowindex') === n", arg=last)
     page.keyboard.press("/")
     page.keyboard.type("aug")
-    assert page.locator(".ledger tbody tr").all_inner_texts()[-1].startswith("augment")
+    expect(page.locator(".ledger tbody tr").last).to_contain_text("augment")
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    assert page.locator(".help").is_visible()
+    expect(page.locator(".help")).to_be_visible()
     page.keyboard.press("Escape")
-    assert not page.locator(".help").is_visible()
+    expect(page.locator(".help")).not_to_be_visible()
 
 
 def test_sorting_a_column_sorts_the_calls(page):
@@ -146,10 +151,12 @@ def test_sorting_a_column_sorts_the_calls(page):
     page.wait_for_function(
         "() => document.querySelector('.calls th[aria-sort]')?.getAttribute('aria-sort') === 'descending'"
     )
-    page.wait_for_timeout(100)
-    texts = page.locator(".calls tr[data-call] .c-wait").all_inner_texts()
-    numbers = [float(text) for text in texts[:20]]
-    assert numbers == sorted(numbers, reverse=True)
+    page.wait_for_function(
+        """() => {
+          const waits = [...document.querySelectorAll('.calls tr[data-call] .c-wait')].slice(0, 20).map((e) => Number(e.textContent));
+          return waits.length === 20 && waits.every((wait, i) => !i || wait <= waits[i - 1]);
+        }"""
+    )
 
 
 def test_the_timeline_zooms_and_selects(page):
@@ -160,18 +167,23 @@ def test_the_timeline_zooms_and_selects(page):
         page.keyboard.press("w")
     page.wait_for_function("(l) => document.querySelector('canvas.lanes').getAttribute('aria-label') !== l", arg=label)
     page.locator(".calls tr[data-call]").first.click()
+    label = lanes.get_attribute("aria-label")
     page.keyboard.press("f")
-    page.wait_for_timeout(300)
-    before = page.locator(".d-call .ttl").inner_text()
+    page.wait_for_function("(l) => document.querySelector('canvas.lanes').getAttribute('aria-label') !== l", arg=label)
+    page.evaluate(
+        """() => {
+          window.titles = new Set();
+          const note = () => window.titles.add(document.querySelector('.d-call .ttl')?.textContent);
+          note();
+          new MutationObserver(note).observe(document.querySelector('.d-call'), { childList: true, subtree: true, characterData: true });
+        }"""
+    )
     box = lanes.bounding_box()
     # The selected call is in the middle of its lane; one of its neighbours is beside it.
-    found = False
     for share in (0.2, 0.3, 0.7, 0.8, 0.9):
         for lane in range(1, 5):
             page.mouse.click(box["x"] + 70 + (box["width"] - 78) * share, box["y"] + lane * 26 + 18)
-            page.wait_for_timeout(30)
-            found = found or page.locator(".d-call .ttl").inner_text() != before
-    assert found
+    page.wait_for_function("() => window.titles.size > 1")
     page.screenshot(path=str(_artifact("report-zoomed.png")))
 
 
@@ -263,7 +275,7 @@ def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
         for call in ("1", "3"):
             page.locator(f'.calls tr[data-call="{call}"]').click()
             page.locator(".d-call .ttl", has_text=f"#{call}").wait_for()
-            assert hand.count() == 0
+            expect(hand).to_have_count(0)
         assert page.errors == []
 
 
@@ -283,6 +295,7 @@ def test_several_processes_are_one_report(together):
         assert "pid 4712" in rows.nth(1).inner_text()
         assert page.locator('.together .ledger tr:has-text("decode") .c-calls').inner_text() == "1,920"
         page.locator('.together .ledger tr:has-text("decode")').click()
+        page.locator(".byproc tbody tr").nth(2).wait_for()
         assert [row.split()[:2] for row in page.locator(".byproc tbody tr").all_inner_texts()] == [
             ["worker-0", "480"],
             ["worker-1", "640"],
@@ -293,7 +306,7 @@ def test_several_processes_are_one_report(together):
         page.locator(".byproc button").nth(1).click()
         own = page.locator('.own[aria-label="worker-1"]')
         own.locator(".cs h3", has_text="decode").wait_for()
-        assert not page.locator(".together").is_visible()
+        expect(page.locator(".together")).not_to_be_visible()
         assert own.locator('.ledger tr[aria-selected="true"] .c-calls').inner_text() == "640"
         # From a finding to its call, and by keyboard back.
         page.locator('[role="tab"]').first.click()
@@ -301,10 +314,10 @@ def test_several_processes_are_one_report(together):
         page.wait_for_function(
             "() => [...document.querySelectorAll('.d-call .ttl')].some((e) => e.checkVisibility() && e.textContent.includes('#301'))"
         )
-        assert page.locator('[role="tab"][aria-selected="true"]').first.inner_text() == "worker-2"
+        expect(page.locator('[role="tab"][aria-selected="true"]').first).to_have_text("worker-2")
         page.locator('[role="tab"][data-process="2"]').focus()
         page.keyboard.press("ArrowRight")
-        assert page.locator(".together").is_visible()
+        expect(page.locator(".together")).to_be_visible()
         assert page.errors == []
 
 

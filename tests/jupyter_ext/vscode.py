@@ -20,6 +20,7 @@ from typing import Any
 from jupyter_ext.channel import Channel
 from jupyter_ext.display import static_forms
 from tests.jupyter_ext.test_channel import Widget
+from tests.limits import HANG_S
 
 THEMES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("vscode_themes.json").read_text("utf-8"))
 _ORIGIN = "https://vscode.invalid"
@@ -113,7 +114,7 @@ class Output:
         if content.get("type") != "request":
             return "[null, []]"
         self._channel.receive(self._view, content)
-        return json.dumps(self._widget.sent.get(timeout=30))
+        return json.dumps(self._widget.sent.get(timeout=HANG_S))
 
     def _serve(self, route: Any) -> None:
         name = route.request.url.removeprefix(f"{_ORIGIN}/")

@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.limits import HANG_S
+
 LESSONS = sorted((pathlib.Path(__file__).parents[2] / "notebooks").glob("0*.ipynb"))
 
 
@@ -39,7 +41,7 @@ def test_lesson_runs_and_its_claims_hold(path, kernel, tmp_path):
     root = str(path.parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     manager = kernel()
-    client = NotebookClient(notebook, km=manager, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(notebook, km=manager, timeout=int(HANG_S), resources={"metadata": {"path": str(tmp_path)}})
     client.execute(env=environment, cleanup_kc=True)  # of a manager that it was given it would leave the kernel running
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]

@@ -21,6 +21,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader, Writer
 from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.values import Policies
+from tests.limits import HANG_S
 from tests.recorder.test_recorder import call, node
 
 ROOT = Path(__file__).parents[2]
@@ -215,7 +216,7 @@ def test_a_file_that_another_process_is_recording_into(tmp_path):
         assert other.stdout.readline() == b"ready\n"
         assert f"process {other.pid} is recording" in refused(path, overwrite=True)
     finally:
-        other.communicate(b"\n", timeout=60)
+        other.communicate(b"\n", timeout=HANG_S)
     assert pfd.open(path).reader.state() == "complete"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import Reader
+from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +47,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
     """What the process wrote; it is killed, with its children, if it hangs."""
     try:
-        return process.communicate(timeout=150)
+        return process.communicate(timeout=HANG_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise
@@ -174,7 +175,7 @@ def test_a_child_that_exits_leaves_its_parents_temporary_file_alone(tmp_path):
         del recording
         print(os.path.exists(path))
     """
-    output, errors = start(program).communicate(timeout=100)
+    output, errors = start(program).communicate(timeout=HANG_S)
     assert output == "True []\nFalse\n", errors
 
 
@@ -197,7 +198,7 @@ def test_ctrl_c_and_an_exit_keep_the_recording(tmp_path):
         if how == "interrupt":
             assert process.stdout.readline() == "ready\n"
             os.kill(process.pid, signal.SIGINT)
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_S)
         process.communicate()
         assert process.returncode == code
         recording = pfd.open(path)

@@ -8,6 +8,8 @@ import time
 
 from jupyter_client.manager import KernelManager
 
+from tests.limits import HANG_S
+
 
 class Kernel:
     """Runs cells; `run` returns what the cell printed and its error.
@@ -16,7 +18,7 @@ class Kernel:
       timeout_s: A watchdog for each cell.
     """
 
-    def __init__(self, timeout_s: float = 120.0) -> None:
+    def __init__(self, timeout_s: float = HANG_S) -> None:
         self.timeout_s = timeout_s
         self.manager = KernelManager(kernel_name="python3")
 
@@ -24,7 +26,7 @@ class Kernel:
         self.manager.start_kernel()
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=90)
+        self.client.wait_for_ready(timeout=HANG_S)
         return self
 
     def __exit__(self, *exc):

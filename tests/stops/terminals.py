@@ -10,8 +10,10 @@ import subprocess
 import termios
 import time
 
+from tests.limits import HANG_S
 
-def talk(arguments, script, timeout_s=90.0, **options):
+
+def talk(arguments, script, timeout_s=HANG_S, **options):
     """Runs a program on a terminal.
 
     Args:

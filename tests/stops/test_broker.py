@@ -11,8 +11,7 @@ from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.stops import broker as broker_module
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED
-
-_WATCHDOG_S = 30
+from tests.limits import HANG_S
 
 
 class Front:
@@ -48,13 +47,13 @@ class House:
         def counted(timeout=None):
             self.patience.append(timeout)
             self.waits.release()
-            assert wait(_WATCHDOG_S), "nobody notified"
+            assert wait(HANG_S), "nobody notified"
 
         self.broker._turn.wait = counted
 
     def waiting(self):
         """Until one more thread has begun to wait."""
-        assert self.waits.acquire(timeout=_WATCHDOG_S)
+        assert self.waits.acquire(timeout=HANG_S)
 
     def knock(self):
         """Wakes everybody who waits, as any change does."""
@@ -83,16 +82,16 @@ class Caller:
             self.outcome = "aborted"
         if self.outcome == "":
             self.has_turn.set()
-            assert self.go.wait(_WATCHDOG_S)
+            assert self.go.wait(HANG_S)
             self.house.broker.leave(self.stop)
 
     def turn(self):
-        assert self.has_turn.wait(_WATCHDOG_S)
+        assert self.has_turn.wait(HANG_S)
         assert self.house.broker.active is self.stop
 
     def end(self):
         self.go.set()
-        self.thread.join(_WATCHDOG_S)
+        self.thread.join(HANG_S)
         assert not self.thread.is_alive()
         return self.outcome
 

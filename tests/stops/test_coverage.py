@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.limits import HANG_S
+
 pytest.importorskip("coverage")
 
 PROGRAM = """
@@ -81,7 +83,7 @@ def test_no_line_is_lost_around_a_stop(tmp_path, core):
     def run(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "coverage", *arguments], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=180, check=False,
+            capture_output=True, text=True, timeout=HANG_S, check=False,
         )  # fmt: skip
 
     done = run("run", str(program))

@@ -11,6 +11,8 @@ import textwrap
 
 import pytest
 
+from tests.limits import HANG_S
+
 PROGRAM = textwrap.dedent(
     """
     import os
@@ -42,7 +44,7 @@ class Client:
     """The Debug Adapter Protocol over a socket: requests, their responses, and events."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=90)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
         self.stream = self.socket.makefile("rb")
         self.seq = 0
         self.events = []
@@ -122,7 +124,7 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
         client.event("terminated")
         client.send("disconnect")
         client.socket.close()
-        assert process.wait(60) == 0
+        assert process.wait(HANG_S) == 0
     finally:
         process.kill()
         process.wait()
@@ -149,5 +151,5 @@ def test_an_imported_debugpy_that_nobody_uses_stays_asleep():
         "one = pfd.break_on('body')\none.remove()\n"
         "print(sys.breakpointhook is sys.__breakpointhook__, 'debugpy.server.api' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert done.stdout == "True False\n"

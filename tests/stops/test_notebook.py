@@ -23,6 +23,10 @@ def bad(x):
     secret = x * 3
     raise ValueError("oh no")
 g = tf.function(lambda x: tf.py_function(bad, [x], tf.float32))
+def asks(x):
+    breakpoint()
+    return x
+h = tf.function(lambda x: tf.py_function(asks, [x], tf.float32))
 """
 BEFORE = """
 import sys, pdb, signal
@@ -73,8 +77,8 @@ def test_parallel_calls_ask_one_after_the_other(kernel):
 def test_breakpoint_in_a_body(kernel, written):
     text, error, _ = kernel.run(
         f"def mine(x):\n    a = x + 1\n    {written}\n    return a\n"
-        "h = tf.function(lambda x: tf.py_function(mine, [x], tf.float32))\n"
-        "with pfd.record(gil=False):\n    print(float(h(tf.constant(1.0))))",
+        "i = tf.function(lambda x: tf.py_function(mine, [x], tf.float32))\n"
+        "with pfd.record(gil=False):\n    print(float(i(tf.constant(1.0))))",
         ["p a", "c"],
     )
     assert not error, text
@@ -202,4 +206,5 @@ def test_everything_is_put_back(kernel):
         "print([one == other for one, other in zip(before, after)])"
     )
     assert not error, text
+    kernel.run("%load_ext pyfunc_debug")
     assert "[True, True, True, True, True]" in text

@@ -9,6 +9,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from jupyter_ext import panel_front
+from tests.limits import HANG_S
 
 
 class Page:
@@ -74,7 +75,8 @@ def body(x):
     return y
 
 
-def test_buttons_and_console(tf, page):
+def test_buttons_and_console(tf, page, monkeypatch):
+    monkeypatch.setattr(panel_front, "_PING_S", HANG_S)
     seen = page("n", "p y", "c")
     breakpoint_ = pfd.break_on("body")
     function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))

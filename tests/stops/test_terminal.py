@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 
+from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
 PROGRAM = """
@@ -115,7 +116,7 @@ def test_without_a_terminal_nothing_hangs(program, stdin):
         "null": {"stdin": subprocess.DEVNULL},
         "pipe": {"input": "n\n"},
     }[stdin]
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, check=False, **how)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=HANG_S, check=False, **how)
     assert done.returncode == 0, done.stderr
     assert "8.0 <breakpoint 1: before body, 1 hit (1 nobody to answer)>" in done.stdout
     assert done.stderr.count("nobody can answer") == 1

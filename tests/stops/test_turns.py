@@ -11,8 +11,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.stops.terminal import Terminal
-
-_WATCHDOG_S = 60
+from tests.limits import HANG_S
 
 
 class Clicker:
@@ -69,7 +68,7 @@ def _parallel(tf, count, threads=8):
     results = []
     worker = threading.Thread(target=lambda: results.extend(sorted(int(one) for one in data)), daemon=True)
     worker.start()
-    worker.join(_WATCHDOG_S)
+    worker.join(HANG_S)
     assert not worker.is_alive(), "hangs"
     assert results == [2 * i + 1 for i in range(count)]
 
@@ -170,7 +169,7 @@ def test_continue_all_and_detach_release_everything(tf, clicker, command):
 
     waiting = threading.Event()
     board.broker.listeners.append(lambda: waiting.set() if len(board.broker.waiting()) >= 3 else None)
-    clicker(command, gate=lambda stop: waiting.wait(_WATCHDOG_S))
+    clicker(command, gate=lambda stop: waiting.wait(HANG_S))
     breakpoint_ = pfd.break_on("body")
     _parallel(tf, 12)
     detached = not breakpoint_.enabled
@@ -245,7 +244,7 @@ def _parked(tf, clicker, run):
     said = []
 
     def gate(stop):
-        assert three.wait(_WATCHDOG_S)
+        assert three.wait(HANG_S)
         said.append(board.broker.starving())
         gates.gate = None
 
@@ -296,7 +295,7 @@ b.remove()
 @pytest.mark.parametrize(("threads", "says"), [(3, "TensorFlow's inter-op pool has 3 threads"), (4, "")])
 def test_a_starving_inter_op_pool_is_named(threads, says):
     code = STARVED.format(threads=threads)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert "RESULT 6.0" in done.stdout, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("SAYS"))
     assert says in line
@@ -323,7 +322,7 @@ def test_a_step_over_a_line_that_waits_for_a_call_with_a_breakpoint_does_not_han
     results = []
     thread = threading.Thread(target=lambda: results.append(int(function(tf.constant(3, tf.int64)))), daemon=True)
     thread.start()
-    thread.join(_WATCHDOG_S)
+    thread.join(HANG_S)
     assert results == [70]
     for one in breakpoints:
         one.remove()

@@ -13,6 +13,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from tests.interception.gradients.gradient_programs import PROGRAMS
+from tests.limits import HANG_S
 
 ROOT = str(Path(__file__).parents[3])
 ENVIRONMENT = {
@@ -24,7 +25,7 @@ ENVIRONMENT = {
 
 def run(*command, **options):
     done = subprocess.run(
-        [sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=500, **options
+        [sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S, **options
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

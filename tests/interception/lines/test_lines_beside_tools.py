@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import HANG_S
+
 PROGRAM = """
 import os, sys, threading
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -59,8 +61,8 @@ def run(tmp_path, command, before=""):
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(PROGRAM).replace("BEFORE", before))
     done = subprocess.run(
-        [sys.executable, *command, str(path), str(tmp_path / "r.pfrec")], capture_output=True, text=True, timeout=200,
-        cwd=tmp_path, check=False,
+        [sys.executable, *command, str(path), str(tmp_path / "r.pfrec")], capture_output=True, text=True,
+        timeout=HANG_S, cwd=tmp_path, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path]), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
