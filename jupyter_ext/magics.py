@@ -204,6 +204,12 @@ class PyfuncMagics:
         self._begin(words, "statement")
         try:
             yield
+            if self.active is not None:
+                self.active.recording.note_end(None)
+        except BaseException as error:
+            if self.active is not None:
+                self.active.recording.note_end(error)
+            raise
         finally:
             self._end()
 
@@ -265,6 +271,7 @@ class PyfuncMagics:
     def cell_ended(self, result: Any) -> None:
         """IPython's `post_run_cell`: also after errors and interrupts."""
         if self.active is not None and self.active.scope == "cell" and self._depth <= self.active.depth:
+            self.active.recording.note_end(result.error_in_exec or result.error_before_exec)
             self._end()
         self._depth = max(0, self._depth - 1)
 

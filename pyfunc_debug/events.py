@@ -62,6 +62,8 @@ class NodeFacts:
 class TraceFacts:
     """A finished graph trace. `tokens` are the nodes in its graph, nested ones too; `parent` its enclosing trace.
 
+    `failure` is the message and the user's frames of the exception that ended it, outermost first.
+
     `closest` is the closest earlier signature, `avoid` what would have made one graph do.
     """
 
@@ -78,6 +80,7 @@ class TraceFacts:
     tokens: frozenset[str]
     closest: str | None = None
     avoid: str | None = None
+    failure: tuple[str, tuple[tuple[str, int, str], ...]] | None = None
 
 
 class RunFacts:

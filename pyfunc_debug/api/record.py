@@ -26,11 +26,12 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
+from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import cores
 from pyfunc_debug.recorder import Budget, Recorder, parse_bytes
 from pyfunc_debug.records import Call, Node
-from pyfunc_debug.stops.display import chain
+from pyfunc_debug.stops.display import chain, original_of
 from pyfunc_debug.switchboard import board
 from pyfunc_debug.values import Policies
 
@@ -71,6 +72,7 @@ class LiveRecording(Recording):
         self._open_reader: Reader | None = None
         self._discard: Any = None
         self._temporary: list[Reader] = []
+        self._ended: dict[str, Any] | None = None
         self._state = "new"
         self._path = self._wanted_path
 
@@ -146,12 +148,33 @@ class LiveRecording(Recording):
             _Current.session = None
             atexit.unregister(self._at_exit)
 
+    def note_end(self, error: BaseException | None) -> None:
+        """Notes how what was recorded ended; call it before `stop`.
+
+        Args:
+          error: The exception that ended it; None if it ended well. Until this is called, nobody knows.
+        """
+        self._ended = {"error": None}
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            return
+        original = original_of(error)
+        frames = failure_frames(error.__traceback__)
+        if self._interception is not None:
+            frames = [(*self._interception.user_line(file, line), name) for file, line, name in frames]
+        self._ended = {
+            "error": type(error).__name__,
+            "message": str(error)[:2000],
+            "body": None if original is None else type(original).__name__,
+            "frames": frames,
+        }
+
     def __enter__(self) -> LiveRecording:
         return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.note_end(error)
         if error is not None:
             chain(error)  # it will be displayed when the hooks that do this are gone
         self.stop()
@@ -228,7 +251,8 @@ class LiveRecording(Recording):
                 if token not in self._tapes_before
             }
             if left:
-                recorder.gradient_notice("leaked-tapes", "", None, tapes=len(left), nbytes=sum(left.values()))
+                largest = max(left, key=left.__getitem__)
+                recorder.gradient_notice("leaked-tapes", largest, None, tapes=len(left), nbytes=sum(left.values()))
         except Exception as error:
             recorder.trouble("counting tapes", error)
 
@@ -271,7 +295,7 @@ class LiveRecording(Recording):
             module = sys.modules.get(name)
             if module is not None:
                 versions[name] = str(getattr(module, "__version__", "?"))
-        return {"versions": versions, "limits": self._limits, "end_ns": time.monotonic_ns()}
+        return {"versions": versions, "limits": self._limits, "end_ns": time.monotonic_ns(), "ended": self._ended}
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

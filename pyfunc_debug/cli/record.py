@@ -55,9 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
     recording.start()
     try:
         program.run()
-    except SystemExit:
+        recording.note_end(None)
+    except SystemExit as end:
+        recording.note_end(end)
         raise
     except BaseException as error:
+        recording.note_end(error)
         ending.interrupted = isinstance(error, KeyboardInterrupt)
         _report(error, program)
         return 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import json
 import os
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,6 +34,7 @@ class Calls:
 
 
 _NO_CALLS = Calls()
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class Facts:
@@ -145,6 +149,69 @@ class Facts:
         last = node.body.rpartition(".")[2]
         return f"the lambda at {source_line(node.file, node.line)}" if last == "<lambda>" else last
 
+    def line(self, file: str | None, line: int | None) -> str:
+        """A line of a file of the user's, stripped; empty if it is not known."""
+        lines = self.source(file)
+        return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
+
+    def body(self, node: Node) -> list[tuple[int, str]]:
+        """Line numbers and texts of a body; empty if its source is not in the recording."""
+        return self._span(node.file, node.line)
+
+    def _span(self, file: str | None, line: int | None) -> list[tuple[int, str]]:
+        found = self.definition(file, line)
+        if found is None:
+            return []
+        lines = self.source(file)
+        last = getattr(found, "end_lineno", None) or found.lineno
+        return [(number, lines[number - 1]) for number in range(found.lineno, min(last, len(lines)) + 1)]
+
+    def definition(self, file: str | None, line: int | None) -> Definition | None:
+        """The syntax tree of the function that begins on a line, at its first decorator or at its `def`."""
+        if file is None or line is None:
+            return None
+        if file not in self._trees:
+            try:
+                self._trees[file] = ast.parse("\n".join(self.source(file)))
+            except (SyntaxError, ValueError, RecursionError):
+                self._trees[file] = None
+        tree = self._trees[file]
+        for one in ast.walk(tree) if tree is not None else ():
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                first = min([one.lineno, *(decorator.lineno for decorator in getattr(one, "decorator_list", ()))])
+                if line in (first, one.lineno):
+                    return one
+        return None
+
+    def statements(self, node: Node) -> list[tuple[int, ast.stmt]]:
+        """Simple statements of a body with their lines, in order; what a lambda returns as one. Copies, to change."""
+        found = self.definition(node.file, node.line)
+        if found is None:
+            return []
+        if isinstance(found, ast.Lambda):
+            return [(found.body.lineno, ast.Expr(copy.deepcopy(found.body)))]
+        simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+        inside = [one for one in ast.walk(found) if isinstance(one, simple)]
+        return [(one.lineno, copy.deepcopy(one)) for one in sorted(inside, key=lambda one: one.lineno)]
+
+    @cached_property
+    def _trees(self) -> dict[str, ast.Module | None]:
+        return {}
+
+    def inputs(self, call: int) -> str:
+        """`x float32[3] x∈[0, 1], ...`: the inputs of a call; empty if they were not kept."""
+        return self._values(call, "input")
+
+    def outputs(self, call: int) -> str:
+        """The outputs of a call, likewise."""
+        return self._values(call, "output")
+
+    def _values(self, call: int, role: str) -> str:
+        rows = self.reader.rows(
+            "SELECT path, text FROM value WHERE call = ? AND role = ? ORDER BY position LIMIT 4", (call, role)
+        )
+        return ", ".join(f"{path} {text}" for path, text in rows)
+
     # -- words --------------------------------------------------------------------------------------------------------
 
     def say(self, shell: str, notebook: str, python: str) -> str:
@@ -159,6 +226,39 @@ class Facts:
         except ValueError:  # another drive
             return self.reader.path
         return self.reader.path if near.startswith("..") else near
+
+    def stop_at(self, body: str, when: str, condition: str = "") -> str:
+        """How to stop there with a debugger."""
+        name = body.rpartition(".")[2]
+        glob = f"*{body.split('.')[-3]}*" if name == "<lambda>" and body.count(".") >= 2 else name
+        glob = "*" if name == "<lambda>" and body.count(".") < 2 else glob
+        option = f" --if {shlex.quote(condition)}" if condition else ""
+        keyword = f", condition={condition!r}" if condition else ""
+        python = f"pyfunc_debug.break_on({glob!r}, when={when!r}{keyword})  # before it runs: stops there"
+        command = self.again(f"--break {shlex.quote(glob)} --when {when}{option}")
+        return self.say(command or python, f"%pyfunc_break {glob} --when {when}{option}", python)
+
+    def exact(self, order: int = 1) -> str:
+        """How to get each call its own gradient."""
+        argument = "" if order == 1 else f"order={order}"
+        python = f"pyfunc_debug.exact_gradients({argument})  # at the top, before the functions are traced"
+        if order > 1:
+            return python
+        command = self.again("--gradients exact")
+        shell = f"{command}\n{python}" if command else python
+        return self.say(shell, f"%%pyfunc_trace --gradients exact\n{python}", python)
+
+    def again(self, options: str) -> str | None:
+        """The command that records the program again with more options; None if no such command made the recording."""
+        argv = [str(one) for one in self.meta.get("argv") or ()]
+        if len(argv) < 3 or os.path.basename(argv[0]) not in ("pyfunc-debug", "__main__.py") or argv[1] != "record":
+            return None
+        rest = argv[2:]
+        for option in ("-o", "--output"):
+            if option in rest[:-2]:
+                place = rest.index(option)
+                del rest[place : place + 2]
+        return f"pyfunc-debug record {options} {shlex.join(rest)}"
 
     def show_call(self, call: int) -> str:
         """How to see a call."""

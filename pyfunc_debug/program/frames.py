@@ -24,6 +24,12 @@ _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 _OURS = tuple(os.path.join(_ROOT, name) + os.sep for name in ("pyfunc_debug", "jupyter_ext"))
 _STDLIB = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib")})
 _SITE = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_LAUNCHERS = tuple(
+    f"{os.sep}{folder}{os.sep}{name}"
+    for folder in ("bin", "Scripts")
+    for name in ("pyfunc-debug", "pytest", "py.test", "ipython", "jupyter", "jupyter-lab", "coverage")
+)
+"""Scripts that pip makes: their `sys.exit(main())` is nobody's line."""
 _REMEMBERED = 4096
 _TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
 """A cell of IPython in a terminal."""
@@ -46,6 +52,8 @@ def is_user(filename: str) -> bool:
         return filename.startswith(_DEMO)  # the demo is a user's program that happens to be shipped
     if filename.startswith("<"):
         return filename.startswith(("<ipython-input", "<stdin", "<string"))
+    if filename.endswith(_LAUNCHERS):
+        return False
     for site in _SITE:
         _, found, rest = filename.rpartition(site)
         if found:

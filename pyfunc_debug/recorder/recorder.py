@@ -188,6 +188,9 @@ class Recorder:
             thread = get_native_id()
             self._rows.register_thread(thread)
             self._queue.append(("trace", trace, thread))
+            if trace.failure is not None:
+                message, frames = trace.failure
+                self.notice("trace-failed", None, None, trace=trace.id, message=message, frames=frames)
 
     def run_began(self, run: RunFacts) -> None:
         """Python started a tf.function: nothing to do, calls see it among the runs in flight."""

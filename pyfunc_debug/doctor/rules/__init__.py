@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.rules import (
     nans,
     none_gradients,
     second_order,
+    trace_failed,
     wrong_tapes,
 )
 from pyfunc_debug.records import Finding
@@ -41,5 +42,6 @@ MODULES: tuple[Rule, ...] = (
     nans,
     none_gradients,
     second_order,
+    trace_failed,
     wrong_tapes,
 )

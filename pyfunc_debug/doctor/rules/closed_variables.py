@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.bodies import listed, several, together
+from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites
 from pyfunc_debug.records import Finding
@@ -15,19 +14,22 @@ NAMES = ("variable-no-input",)
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body and its variables."""
-    reader = facts.reader
-    rows = reader.rows(
-        "SELECT t.node, n.body, n.file, n.line, t.call, t.facts FROM notice t JOIN node n ON n.id = t.node "
-        "WHERE t.rule = 'variable-no-input' AND n.origin = 'user' GROUP BY t.node HAVING t.id = min(t.id)"
-    )
-    for group in together(rows, 5):
-        node, body, file, line, call, told = group[0]
-        nodes = several(row[0] for row in group)
-        names = json.loads(told)["variables"]
+    seen: dict[tuple[object, ...], list[tuple[int, int | None]]] = {}
+    for node, call, noticed in facts.notices["variable-no-input"]:
+        if node is not None and facts.nodes[node].origin == "user":
+            known = facts.nodes[node]
+            seen.setdefault((known.body, known.file, known.line, *noticed["variables"]), []).append((node, call))
+    for (_, _, _, *variables), found in seen.items():
+        nodes = tuple(dict.fromkeys(node for node, _ in found))
+        node, call = found[0]
+        known = facts.nodes[node]
+        names = [str(name).removesuffix(":0") for name in variables]
         what = f"variable {names[0]}" if len(names) == 1 else f"variables {', '.join(names)}"
+        inputs = ", ".join([*(one for one in known.paths if one.isidentifier()), *names])
         yield Finding(
             "variable-no-input", "warning", node, () if call is None else (call,),
-            f"{body} uses the {what}, which is not an input of its py_function: its gradient is None, and it is not "
-            f"trained{sites(reader, nodes or (node,))}{listed(nodes)}",
-            "pass the variable in inp=[...] and use the parameter in the body", file, line, nodes,
+            f"{known.body} uses the {what}, which is not an input of its py_function: its gradient is None, and it is "
+            f"not trained through it{sites(facts.reader, nodes)}",
+            f"tf.py_function({facts.name(known)}, inp=[{inputs}], ...)  # and use the parameter in the body",
+            known.file, known.line, several(nodes),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Severity
 
 NAMES = ("body-raised", "stop-iteration")
 
@@ -18,8 +18,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows = reader.rows(  # wrong_tapes reports a gradient without a tape
         "SELECT n.id, n.body, n.file, n.line, f.type, count(*), min(c.id), min(f.id) FROM call c "
         "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node WHERE n.origin = 'user' "
-        "AND NOT (c.kind = 'gradient' AND c.forward IS NOT NULL AND c.tape IS NULL AND f.type = 'KeyError') "
-        "GROUP BY n.id, f.type ORDER BY n.id"
+        "AND NOT (c.kind = 'gradient' AND f.type = 'KeyError' AND (c.forward IS NOT NULL AND c.tape IS NULL "
+        "OR f.message LIKE '%pyfunc_%')) GROUP BY n.id, f.type ORDER BY n.id"
     )
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
@@ -29,17 +29,39 @@ def check(facts: Facts) -> Iterator[Finding]:
         if inner:
             file, line = inner[-1][0], inner[-1][1]
         often = f"{times(sum(counts.values()))}{spread(counts)}"
+        evidence = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
             yield Finding(
                 "stop-iteration", "error", node, (first,),
                 f"StopIteration left {body} {often} (first in call #{first}): TensorFlow takes it for the end of the "
                 "data and may end a loop or an epoch without an error",
-                "catch it in the body, or give next() a default", file, line, several(counts),
+                _default(facts, file, line), file, line, several(counts), evidence,
             )  # fmt: skip
-        else:
-            yield Finding(
-                "body-raised", "error", node, (first,),
-                f"{body} raised {kind} {often} (first in call #{first}): {message}"[:500],
-                f"see its inputs and traceback: `pyfunc-debug show FILE --call {first}`, `%pyfunc_show {first}`",
-                file, line, several(counts),
-            )  # fmt: skip
+            continue
+        severity, after = _outcome(facts, kind)
+        yield Finding(
+            "body-raised", severity, node, (first,),
+            f"{body} raised {kind} {often} (first in call #{first}): {message}"[:500] + after,
+            facts.stop_at(body, "error"), file, line, several(counts), evidence,
+        )  # fmt: skip
+
+
+def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
+    """How severe it is: the program ended with it, or it went on."""
+    ended = facts.meta.get("ended")
+    if not isinstance(ended, dict):
+        return "warning", ""
+    if ended.get("body") == kind or ended.get("error") == kind:
+        return "error", ""
+    return "note", ". The program went on: it caught the exception, or skips such elements"
+
+
+def _default(facts: Facts, file: str | None, line: int | None) -> str:
+    """The line with a default for `next`."""
+    import re
+
+    text = facts.line(file, line)
+    mended = re.sub(r"\bnext\(([^(),]+(?:\([^()]*\))?)\)", r"next(\1, None)", text)
+    if mended != text:
+        return f"{mended}  # and say what to do at None"
+    return f"try:\n    {text or '...'}\nexcept StopIteration:\n    ...  # what to return at the end of the data"

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 _MUCH_BYTES = 10_000_000
+_LITTLE_BYTES = 1_000_000
+"""Less than this is not worth a word: one last forward pass under a tape is in many programs."""
 
 NAMES = ("leaked-tapes",)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a recording."""
-    reader = facts.reader
-    rows = reader.rows("SELECT facts FROM notice WHERE rule = 'leaked-tapes' ORDER BY id DESC LIMIT 1")
-    if not rows:
-        return
-    told = json.loads(rows[0][0])
-    count, size = told["tapes"], told["nbytes"]
-    tapes = "1 tape was" if count == 1 else f"{count:,} tapes were"
-    yield Finding(
-        "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", None, (),
-        f"{tapes} still kept by TensorFlow at the end for forward passes that nobody differentiated, with "
-        f"{size / 1e6:,.1f} MB of inputs and outputs",
-        "run inference outside of tf.GradientTape, or switch on pyfunc_debug.exact_gradients(), which drops such tapes",
-        None, None,
-    )  # fmt: skip
+    """One finding a recording, at the node that keeps most."""
+    for node, _, noticed in facts.notices["leaked-tapes"][-1:]:
+        count, size = noticed["tapes"], noticed["nbytes"]
+        if size < _LITTLE_BYTES:
+            return
+        tapes = "1 tape" if count == 1 else f"{count:,} tapes"
+        body = "" if node is None else f", most of them for {facts.nodes[node].body}"
+        site = facts.site(node)
+        yield Finding(
+            "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", node, (),
+            f"TensorFlow still kept {tapes} at the end, with {size / 1e6:,.1f} MB of inputs and outputs{body}. Each is "
+            "from a forward pass under a tf.GradientTape that nobody differentiated, and stays for ever",
+            "call the function outside of `with tf.GradientTape()` where no gradient is needed, or put "
+            "`pyfunc_debug.exact_gradients()` at the top of the program, which drops such tapes",
+            site.file if site else None, site.line if site else None,
+        )  # fmt: skip

@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, together
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
-NAMES = ("nan-born",)
+NAMES = ("nan-born", "inf-born")
+_DESIGN = {
+    "nan-born": re.compile(r"nan\b|\bnan|NaN", re.IGNORECASE),
+    "inf-born": re.compile(r"\binf|inf\b|Inf\b|infty|\bnan", re.IGNORECASE),
+}
+"""A body that speaks of them means them: padding, masks."""
+_USUAL = 5
+"""After so many calls, what is in each of them, but not in all their elements, is meant."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body whose outputs hold NaN or Inf although its inputs were finite."""
-    reader = facts.reader
-    rows = reader.rows(
+    rows = facts.reader.rows(
         "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
         "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
-        "SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), sum(o.nan), sum(o.inf) FROM bad o "
-        "JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
+        "SELECT n.id, n.body, n.file, n.line, o.nan > 0, count(*), min(c.id), "
+        "sum(EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'output' AND v.min IS NOT NULL)) "
+        "FROM bad o JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
         "LEFT JOIN bad i ON i.call = o.call AND i.role = 'input' "
         "WHERE o.role = 'output' AND i.call IS NULL AND c.kind = 'forward' AND n.origin = 'user' "
         "AND NOT EXISTS (SELECT 1 FROM value u WHERE u.call = c.id AND u.role = 'input' AND u.nan IS NULL "
-        "AND u.note <> '') GROUP BY n.id"  # an input that was dropped or cannot be read may have had them
+        "AND u.note <> '') GROUP BY n.id, o.nan > 0"  # an input that was dropped or cannot be read may have had them
     )
-    for group in together(rows):
-        node, body, file, line, _, first, *_ = min(group, key=lambda row: int(row[5]))
-        counts = {row[0]: row[4] for row in group}
-        count, nan, inf = (sum(row[column] or 0 for row in group) for column in (4, 6, 7))
-        what = " and ".join(name for name, amount in (("NaN", nan), ("Inf", inf)) if amount)
-        calls = "1 call" if count == 1 else f"{count:,} calls"
+    for group in together(rows, 4):
+        node, body, file, line, is_nan, _, first, _ = min(group, key=lambda row: int(row[6]))
+        counts = {row[0]: row[5] for row in group}
+        count, partly = sum(counts.values()), sum(row[7] or 0 for row in group)
+        rule, what = ("nan-born", "NaN") if is_nan else ("inf-born", "Inf")
+        nodes = [facts.nodes[number] for number in counts]
+        every = facts.calls_of(nodes).count
+        if count == every >= _USUAL and partly == count:
+            continue
+        text = "\n".join(text for _, text in facts.body(nodes[0]))
+        if _DESIGN[rule].search(text):
+            continue
+        calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
+        suspect = _suspect(facts, nodes[0])
         yield Finding(
-            "nan-born", "warning", node, (first,),
+            rule, "warning", node, (first,),
             f"{body} returned {what} from finite inputs in {calls}{spread(counts)}, first in call #{first}",
-            f"see its inputs: `pyfunc-debug show FILE --call {first}`, `%pyfunc_show {first}`", file, line,
-            several(counts),
+            suspect or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"), file, line, several(counts),
+            (f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",),
         )  # fmt: skip
+
+
+def _suspect(facts: Facts, node: Node) -> str:
+    """The first line of the body that can make NaN or Inf of finite numbers, guarded; empty if there is none."""
+    for number, statement in facts.statements(node):
+        mended = _Guard()
+        after = mended.visit(statement)
+        if mended.changed:
+            place = facts.source_line(node.file, number)
+            return f"# {place}, likely where it comes from:\n{ast.unparse(ast.fix_missing_locations(after))}"
+    return ""
+
+
+class _Guard(ast.NodeTransformer):
+    """Puts guards around what can make NaN or Inf."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = ast.unparse(node.func)
+        head, _, last = name.rpartition(".")
+        tensorflow = head.startswith("tf")
+        most, least = ("tf.minimum", "tf.maximum") if tensorflow else ("np.minimum", "np.maximum")
+        guard = {
+            "log": (least, "1e-12"), "log2": (least, "1e-12"), "log10": (least, "1e-12"), "sqrt": (least, "0.0"),
+            "exp": (most, "80.0"), "reciprocal": (least, "1e-12"), "rsqrt": (least, "1e-12"),
+        }.get(last)  # fmt: skip
+        if guard is not None and node.args and head not in ("math", ""):
+            self.changed = True
+            node.args[0] = ast.parse(f"{guard[0]}({ast.unparse(node.args[0])}, {guard[1]})", mode="eval").body
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
+            self.changed = True
+            below = ast.unparse(node.right)
+            node.right = ast.parse(f"({below} + 1e-12)", mode="eval").body
+        return node

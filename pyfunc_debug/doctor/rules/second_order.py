@@ -26,5 +26,5 @@ def check(facts: Facts) -> Iterator[Finding]:
             "second-order", "warning", node, (),
             f"a second derivative was taken through {body}: TensorFlow leaves out this py_function's part of it (None "
             f"or too small, without an error){sites(reader, nodes or (node,))}{listed(nodes)}",
-            "pyfunc_debug.exact_gradients(order=2), switched on before the gradient is traced", file, line, nodes,
+            facts.exact(2), file, line, nodes,
         )  # fmt: skip

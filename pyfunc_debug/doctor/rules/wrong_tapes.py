@@ -11,8 +11,6 @@ from pyfunc_debug.doctor.locations import sites, started
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 
-_FIX = 'record(gradients="exact") or pyfunc_debug.exact_gradients() gives each call its own gradient, without retracing'
-
 NAMES = ("wrong-tape", "missing-tape")
 
 
@@ -33,26 +31,47 @@ def check(facts: Facts) -> Iterator[Finding]:
         node, body, file, line, missing, _, _, _, first, where = group[0]
         counts = {row[0]: row[7] for row in group}
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
-        told = _facts(reader, first)
+        noticed = _facts(reader, first)
         mine = started(reader, own)
         often = f"{times(sum(counts.values()))}{spread(counts)}"
+        name = facts.name(facts.nodes[node])
         if missing:
             yield Finding(
                 "missing-tape", "error", node, (first, own),
-                f"the gradient of {body} failed {often}: TensorFlow had already used up or replaced the tape of call "
-                f"#{own}{mine} (KeyError in gradient call #{first}){_true(told)}{where}",
-                _FIX, file, line, several(counts),
+                f"the gradient of {body} failed {often}{where}. TensorFlow keeps one tape for this py_function, and "
+                "another gradient had used it up",
+                facts.exact(), file, line, several(counts),
+                (f"gradient call #{first} of call #{own}{mine}: KeyError{_true(noticed, name)}",),
             )  # fmt: skip
             continue
         runs = [run for (run,) in reader.rows("SELECT run FROM call WHERE id IN (?, ?)", (own, used))]
         same = len(runs) == 2 and runs[0] is not None and runs[0] == runs[1]
         theirs = " of the same run" if same else started(reader, used)
-        values = f": it gave {told['stock']}, the true gradient is {told['true']}" if told.get("stock") else ""
+        values = f": it gave {noticed['stock']}, the true gradient is {noticed['true']}" if noticed.get("stock") else ""
         yield Finding(
             "wrong-tape", "error", node, (first, own, used),
-            f"the gradient of {body} was another call's {often}: gradient call #{first} belongs to call #{own}{mine}, "
-            f"but TensorFlow used the tape of call #{used}{theirs}, which had replaced it{values}{where}",
-            _FIX, file, line, several(counts),
+            f"the gradient of {body} was another call's {often}{where}. TensorFlow keeps one tape for this "
+            "py_function, and a later call had replaced it",
+            facts.exact(), file, line, several(counts),
+            (f"gradient call #{first} of call #{own}{mine} used the tape of call #{used}{theirs}{values}",),
+        )  # fmt: skip
+    yield from _unpaired(facts)
+
+
+def _unpaired(facts: Facts) -> Iterator[Finding]:
+    """Gradients of graphs traced before, and of pfor: which calls they belong to is not known, only that no tape was."""
+    for node, count, first in facts.reader.rows(
+        "SELECT c.node, count(*), min(c.id) FROM call c JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node "
+        "WHERE c.kind = 'gradient' AND c.forward IS NULL AND f.type = 'KeyError' AND f.message LIKE '%pyfunc_%' "
+        "AND n.origin = 'user' GROUP BY c.node"
+    ):
+        known = facts.nodes[node]
+        yield Finding(
+            "missing-tape", "error", node, (first,),
+            f"the gradient of {known.body} failed {times(count)}{sites(facts.reader, (node,))}. TensorFlow keeps one "
+            "tape for this py_function, and another gradient had used it up, as in a jacobian",
+            facts.exact(), known.file, known.line,
+            evidence=(f"gradient call #{first}: KeyError",),
         )  # fmt: skip
 
 
@@ -61,5 +80,6 @@ def _facts(reader: Reader, call: int) -> dict[str, str]:
     return dict(json.loads(rows[0][0])) if rows else {}
 
 
-def _true(facts: dict[str, str]) -> str:
-    return f"; the true gradient is {facts['true']}" if facts.get("true") else ""
+def _true(noticed: dict[str, str], name: str) -> str:
+    true = noticed.get("true")
+    return f"; the true gradient of {name} is {true}" if true and not true.startswith("not known") else ""

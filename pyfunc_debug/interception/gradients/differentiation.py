@@ -38,9 +38,10 @@ class Plan:
       eager: Whether it has no hidden output, since it belongs to no graph.
       used: For a gradient node: which outputs of the forward node have a gradient here.
       wanted: For a gradient node: which inputs of the forward node get one.
+      trained: For a gradient node: which inputs of the forward node are computed from a variable in the same graph.
     """
 
-    __slots__ = ("eager", "first", "last", "level", "number", "outputs", "used", "wanted")
+    __slots__ = ("eager", "first", "last", "level", "number", "outputs", "trained", "used", "wanted")
 
     def __init__(self, outputs: int, level: int = 0, eager: bool = False) -> None:
         self.outputs = outputs
@@ -51,6 +52,7 @@ class Plan:
         self.number: int | None = None
         self.used: tuple[int, ...] = ()
         self.wanted: tuple[int, ...] = ()
+        self.trained: tuple[int, ...] = ()
 
 
 class Making(threading.local):
@@ -384,7 +386,9 @@ def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: lis
         position for position, one in zip(plan.wanted, found) if one is None and own.sources[position] is not None
     ]
     if positions and not plan.level > 1:
-        observer.gradient_notice("gradient-none", own.token, ticket, inputs=positions)
+        observer.gradient_notice(
+            "gradient-none", own.token, ticket, inputs=positions, wanted=plan.wanted, trained=plan.trained
+        )
 
 
 def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:

@@ -42,6 +42,10 @@ _KEPT_ELSEWHERE = 1024
 """Tapes kept for ids that had to be copied to another device, where their end cannot be seen."""
 
 
+_LOOK_BACK = 1000
+"""Ops to look at for a variable that an input of a node was computed from."""
+
+
 @dataclass(eq=False)
 class Use:
     """One reason to be on: a recording, or a switch of the user's."""
@@ -250,6 +254,7 @@ class Gradients:
         new = Plan(0, plan.level + 1)
         new.used = tuple(index for index, dy in enumerate(dys) if dy is not None)
         new.wanted = tuple(index for index in candidates if self.names.is_trainable(sources[index]))
+        new.trained = tuple(index for index in new.wanted if _reads_variable(sources[index]))
         given = [dys[index] for index in new.used]
         flat = self.names.nest.flatten(given, expand_composites=True)
         structure = given if len(flat) != len(given) else None
@@ -384,6 +389,21 @@ class _Making:
         self.tout = tout
         self.input_count: int | None = None
         self.unchanged = unchanged
+
+
+def _reads_variable(tensor: Any) -> bool:
+    """Whether a variable is read on the way to a tensor, in its graph; looks at no more than a thousand ops."""
+    todo = [tensor.op]
+    seen: set[int] = set()
+    while todo and len(seen) < _LOOK_BACK:
+        op = todo.pop()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        if op.type in ("ReadVariableOp", "ResourceGather", "VariableV2"):
+            return True
+        todo += [one.op for one in op.inputs]
+    return False
 
 
 def _keep_with_graph(graph: Any, owner: Owner) -> None:

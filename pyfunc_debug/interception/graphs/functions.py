@@ -18,12 +18,12 @@ import weakref
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Observer, RunFacts, TraceFacts
-from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import RepeatedCaller, is_tensorflow
+from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_tensorflow
 from pyfunc_debug.records import Frame, RunKind
 
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
@@ -74,13 +74,13 @@ class Functions:
                 return original(function_type, type_context, func_graph, tracing_options)
             self._here.trace = trace
             start = time.monotonic_ns()
-            error: str | None = None
+            error: BaseException | None = None
             concrete = None
             try:
                 concrete = original(function_type, type_context, func_graph, tracing_options)
                 return concrete
             except BaseException as raised:
-                error = type(raised).__name__
+                error = raised
                 raise
             finally:
                 duration = time.monotonic_ns() - start
@@ -100,13 +100,15 @@ class Functions:
                     )
                 except Exception as trouble:
                     self._observer.trouble("describing a graph trace", trouble)
+                error = None  # no cycle with this frame
 
         return _create_concrete_function
 
     def _trace_ended(
         self, trace: int, parent: int | None, function: FunctionFacts, function_type: Any, options: Any, concrete: Any,
-        start: int, duration: int, error: str | None, reason: Reason,
+        start: int, duration: int, raised: BaseException | None, reason: Reason,
     ) -> None:  # fmt: skip
+        error = None if raised is None else type(raised).__name__
         made = self.retraces.object(options)
         reason = self.retraces.complete(reason, options, function, made, error)
         name = _text(concrete.name) if concrete is not None else None
@@ -116,8 +118,21 @@ class Functions:
                 id=trace, function=function, object=made, name=name, signature=signature(function_type),
                 reason=reason.sentences, start_ns=start, duration_ns=duration, error=error, parent=parent,
                 tokens=tokens or frozenset(), closest=reason.closest, avoid=reason.avoid,
+                failure=None if raised is None else self._failure(raised),
             )
         )  # fmt: skip
+
+    def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:
+        """Message and user frames of an exception that ended a graph trace."""
+        frames = []
+        for file, line, name in failure_frames(error.__traceback__):
+            if is_generated(file):
+                found = self._maps.find(file, line)
+                if found is None:
+                    continue
+                file, line = found
+            frames.append((file, line, name.removeprefix("tf__")))
+        return str(error)[:2000], tuple(frames)
 
     def _describe(self, python_function: Any, name: str) -> FunctionFacts:
         """The user's function behind what is being traced."""
