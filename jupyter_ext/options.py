@@ -23,11 +23,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--graph-lines", action="store_true")
     parser.add_argument("--no-gil", action="store_true")
     parser.add_argument("--budget", default="256MB", metavar="BYTES")
+    parser.add_argument("--hang-after", type=float, default=30.0, metavar="S")
     parser.add_argument("--no-panel", action="store_true")
     return parser
 
 
-_WITH_VALUE = ("-o", "--output", "--values", "--nodes", "--gradients", "--budget")
+_WITH_VALUE = ("-o", "--output", "--values", "--nodes", "--gradients", "--budget", "--hang-after")
 OPTIONS = (*_WITH_VALUE, "--lines", "--graph-lines", "--no-gil", "--no-panel")
 
 
@@ -81,6 +82,7 @@ def parse(words: list[str]) -> tuple[dict[str, Any], bool]:
         "gil": not found.no_gil,
         "lines": "graph" if found.graph_lines else found.lines,
         "budget": found.budget,
+        "hang_after": found.hang_after or None,
     }, not found.no_panel
 
 

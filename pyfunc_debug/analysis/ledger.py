@@ -231,10 +231,11 @@ def _useful(facts: Facts) -> set[int]:
     """Functions to show although no user node is directly in them: the user's own, and any around a user's node."""
     users = {node.id for node in facts.nodes.values() if node.origin == "user"}
     around = {trace.function for trace in facts.traces.values() if not users.isdisjoint(trace.nodes)}
+    failed = {trace.function for trace in facts.traces.values() if trace.error is not None}
     return around | {
         function.id
         for function in facts.functions.values()
-        if function.origin == "user" and function.kind == "tf.function"
+        if function.origin == "user" and (function.kind == "tf.function" or function.id in failed)
     }
 
 

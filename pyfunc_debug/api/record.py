@@ -53,9 +53,11 @@ class LiveRecording(Recording):
 
     def __init__(
         self, path: str | os.PathLike[str] | None, policies: Policies, gradients: str, gil: bool, budget: Budget,
-        overwrite: bool, lines: bool | str = False,
+        overwrite: bool, lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1,
     ) -> None:  # fmt: skip
         self._lines = lines
+        self._hang_after = hang_after
+        self._hang: Any = None
         self._policies = policies
         self._gradients = gradients
         self._gil = gil
@@ -65,7 +67,7 @@ class LiveRecording(Recording):
         self._recorder: Recorder | None = None
         self._interception: Any = None
         self._probe: Any = None
-        self._exact = ExactGradients()
+        self._exact = ExactGradients(order)
         self._tapes_before: frozenset[str] = frozenset()
         self._cancel_import: Any = None
         self._limits = ""
@@ -105,6 +107,8 @@ class LiveRecording(Recording):
                 path = os.path.join(folder, "recording.pfrec")
             self._recorder = Recorder(path, self._policies, self._budget, self._meta(), self._overwrite)
             self._path = self._recorder.path
+            if self._hang_after:
+                self._hang = self._recorder.watch_for_hangs(self._hang_after)
             self._state = "recording"
             self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
         except BaseException:
@@ -127,6 +131,8 @@ class LiveRecording(Recording):
             if self._cancel_import is not None:
                 self._cancel_import()
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
+            if self._hang is not None:
+                self._hang.stop()
             self._tell_leaks(self._recorder)
             foreign = self._switch_off(self._recorder)
             news = [self._tell_lines()]
@@ -407,7 +413,7 @@ class LiveRecording(Recording):
 def record(
     path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
     gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
-    lines: bool | str = False,
+    lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1,
 ) -> LiveRecording:  # fmt: skip
     """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
 
@@ -424,6 +430,9 @@ def record(
       overwrite: Whether an older recording at `path` may be replaced.
       lines: Whether to count how often each line ran at trace and in bodies, and to keep what they print. "graph": also
         how often the graph ran each line, by TensorFlow's profiler, which keeps every op in memory meanwhile.
+      hang_after: Seconds after which a call in which nothing moves is reported on stderr and as a finding, with what it
+        waits for. None: never.
+      order: 2 with gradients="exact" for second derivatives as well (see `exact_gradients`).
 
     Returns:
       The recording; it can be read at any time.
@@ -440,9 +449,15 @@ def record(
     """
     if gradients not in _GRADIENTS:
         raise BadOptionError(f"gradients={gradients!r} is not one of {', '.join(_GRADIENTS)}")
+    if order not in (1, 2) or (order == 2 and gradients != "exact"):
+        raise BadOptionError(f"order={order!r}: 1, or 2 with gradients='exact'")
+    if hang_after is not None and not hang_after > 0:
+        raise BadOptionError(f"hang_after={hang_after!r} is not a number of seconds: give one above 0, or None")
     if lines not in (True, False, "graph"):
         raise BadOptionError(f"lines={lines!r} is not one of True, False, 'graph'")
-    return LiveRecording(path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines)
+    return LiveRecording(
+        path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines, hang_after, order
+    )
 
 
 def current() -> LiveRecording | None:

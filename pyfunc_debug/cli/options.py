@@ -24,6 +24,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "--gradients", choices=("stock", "exact"), default="stock",
         help="stock (default): exactly TensorFlow's, right or wrong; exact: each call's own",
     )  # fmt: skip
+    parser.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: second derivatives too (with exact)")
+    parser.add_argument(
+        "--hang-after", type=float, metavar="S", default=30.0,
+        help="report calls in which nothing moves for S seconds, and what they wait for (30; 0: never)",
+    )  # fmt: skip
     parser.add_argument("--lines", action="store_true", help="count how often each line ran, at trace and at run")
     parser.add_argument(
         "--graph-lines", action="store_true",
@@ -44,6 +49,8 @@ def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "lines": "graph" if arguments.graph_lines else arguments.lines,
         "budget": arguments.budget,
         "overwrite": arguments.overwrite,
+        "hang_after": arguments.hang_after or None,
+        "order": arguments.order,
     }
 
 

@@ -242,9 +242,10 @@ class Facts:
         """How to get each call its own gradient."""
         argument = "" if order == 1 else f"order={order}"
         python = f"pyfunc_debug.exact_gradients({argument})  # at the top, before the functions are traced"
+        option = "--gradients exact" if order == 1 else f"--gradients exact --order {order}"
+        command = self.again(option)
         if order > 1:
-            return python
-        command = self.again("--gradients exact")
+            return self.say(f"{command}\n{python}" if command else python, python, python)
         shell = f"{command}\n{python}" if command else python
         return self.say(shell, f"%%pyfunc_trace --gradients exact\n{python}", python)
 

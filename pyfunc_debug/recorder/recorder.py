@@ -19,6 +19,7 @@ from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
+from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import SKIP, HotPath
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket, cpu_since
@@ -85,6 +86,12 @@ class Recorder:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
         self._worker.gil = GilRows(probe)
         self._hot.all_cpu = True
+
+    def watch_for_hangs(self, after_s: float) -> HangWatch:
+        """Watches calls that do not end from now on; the caller stops it before `close`."""
+        watch = HangWatch(self._open, self._rows.body_of, self.notice, after_s)
+        watch.start()
+        return watch
 
     # -- the hot path: events.Observer --------------------------------------------------------------------------------
 

@@ -105,6 +105,11 @@ class Rows:
         self._notices = 0
         self._pairs = Pairs()
 
+    def body_of(self, token: str) -> str:
+        """Name of the body behind a token; the token itself if it is not known."""
+        known = self._nodes.get(token)
+        return token if known is None else self.bodies.get(known[0], token)
+
     # -- what the hot path counts -------------------------------------------------------------------------------------
 
     def count_dropped(self, ticket: Ticket) -> None:

@@ -71,9 +71,9 @@ def _function_row(row: FunctionRow, facts: Facts, findings: Sequence[Finding] | 
     reasons = [_reason(trace) for trace in traces if trace.reason]
     failed = [trace for trace in traces if trace.error]
     if failed:
-        marks.insert(0, ("error", f"tracing failed {_times(len(failed))}: {failed[-1].error}"))
+        marks.insert(0, _own(findings, "error", f"tracing failed {_times(len(failed))}: {failed[-1].error}"))
     if reasons:
-        marks.append(("warning", f"traced {_times(row.traces)}. {'. '.join(reasons[-3:])}"))
+        marks.append(_own(findings, "warning", f"traced {_times(row.traces)}. {'. '.join(reasons[-3:])}"))
     return {
         "key": f"f{function.id}",
         "parent": None,
@@ -122,9 +122,10 @@ def _node_rows(
             continue
         marks = _marks(findings, set(ids), None) if forward else []
         if sums.failed:
-            marks.insert(0, ("error", _failures(connection, _newest(columns, ids, kind), sums.failed, sums.stored)))
+            failures = _failures(connection, _newest(columns, ids, kind), sums.failed, sums.stored)
+            marks.insert(0, _own(findings, "error", failures))
         if forward:
-            marks += [("note", note) for note in row.notes]
+            marks += [_own(findings, "note", note) for note in row.notes]
         yield {
             "key": key if forward else f"{key}g",
             "parent": f"f{function.function.id}" if forward else key,
@@ -183,8 +184,17 @@ def _failures(connection: sqlite3.Connection, newest: int, errors: int, count: i
     return f"{text}, the last with {row[0]}" + (f": {message[0][:200]}" if message else "")
 
 
-def _marks(findings: Sequence[Finding] | None, nodes: set[int], function: Function | None) -> list[tuple[str, str]]:
-    result: list[tuple[str, str]] = []
+Mark = tuple[str | None, str]
+"""A severity, and what is said; None where it is said without a badge."""
+
+
+def _own(findings: Sequence[Finding] | None, severity: str, text: str) -> Mark:
+    """What the numbers of a row say: a badge only while the doctor has not looked. Then its findings are the badges."""
+    return (severity if findings is None else None), text
+
+
+def _marks(findings: Sequence[Finding] | None, nodes: set[int], function: Function | None) -> list[Mark]:
+    result: list[Mark] = []
     for finding in findings or ():
         here = (
             finding.node in nodes or not nodes.isdisjoint(finding.nodes)
@@ -196,8 +206,8 @@ def _marks(findings: Sequence[Finding] | None, nodes: set[int], function: Functi
     return result
 
 
-def _severity(marks: Sequence[tuple[str, str]]) -> Json:
-    marks = sorted(marks, key=lambda mark: _RANK.get(mark[0], 3))
+def _severity(marks: Sequence[Mark]) -> Json:
+    marks = sorted(marks, key=lambda mark: _RANK.get(mark[0] or "", 3))
     return {"severity": marks[0][0] if marks else None, "why": [text for _, text in marks]}
 
 

@@ -85,7 +85,16 @@ def test_a_row_with_a_mark_says_why(ask):
     assert any("3 of 880 calls failed" in why and "ValueError" in why for why in rows["n1"]["why"])
     assert rows["f1"]["severity"] == "warning"
     assert any("lr, a Python number" in why for why in rows["f1"]["why"])
-    assert all(bool(row["why"]) == bool(row["severity"]) for row in rows.values())
+    assert all(row["why"] for row in rows.values() if row["severity"])
+
+
+def test_a_badge_is_a_finding_once_the_doctor_has_looked(path):
+    answers = Answers(path, findings=lambda: FINDINGS[1:])
+    with answers.reading():
+        answers.ask("overview", {})
+        rows = {row["key"]: row for row in answers.ask("ledger", {})[0]["rows"]}
+    assert {key for key, row in rows.items() if row["severity"]} == {"f1"}
+    assert any("3 of 880 calls failed" in why for why in rows["n1"]["why"]), "said, without a badge"
 
 
 def test_runs_that_nobody_counts_are_none(ask):

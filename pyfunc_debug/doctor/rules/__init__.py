@@ -9,10 +9,13 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import (
     changed_by_hand,
     closed_variables,
+    empty_recording,
     errors,
+    hang,
     leaked_tapes,
     nans,
     none_gradients,
+    retraces,
     second_order,
     trace_failed,
     wrong_tapes,
@@ -35,12 +38,15 @@ class Rule(Protocol):
 
 
 MODULES: tuple[Rule, ...] = (
+    hang,
     changed_by_hand,
     closed_variables,
+    empty_recording,
     errors,
     leaked_tapes,
     nans,
     none_gradients,
+    retraces,
     second_order,
     trace_failed,
     wrong_tapes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.records import Finding
@@ -43,7 +43,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "none-gradient", "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
-            f"trained through it{sites(facts.reader, nodes)}.{where}",
+            f"trained through it{sites(facts.reader, nodes)}{listed(nodes)}.{where}",
             f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
             f"{facts.name(facts.nodes[node])} a gradient of its own with @tf.custom_gradient" if cut else
             "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "

@@ -1,0 +1,71 @@
+"""Why nothing was recorded: no node ran, another process did the work, or the optimizer removed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.bodies import listed
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("empty-recording",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a recording without any call, or one a node that was built and never ran."""
+    meta = facts.meta
+    if meta.get("state") == "recording" or (meta.get("dropped") or {}).get("calls"):
+        return
+    users = [node for node in facts.nodes.values() if node.origin == "user"]
+    calls = facts.reader.rows("SELECT EXISTS (SELECT 1 FROM call)")[0][0]
+    if not calls and not users:
+        yield from _nothing(facts)
+    elif not calls and not _failed(facts):
+        yield from _never_ran(users)
+
+
+def _failed(facts: Facts) -> bool:
+    """Whether the program ended before it could run anything."""
+    ended = facts.meta.get("ended")
+    return isinstance(ended, dict) and ended.get("error") is not None
+
+
+def _nothing(facts: Facts) -> Iterator[Finding]:
+    meta = facts.meta
+    limits, wanted = str(meta.get("limits") or ""), (meta.get("options") or {}).get("nodes", "*")
+    if _failed(facts) or facts.traces:
+        return  # a failed trace, or functions without Python: nothing was expected
+    if limits:
+        why, fix = f"nothing was recorded: {limits}", "use a TensorFlow from 2.16 on"
+    elif "tensorflow" not in (meta.get("versions") or {}):
+        why = "nothing was recorded: TensorFlow was not imported in this process. If another process does the work, "
+        why += "only that process can record it"
+        fix = "with pyfunc_debug.record('child.pfrec'):  # in the process that runs TensorFlow\n    ..."
+    elif wanted != "*":
+        why = f"nothing was recorded: no py_function matches {wanted!r}"
+        fix = facts.again("--nodes '*'") or "pyfunc_debug.record(nodes='*')"
+    else:
+        return  # a program without py_functions is healthy
+    yield Finding("empty-recording", "note", None, (), why, fix, None, None)
+
+
+def _never_ran(nodes: list[Node]) -> Iterator[Finding]:
+    bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
+    for node in nodes:
+        bodies.setdefault((node.body, node.file, node.line), []).append(node)
+    for (body, file, line), group in bodies.items():
+        numbers = [node.id for node in group]
+        node = group[0]
+        site = node.stack[-1] if node.stack else None
+        where = f" ({site.text})" if site is not None and site.text else ""
+        if node.kind == "py_func_stateless":
+            why = "TensorFlow's optimizer may remove, merge or run once what is declared stateless"
+            fix = "tf.compat.v1.py_func(..., stateful=True)"
+        else:
+            why = "its graph was built, but nothing ran it, or nothing that ran needs its result"
+            fix = "for element in dataset: ...  # a dataset runs when it is iterated, a tf.function when called"
+        yield Finding(
+            "empty-recording", "note", numbers[0], (),
+            f"{body} was put into a graph{where}{listed(numbers)} and never ran: {why}", fix,
+            site.file if site else file, site.line if site else line, tuple(numbers) if len(numbers) > 1 else (),
+        )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Calls in which nothing moved for long: where they stand, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding
+
+NAMES = ("hang",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body and line at which its calls stood."""
+    groups: dict[tuple[object, ...], list[tuple[int | None, int, dict[str, object]]]] = {}
+    for node, call, noticed in facts.notices["hang"]:
+        frames = noticed["frames"]
+        place = tuple(frames[-1][:2]) if frames else (None, None)
+        body = facts.nodes[node].body if node is not None else "a call"
+        groups.setdefault((body, *place, noticed["what"]), []).append((node, call or 0, noticed))
+    rows = facts.reader.rows("SELECT id FROM call WHERE status = 'running'")
+    running = {number for (number,) in rows}
+    for (name, file, line, what), found in groups.items():
+        node, call, noticed = found[0]
+        calls = tuple(number for _, number, _ in found if number)
+        ended = calls and not running.intersection(calls)
+        waits = f"waited for {what}" if what else "was in C code, where Python cannot look"
+        age = max(float(str(one["age_s"])) for _, _, one in found)
+        several = f"{len(found):,} calls of {name}" if len(found) > 1 else f"call #{call} of {name}"
+        after = " They went on later" if ended and len(found) > 1 else " It went on later" if ended else ""
+        pool = max(int(str(one["pool"])) for _, _, one in found)
+        message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{after}"
+        if pool and not ended:
+            message += (
+                f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
+                "they waited for"
+            )
+        frames = noticed["frames"]
+        lines = frames if isinstance(frames, list) else []
+        evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
+        yield Finding(
+            "hang", "warning" if ended else "error", node, calls, message.rstrip("."), _fix(facts, str(what), pool),
+            str(file) if file is not None else None, line if isinstance(line, int) else None,
+            evidence=tuple(evidence[-4:]), confidence="likely",
+        )  # fmt: skip
+
+
+def _fix(facts: Facts, what: str, pool: int) -> str:
+    if "TensorFlow" in what:
+        return (
+            "tf.config.run_functions_eagerly(True)  # to see whether it is the tf.function that this body calls; then "
+            "call the plain Python function in the body, and the tf.function outside of it"
+        )
+    if pool:
+        return "dataset.map(..., num_parallel_calls=1)  # or let the bodies return instead of waiting for each other"
+    if "lock" in what:
+        return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
+    if "queue" in what:
+        return "queue.get(timeout=10)  # in that line: it then raises queue.Empty instead of waiting for ever"
+    if "event" in what or "condition" in what:
+        return "event.wait(timeout=10)  # in that line, and look at what it returns"
+    if "thread" in what:
+        return "thread.join(timeout=10)  # in that line, and look at thread.is_alive()"
+    return "import faulthandler; faulthandler.dump_traceback_later(30)  # in the body: prints where C was called from"

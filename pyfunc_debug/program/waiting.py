@@ -1,0 +1,145 @@
+"""What a thread of this process is doing now: its Python stack, and what it waits for, as far as Python can tell."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
+from pyfunc_debug.records import Frame
+
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_OWNER = re.compile(r"owner=(\d+)")
+_LIBRARY = {
+    ("threading.py", "wait"): "a threading event or condition",
+    ("threading.py", "join"): "another thread to end",
+    ("threading.py", "_wait_for_tstate_lock"): "another thread to end",
+    ("threading.py", "acquire"): "a semaphore",
+    ("queue.py", "get"): "an item of a queue",
+    ("queue.py", "put"): "room in a queue",
+    ("_base.py", "result"): "the result of a future",
+    ("pool.py", "wait"): "the result of a multiprocessing pool",
+    ("connection.py", "_recv"): "data from another process",
+    ("connection.py", "_poll"): "data from another process",
+    ("subprocess.py", "_try_wait"): "another process to end",
+    ("subprocess.py", "communicate"): "another process to end",
+    ("socket.py", "readinto"): "data from the network",
+    ("ssl.py", "read"): "data from the network",
+}
+_WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
+_ACQUIRE = re.compile(r"([A-Za-z_][\w.]*)\.acquire\(")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a thread does.
+
+    Attributes:
+      stack: The user's lines, outermost first.
+      what: What it waits for, in words; empty where Python cannot tell.
+      lock: Whether it waits for something that another thread of this process must do.
+      at: Which instruction it is at: the same twice means that Python did not move.
+      stopped: Whether it is held at one of our own stops.
+    """
+
+    stack: tuple[Frame, ...]
+    what: str
+    lock: bool
+    at: tuple[int, int]
+    stopped: bool
+
+
+def waiting(ident: int) -> Waiting | None:
+    """What the thread with this `threading.get_ident()` does now; None if it runs no Python."""
+    frame = sys._current_frames().get(ident)
+    if frame is None:
+        return None
+    at = (id(frame.f_code), frame.f_lasti)
+    what, lock = _reason(frame)
+    stack: list[Frame] = []
+    stopped = False
+    one: FrameType | None = frame
+    while one is not None:
+        file = one.f_code.co_filename
+        stopped = stopped or f"pyfunc_debug{os.sep}stops" in file
+        if is_user(file):
+            stack.append(Frame(file, one.f_lineno, one.f_code.co_name, line_text(file, one.f_lineno)))
+        one = one.f_back
+    return Waiting(tuple(reversed(stack)), what, lock, at, stopped)
+
+
+def _reason(frame: FrameType) -> tuple[str, bool]:
+    """What it waits for, and whether that is another thread's doing."""
+    one: FrameType | None = frame
+    depth = 0
+    while one is not None and not is_user(one.f_code.co_filename):
+        code = one.f_code
+        if is_tensorflow(code.co_filename):
+            lock = _lock(one)
+            return (f"{lock} inside TensorFlow" if lock else "TensorFlow, to run what this line asked for"), True
+        known = _LIBRARY.get((os.path.basename(code.co_filename), code.co_name))
+        if known is not None:
+            return known, True
+        one, depth = one.f_back, depth + 1
+    if one is None:
+        return "", False
+    lock = _lock(one)
+    if lock:
+        return lock, True
+    return "", False
+
+
+def _lock(frame: FrameType) -> str:
+    """`lock (held by thread Dummy-3 at train.py:12)` if the frame's line takes a lock that is taken; else empty."""
+    text = line_text(frame.f_code.co_filename, frame.f_lineno)
+    match = _WITH.search(text) or _ACQUIRE.search(text)
+    if match is None:
+        return ""
+    try:
+        found = _value(frame, match[1].split("."))
+    except (KeyError, AttributeError):
+        return ""
+    if not isinstance(found, _LOCKS):
+        return ""
+    owner = _OWNER.search(repr(found))
+    if owner is None:
+        return f"the lock {match[1]}" if "unlocked" not in repr(found) else ""
+    held = int(owner[1])
+    if not held:
+        return ""
+    name = next((one.name for one in threading.enumerate() if one.ident == held), f"thread {held}")
+    where = _line_of(held)
+    return f"the lock {match[1]}, held by {name}{f' at {where}' if where else ''}"
+
+
+def _value(frame: FrameType, names: list[str]) -> Any:
+    """The object that a dotted name means in a frame; attributes are read from instances without running properties."""
+    first, *rest = names
+    found: Any = frame.f_locals[first] if first in frame.f_locals else frame.f_globals[first]
+    for name in rest:
+        found = vars(found)[name]
+    return found
+
+
+def _line_of(ident: int) -> str:
+    one = sys._current_frames().get(ident)
+    while one is not None:
+        if is_user(one.f_code.co_filename):
+            return f"{os.path.basename(one.f_code.co_filename)}:{one.f_lineno}"
+        one = one.f_back
+    return ""
+
+
+def cpu_ticks(native_id: int) -> int | None:
+    """CPU time of a thread of this process so far, in clock ticks; None where that cannot be read."""
+    try:
+        with open(f"/proc/self/task/{native_id}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return None

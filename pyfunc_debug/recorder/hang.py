@@ -1,0 +1,119 @@
+"""Watches for calls that do not end: which they are, where they stand, and what they wait for. Said once, and recorded.
+
+A thread that looks once a second. A call counts when it is older than the limit, its thread takes no CPU and its Python
+does not move: one that works for long is left alone. While C code holds the GIL, nobody can look.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.waiting import Waiting, cpu_ticks, waiting
+from pyfunc_debug.recorder.ticket import Ticket
+
+_LOOK_S = 1.0
+_BUSY_TICKS = 10
+"""Clock ticks (a hundred a second) of CPU between two looks by which a thread works."""
+_TEXT_FRAMES = 4
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class HangWatch:
+    """Looks at the calls in progress.
+
+    Args:
+      open_calls: Calls in progress, by number.
+      body: Name of a token's body.
+      notice: Tells the recording: rule, token, call, facts.
+      after_s: How old a call must be.
+      say: Tells the user; stderr by default.
+    """
+
+    def __init__(
+        self, open_calls: dict[int, Ticket], body: Callable[[str], str], notice: Callable[..., None], after_s: float,
+        say: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._open = open_calls
+        self._body = body
+        self._notice = notice
+        self._after_s = after_s
+        self._say = say or _print
+        self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
+        self._told: set[int] = set()
+        self._end = threading.Event()
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
+        hide_from_debuggers(self._thread)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Looks no more."""
+        self._end.set()
+        if self._thread.is_alive() and os.getpid() == self._process:
+            self._thread.join(5.0)
+
+    def _watch(self) -> None:
+        while not self._end.wait(min(_LOOK_S, self._after_s / 2)):
+            try:
+                self.look()
+            except Exception as error:  # a thread may end while we look at it
+                self._notice("hang-trouble", None, None, error=f"{type(error).__name__}: {error}")
+                return
+
+    def look(self) -> None:
+        """Looks once; calls that stood still since the last time are told."""
+        now = time.monotonic_ns()
+        old = [one for one in list(self._open.values()) if now - one.start_ns > self._after_s * 1e9]
+        still: list[tuple[Ticket, Waiting]] = []
+        seen: dict[int, tuple[tuple[int, int], int | None]] = {}
+        for ticket in old:
+            state = waiting(ticket.ident)
+            if state is None or ticket.end_ns or ticket.call not in self._open:
+                continue
+            ticks = cpu_ticks(ticket.thread)
+            seen[ticket.call] = (state.at, ticks)
+            before = self._seen.get(ticket.call)
+            if before is None or state.stopped or before[0] != state.at:
+                continue
+            if ticks is not None and before[1] is not None and ticks - before[1] > _BUSY_TICKS:
+                continue
+            still.append((ticket, state))
+        self._seen = seen
+        if still and any(ticket.call not in self._told for ticket, _ in still):
+            new = [one for one in still if one[0].call not in self._told]
+            self._told.update(ticket.call for ticket, _ in new)
+            self._tell(new, still, now)
+
+    def _tell(self, new: list[tuple[Ticket, Waiting]], still: list[tuple[Ticket, Waiting]], now: int) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        pool = len(still) >= cores and len(still) > 1 and all(state.lock for _, state in still)
+        lines = []
+        for ticket, state in new:
+            age = (now - ticket.start_ns) / 1e9
+            where = [f"{os.path.basename(one.file)}:{one.line} {one.text}".rstrip() for one in state.stack]
+            facts: dict[str, Any] = {
+                "age_s": round(age, 1), "what": state.what, "pool": len(still) if pool else 0, "lock": state.lock,
+                "frames": [[one.file, one.line, one.function, one.text] for one in state.stack],
+            }  # fmt: skip
+            self._notice("hang", ticket.token, ticket.call, **facts)
+            waits = f"waits for {state.what}" if state.what else "is in C code"
+            lines.append(f"  call #{ticket.call} of {self._body(ticket.token)}, for {age:.0f} s: {waits}")
+            lines += [f"    {line}" for line in where[-_TEXT_FRAMES:]]
+        if pool:
+            lines.append(
+                f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "
+                "do what they wait for"
+            )
+        self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines]))

@@ -1,0 +1,173 @@
+"""A call in which nothing moves is told while it hangs: where it stands, what it waits for, and what to paste."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+from pyfunc_debug.recorder import hang
+
+lock = threading.Lock()
+owned = threading.RLock()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What was printed; `.wait()` until something was."""
+    found = SimpleNamespace(texts=[], event=threading.Event())
+
+    def say(text):
+        found.texts.append(text)
+        found.event.set()
+
+    monkeypatch.setattr(hang, "_print", say)
+    found.wait = lambda: found.event.wait(120)
+    return found
+
+
+def run_until_told(told, body, release):
+    """Runs a node in a thread until its hang was told, then lets it go."""
+    step = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    step.get_concrete_function(tf.constant(1.0))
+    with pfd.record(hang_after=0.2) as recording:
+        thread = threading.Thread(target=step, args=(tf.constant(1.0),))
+        thread.start()
+        assert told.wait()
+        release()
+        thread.join()
+    return recording
+
+
+def test_an_event_that_nobody_sets(told):
+    event = threading.Event()
+
+    def wait(x):
+        event.wait()
+        return x
+
+    recording = run_until_told(told, wait, event.set)
+    assert "waits for a threading event or condition" in told.texts[0]
+    assert "event.wait()" in told.texts[0]
+    (finding,) = recording.findings(select=["hang"])
+    assert finding.message.endswith("It went on later")
+    assert (finding.severity, finding.confidence, finding.file) == ("warning", "likely", __file__)
+    assert "event.wait(timeout=10)" in finding.fix
+
+
+def test_a_queue_that_stays_empty(told):
+    items: queue.Queue = queue.Queue()
+
+    def take(x):
+        return items.get()
+
+    recording = run_until_told(told, take, lambda: items.put(1.0))
+    (finding,) = recording.findings(select=["hang"])
+    assert "an item of a queue" in finding.message
+    assert any("items.get()" in line for line in finding.evidence)
+
+
+def test_a_lock_with_its_owner(told):
+    def enter(x):
+        with owned:
+            return x
+
+    owned.acquire()
+    recording = run_until_told(told, enter, owned.release)
+    (finding,) = recording.findings(select=["hang"])
+    assert "the lock owned, held by MainThread at test_hang.py:" in finding.message
+
+
+def test_a_tf_function_that_is_called_by_the_body_while_another_traces_it(told):
+    tracing, go = threading.Event(), threading.Event()
+
+    @tf.function
+    def inner(x):
+        tracing.set()
+        go.wait()
+        return x + 1
+
+    tracer = threading.Thread(target=inner, args=(tf.constant(1.0),))
+    tracer.start()
+    tracing.wait()
+    recording = run_until_told(told, lambda x: inner(x), go.set)
+    tracer.join()
+    assert "inside TensorFlow" in told.texts[0] or "waits for TensorFlow" in told.texts[0]
+    assert recording.findings(select=["hang"])
+
+
+def test_a_call_that_still_hangs_is_an_error(told):
+    event = threading.Event()
+
+    def wait(x):
+        event.wait()
+        return x
+
+    step = tf.function(lambda x: tf.py_function(wait, [x], tf.float32))
+    recording = pfd.record(hang_after=0.2).start()
+    thread = threading.Thread(target=step, args=(tf.constant(1.0),))
+    thread.start()
+    assert told.wait()
+    (finding,) = recording.findings(select=["hang"])
+    assert finding.severity == "error"
+    event.set()
+    thread.join()
+    recording.stop()
+
+
+def watched(target, after_s=0.0):
+    """A watch over one call, run by a thread that runs `target`; what it told and noted."""
+    noted, texts = [], []
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    ticket = SimpleNamespace(
+        call=1, token="t", ident=thread.ident, thread=thread.native_id, start_ns=time.monotonic_ns(), end_ns=0
+    )
+    watch = hang.HangWatch({1: ticket}, str, lambda *a, **k: noted.append((a, k)), after_s, texts.append)
+    return watch, texts
+
+
+def test_a_body_that_works_for_long_is_left_alone():
+    end = threading.Event()
+    ready = threading.Event()
+
+    def work():
+        ready.set()
+        n = 0
+        while not end.is_set():
+            n += 1
+
+    watch, texts = watched(work)
+    ready.wait()
+    start = time.thread_time()
+    watch.look()
+    while time.thread_time() - start < 0.3:  # gives the other thread its share of the GIL too
+        sum(range(1000))
+    watch.look()
+    end.set()
+    assert texts == []
+
+
+def test_a_young_call_is_left_alone():
+    end = threading.Event()
+    watch, texts = watched(end.wait, after_s=1000)
+    watch.look()
+    watch.look()
+    end.set()
+    assert texts == []
+
+
+def test_it_is_told_once():
+    end = threading.Event()
+    watch, texts = watched(end.wait)
+    while not texts:  # until the thread stands still
+        watch.look()
+    watch.look()
+    watch.look()
+    end.set()
+    assert len(texts) == 1
