@@ -74,24 +74,21 @@ def waiting(ident: int) -> Waiting | None:
 
 
 def _reason(frame: FrameType) -> tuple[str, bool]:
-    """What it waits for, and whether that is another thread's doing."""
+    """What it waits for, and whether that is another thread's doing: in the words of what the user's line called."""
     one: FrameType | None = frame
-    depth = 0
+    found = lock = ""
     while one is not None and not is_user(one.f_code.co_filename):
         code = one.f_code
         if is_tensorflow(code.co_filename):
-            lock = _lock(one)
-            return (f"{lock} inside TensorFlow" if lock else "TensorFlow, to run what this line asked for"), True
-        known = _LIBRARY.get((os.path.basename(code.co_filename), code.co_name))
-        if known is not None:
-            return known, True
-        one, depth = one.f_back, depth + 1
+            lock = lock or _lock(one)
+            found = f"{lock} inside TensorFlow" if lock else "TensorFlow, to run what this line asked for"
+        else:
+            found = _LIBRARY.get((os.path.basename(code.co_filename), code.co_name), found)
+        one = one.f_back
     if one is None:
         return "", False
-    lock = _lock(one)
-    if lock:
-        return lock, True
-    return "", False
+    found = found or _lock(one)
+    return found, bool(found)
 
 
 def _lock(frame: FrameType) -> str:
