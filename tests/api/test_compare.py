@@ -79,7 +79,7 @@ def test_first_difference_names_call_line_and_both_values():
     assert "first differ in call 1 of" in str(found)
 
 
-def test_gradients_are_compared():
+def test_a_gradient_that_differs_in_the_graph_is_found():
     @tf.custom_gradient
     def wrong(x):
         graph = not tf.executing_eagerly()
@@ -279,7 +279,7 @@ def test_signatures_and_numpy_arguments_are_converted_for_both():
     assert pfd.compare(plain, np.ones(3)).equal
 
 
-def test_another_function():
+def test_against_compares_two_functions_by_their_outputs_and_calls():
     def left(x):
         return node(twice, x) + 1.0
 
@@ -385,6 +385,6 @@ def test_it_works_while_recording():
     assert len(list(recording.calls("twice"))) >= 3
 
 
-def test_keras_layers():
+def test_a_keras_layer_is_made_a_graph_and_compared():
     layer = tf.keras.layers.Dense(3)
     assert pfd.compare(layer, tf.ones([2, 4])).equal

@@ -92,7 +92,7 @@ def test_runs_that_nobody_counted_are_not_zero():
     assert recording.explain("*outer").rows[0].runs == 1
 
 
-def test_html_is_escaped():
+def test_arguments_in_an_explanation_are_text_in_html():
     @tf.function
     def step(x, k):
         return x

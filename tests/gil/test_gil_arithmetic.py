@@ -26,7 +26,7 @@ def test_holds_during_a_wait():
     assert holds.during(5000, 6000) == {}
 
 
-def test_old_holds_go():
+def test_only_the_newest_holds_are_kept():
     holds = Holds(keep=5)
     for i in range(20):
         holds.add(i, i * 100, i * 100 + 80)

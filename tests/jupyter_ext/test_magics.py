@@ -218,7 +218,7 @@ def test_the_doctor_says_what_deserves_attention(shell):
     assert "it takes --select RULE and --ignore RULE" in run(shell, "%pyfunc_doctor augment")[1]
 
 
-def test_help_is_there(shell):
+def test_each_magic_explains_itself_with_a_question_mark(shell):
     for magic in ("%%pyfunc_trace?", "%pyfunc_show?", "%pyfunc_report?", "%pyfunc_doctor?"):
         shell.run_cell(magic).raise_error()
     assert "--values" in shell.magics_manager.magics["cell"]["pyfunc_trace"].__doc__

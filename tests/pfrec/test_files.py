@@ -59,23 +59,23 @@ def test_a_finished_recording_is_one_file_although_it_was_read_while_recording(t
     recording.close()
 
 
-def test_no_such_file(tmp_path):
+def test_a_file_that_is_not_there_is_said_to_be(tmp_path):
     assert "no such recording" in message(tmp_path / "none.pfrec")
 
 
-def test_a_folder(tmp_path):
+def test_a_folder_is_no_recording(tmp_path):
     assert "is a folder, not a recording" in message(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + bytes(5000), b"SQLite format 3\x00" + bytes(5000)])
-def test_something_else(tmp_path, content):
+def test_a_file_of_something_else_is_named_and_left_as_it_is(tmp_path, content):
     path = tmp_path / "other.pfrec"
     path.write_bytes(content)
     assert "other.pfrec" in message(path)
     assert path.read_bytes() == content
 
 
-def test_another_database(tmp_path):
+def test_another_sqlite_database_is_no_recording(tmp_path):
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE node (id)")
@@ -89,7 +89,7 @@ def test_a_truncated_recording_is_said_to_be(recorded, share):
     assert "truncated or damaged" in message(recorded) or "is damaged" in message(recorded)
 
 
-def test_a_newer_schema(recorded):
+def test_a_file_of_a_newer_pyfunc_debug_is_said_to_be(recorded):
     with sqlite3.connect(recorded) as database:
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     assert "newer pyfunc_debug" in message(recorded)
@@ -154,11 +154,11 @@ def refused(path, **options) -> str:
     return str(caught.value)
 
 
-def test_a_missing_folder(tmp_path):
+def test_a_recording_in_a_folder_that_is_not_there_is_refused(tmp_path):
     assert "does not exist" in refused(tmp_path / "none" / "a.pfrec")
 
 
-def test_a_folder_as_path(tmp_path):
+def test_a_recording_in_place_of_a_folder_is_refused(tmp_path):
     assert "is a folder" in refused(tmp_path)
 
 
@@ -237,7 +237,7 @@ def test_a_bad_query_never_writes_and_gets_one_line(recorded, query, tmp_path):
     assert not (tmp_path / "other.db").exists()
 
 
-def test_a_good_query(recorded):
+def test_a_query_gives_rows_by_column(recorded):
     assert pfd.open(recorded).sql("SELECT count(*) AS n, max(id) AS last FROM call") == [{"n": 2000, "last": 2000}]
 
 

@@ -154,7 +154,7 @@ def test_quit_ends_the_body_with_an_ordinary_exception(tf, function, script):
         ("pp x", "numpy=3.0"),
         ("source helper", "w = v + 1.0"),
         ("undefined_name", "*** NameError"),
-        ("import os; os.path.sep", ""),
+        ("import os; os.path.sep", "'/'"),
         ("1/0", "*** ZeroDivisionError"),
         ("raise KeyboardInterrupt", "*** KeyboardInterrupt"),
         ("exit()", "***"),
@@ -165,10 +165,9 @@ def test_quit_ends_the_body_with_an_ordinary_exception(tf, function, script):
         ("inputs.nonsense", "NameError: name 'inputs'"),
         ("k.dtype; x.shape", "tf.float32\nTensorShape([])"),
         ("help pdb", "The Python Debugger Pdb"),
-        ("clear", ""),
     ],
 )
-def test_commands(tf, function, script, command, said):
+def test_each_command_at_the_prompt_says_what_was_asked_for(tf, function, script, command, said):
     scripted = script(command, "c")
     if command == "exit()":  # pdb's exit takes no call: it is the command, and ends the body
         scripted = script("p exit()", "c")
@@ -176,6 +175,14 @@ def test_commands(tf, function, script, command, said):
     assert float(tf.function(lambda x: tf.py_function(scale, [x, tf.constant(1.0)], tf.float32))(3.0)) == 8.0
     breakpoint_.remove()
     assert said in scripted.text
+
+
+def test_clear_takes_away_the_line_breakpoints_made_at_the_prompt_and_asks_nothing(tf, function, script):
+    said = script(f"b {scale.__code__.co_firstlineno + 3}", "clear", "c", "p 'stopped again'")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert said.left == ["p 'stopped again'"]
 
 
 def test_until_tbreak_and_a_conditional_line(tf, function, script):
@@ -197,7 +204,7 @@ def test_display_of_a_tensor_does_not_reach_the_body(tf, function, script):
     assert "display y:" in said.text
 
 
-def test_interact_and_debug(tf, function, script):
+def test_interact_runs_python_until_exit_and_shows_its_errors_at_the_prompt(tf, function, script):
     said = script("interact", "abc = 7 * 6", "print(abc + 1)", "abc", "1 / 0", "(]", "exit()", "c")
     breakpoint_ = pfd.break_on("scale")
     assert float(function(tf.constant(3.0))) == 8.0
@@ -228,7 +235,7 @@ def test_a_body_without_python_code(tf, script):
     assert "<sin>" in said.text
 
 
-def test_gradient(tf, script):
+def test_a_stop_at_a_gradient_sees_what_comes_in_from_above(tf, script):
     said = script("p dy", "c")
     breakpoint_ = pfd.break_on("scale", when="gradient")
     x = tf.constant(3.0)
@@ -299,7 +306,7 @@ def test_once_hits_disable_and_list(tf, function, script):
         {"where": f"{__file__}:0"}, {"where": f"{__file__}:99999"}, {"where": f"{__file__}:2"},
     ],
 )  # fmt: skip
-def test_bad_options(options):
+def test_a_breakpoint_that_makes_no_sense_is_refused(options):
     with pytest.raises(pfd.BadOptionError):
         pfd.break_on(options.pop("where"), **options)
 

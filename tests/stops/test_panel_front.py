@@ -75,7 +75,7 @@ def body(x):
     return y
 
 
-def test_buttons_and_console(tf, page, monkeypatch):
+def test_the_panel_steps_prints_and_continues_and_a_second_click_is_stale(tf, page, monkeypatch):
     monkeypatch.setattr(panel_front, "_PING_S", HANG_S)
     seen = page("n", "p y", "c")
     breakpoint_ = pfd.break_on("body")

@@ -89,7 +89,7 @@ def test_strings_are_shown_without_control_characters(tf, policy):
 
 
 @pytest.mark.parametrize("items", [[], [b""], [b"a\x00b", b"\xff"], ["ä", "\udcff"], [[b"a", b"b"], [b"c", b"d"]]])
-def test_strings_come_back(items):
+def test_strings_are_kept_byte_for_byte(items):
     array = np.array(items, object)
     back = decode(*encode(array)[1:])
     wanted = [item if isinstance(item, bytes) else item.encode(errors="surrogatepass") for item in array.reshape(-1)]
@@ -102,7 +102,7 @@ def test_strings_come_back(items):
     np.arange(6).reshape(2, 3).T, np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(4, dtype=">f4"),
     np.broadcast_to(np.float32(2), (3, 2)), np.array([True, False]), np.array([1 + 2j]), np.arange(3, dtype=np.uint64),
 ], ids=lambda array: f"{array.dtype}{array.shape}")  # fmt: skip
-def test_odd_arrays_come_back(array):
+def test_arrays_of_any_layout_are_kept_element_for_element(array):
     summary = told(array, Policy.FULL)
     assert summary.note == ""
     back = decode(*encode(summary.data)[1:])
@@ -193,7 +193,7 @@ def test_a_tensor_that_a_body_is_given_is_read_at_once_and_not_kept_alive(tf):
         assert summarize(held, Policy.SUMMARY).text == "float32[2] x∈[1, 2] μ=1.5 σ=0.5"
 
 
-def test_all_nan():
+def test_an_array_of_nans_has_no_range_and_all_are_counted():
     summary = told(np.full(10, np.nan))
     assert (summary.min, summary.mean, summary.nan) == (None, None, 10)
     assert told(np.float32("nan")).nan == 1
@@ -223,7 +223,7 @@ def test_what_a_body_does_to_its_array_does_not_show():
     assert "before" in summarize(held, Policy.SUMMARY).text
 
 
-def test_the_policies():
+def test_each_policy_keeps_what_it_says():
     array = np.arange(5000.0)
     assert told(array, Policy.SHAPE).text == "float64[5000]"
     assert told(array, Policy.SHAPE).nbytes == 40_000
