@@ -54,6 +54,7 @@ class Comparison:
       outputs: What the function returned, leaf by leaf.
       gradients: Gradients of the sum of its floating outputs, for its inputs and the variables it reads.
       notes: What else differs (side effects), and what could not be isolated.
+      frozen: Sources of random numbers that the graph does not draw from any more: it keeps what was drawn when traced.
     """
 
     function: str
@@ -63,11 +64,12 @@ class Comparison:
     outputs: tuple[ValueDifference, ...]
     gradients: tuple[ValueDifference, ...]
     notes: tuple[str, ...]
+    frozen: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Whether no value, gradient, call or outcome differs beyond tolerance."""
-        return self.first is None and self.left.error == self.right.error
+        """Whether no value, gradient, call or outcome differs beyond tolerance, nor would in the next run."""
+        return self.first is None and self.left.error == self.right.error and not self.frozen
 
     @property
     def first(self) -> CallDifference | ValueDifference | None:
@@ -162,7 +164,8 @@ def _verdict(found: Comparison) -> str:
     first = found.first
     if first is None:
         close = any(one.status == "close" for one in found._all())
-        return f"{names} agree" + (" within tolerance" if close else "")
+        agree = f"{names} agree" + (" within tolerance" if close else "")
+        return f"{agree} here, but random numbers are frozen in the graph" if found.frozen else agree
     if isinstance(first, CallDifference):
         what = "gradient call" if first.kind == "gradient" else "call"
         return f"{names} first differ in {what} {first.number} of {first.body}" + (
@@ -188,7 +191,7 @@ def _differing(found: Comparison) -> Differences:
         if wrong:
             worst = max((value.status for value in wrong), key=("unknown", "close", "missing", "different").index)
             rows += (CallDifference(found.function, "forward", 0, None, None, worst, wrong, wrong[0].role + "s"),)
-    return Differences("", "", rows, Counter(row.status for row in rows), 0)
+    return Differences("", "", rows, Counter(row.status for row in rows), 0, (found.left.name, found.right.name))
 
 
 def comparison_text(found: Comparison, width: int = 80, color: bool = False) -> str:

@@ -45,13 +45,17 @@ class CallDifference:
 
 @dataclass(frozen=True)
 class Differences:
-    """Calls of two recordings that are not equal, in the order of the left one; `counts` has them all by status."""
+    """Calls of two recordings that are not equal, in the order of the left one; `counts` has them all by status.
+
+    `names` is what the two sides are called.
+    """
 
     left: str
     right: str
     rows: tuple[CallDifference, ...]
     counts: Counter[Status]
     omitted: int
+    names: tuple[str, str] = ("left", "right")
 
     @property
     def first(self) -> CallDifference | None:
@@ -162,15 +166,22 @@ def _head(found: Differences) -> str:
     return f"{sum(found.counts.values()):,} calls compared: {', '.join(parts)}"
 
 
-def difference_lines(row: CallDifference) -> list[tuple[str, str]]:
-    """What a row shows: (text, rich's style)."""
-    sides = f"#{row.left if row.left is not None else '-'} and #{row.right if row.right is not None else '-'}"
+def difference_lines(row: CallDifference, names: tuple[str, str] = ("left", "right")) -> list[tuple[str, str]]:
+    """What is said of a row: (text, rich's style).
+
+    Args:
+      row: The row.
+      names: What the two sides are called.
+    """
+    calls = (row.left, row.right)
+    sides = ", ".join(f"{name} {'-' if call is None else f'#{call}'}" for name, call in zip(names, calls))
     gradient = "∇ " if row.kind == "gradient" else ""
     number = f" call {row.number}" if row.number else ""
     if row.left is None and row.right is None:
         sides = ""
     head = [f"{gradient}{row.body}{number}", row.source_line, sides, row.note]
     lines = [("  ".join(part for part in head if part), "bold")]
+    width = max(map(len, names))
     for value in row.values:
         if value.status == "equal":
             continue
@@ -180,8 +191,8 @@ def difference_lines(row: CallDifference) -> list[tuple[str, str]]:
             if text
         )
         lines.append((f"{value.role} {value.path}: {value.status}{f' ({note})' if note else ''}", ""))
-        lines.append((f"  {value.left if value.left is not None else '-'}", "dim"))
-        lines.append((f"  {value.right if value.right is not None else '-'}", "dim"))
+        for name, text in zip(names, (value.left, value.right)):
+            lines.append((f"  {name.ljust(width)}  {text if text is not None else '-'}", "dim"))
     return lines
 
 
@@ -192,7 +203,7 @@ def difference_text(found: Differences, width: int = 80, color: bool = False) ->
     table.add_column("call, and what differs", ratio=1, overflow="fold")
     for row in found.rows[:_SHOWN]:
         cell = Text()
-        for index, (text, style) in enumerate(difference_lines(row)):
+        for index, (text, style) in enumerate(difference_lines(row, found.names)):
             cell.append(("\n" if index else "") + text, style=style)
         table.add_row(row.status, cell)
     parts = [_head(found)] if found.left else []
@@ -210,7 +221,7 @@ def difference_html(found: Differences) -> str:
     for row in found.rows[:_SHOWN]:
         cells = "".join(
             f"<div>{html.escape(text)}</div>" if style != "dim" else f"<div><small>{html.escape(text)}</small></div>"
-            for text, style in difference_lines(row)
+            for text, style in difference_lines(row, found.names)
         )
         left = ' style="text-align:left;vertical-align:top"'
         rows.append(f"<tr><td{left}>{row.status}</td><td{left}>{cells}</td></tr>")

@@ -1,7 +1,8 @@
 """`compare()`: a function as a graph and eagerly, or against another function: what differs first, and where.
 
-Both run in this thread, one after the other, on the same arguments, with variables and Python's and NumPy's random
-numbers put back in between. The function runs three times: once more as a graph first, so that times are fair.
+Both run in this thread, one after the other, each on its own copies of the arguments, with variables, captured tensors
+and arrays, and Python's and NumPy's random numbers put back in between. The function runs three times: once more as a
+graph first, so that times are fair. A body whose code may write into its inputs runs once more, on copies, to be sure.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import numpy as np
 
 from pyfunc_debug.analysis.comparison import Comparison, Side, align
 from pyfunc_debug.analysis.equality import Tolerance, ValueDifference, compare_values
+from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.api.isolation import Isolation
 from pyfunc_debug.api.record import LiveRecording, current, record
+from pyfunc_debug.api.side_effects import examine_body
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources
 from pyfunc_debug.program.error_text import error_text
-from pyfunc_debug.program.python_state import changes, fingerprints
+from pyfunc_debug.program.python_state import changes, fingerprints, is_random, reachable
 from pyfunc_debug.records import Call, Thread, Value
 from pyfunc_debug.values.capture import Held
 from pyfunc_debug.values.policy import Policy
@@ -72,7 +76,8 @@ def compare(
         )
     graph = function if is_tf_function(function) else tf.function(function)
     plain = getattr(function, "python_function", function)
-    work = _Work(tf, Tolerance(rtol, atol), gradients, args, kwargs)
+    functions = [plain, *([] if against is None else [getattr(against, "python_function", against)])]
+    work = _Work(tf, Tolerance(rtol, atol), gradients, Isolation(tf, functions, args, kwargs))
     running = current()
     with nullcontext(running) if running is not None else record(values="full", gil=False) as recording:
         assert recording is not None
@@ -84,9 +89,8 @@ class _Run:
     """What one run gave."""
 
     name: str
-    outputs: list[Any] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    gradients: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Value | None] = field(default_factory=list)
+    gradients: dict[str, Value | None] = field(default_factory=dict)
     gradient_error: str | None = None
     error: str | None = None
     where: str | None = None
@@ -103,72 +107,63 @@ class _Run:
 class _Work:
     """One comparison."""
 
-    def __init__(self, tf: Any, tolerance: Tolerance, gradients: bool, args: Any, kwargs: Any) -> None:
+    def __init__(self, tf: Any, tolerance: Tolerance, gradients: bool, isolation: Isolation) -> None:
         self._tf = tf
         self._tolerance = tolerance
         self._wanted = gradients
-        self._args = tf.nest.map_structure(self._tensor, args)
-        self._kwargs = tf.nest.map_structure(self._tensor, kwargs)
+        self._isolation = isolation
         self._variables: dict[Any, str] = {}
 
     def compare(self, recording: LiveRecording, plain: Any, graph: Any, against: Any) -> Comparison:
         name = getattr(plain, "__name__", type(plain).__name__)
         other_name = "eager" if against is None else getattr(against, "__name__", type(against).__name__)
         left, right = _Run("graph" if against is None else name), _Run(other_name)
-        self._convert(graph)
+        if graph.input_signature is not None:
+            self._isolation.convert(graph.input_signature)
         before = fingerprints(plain)
         with _random_put_back():
             concrete = self._trace(left, graph)
         traced = changes(before, fingerprints(plain))
         resources = take_resources(concrete) if concrete is not None else Resources([], 0)
         others = self._resources_of(against)
+
+        def restore() -> None:
+            resources.restore()
+            others.restore()
+            self._isolation.restore()
+
         try:
+            restore()
             if concrete is not None:
                 self._quietly(graph)
-                resources.restore()
+                restore()
                 self._run(recording, left, graph, plain)
-            resources.restore()
+            restore()
             if against is None:
                 with eagerly():
                     self._run(recording, right, graph, plain)
             else:
                 self._quietly(against)
-                resources.restore()
-                others.restore()
+                restore()
                 self._run(recording, right, against, against)
+            bodies = list(_bodies(recording, (*left.calls, *right.calls), {*left.changed, *right.changed}))
         finally:
-            resources.restore()
-            others.restore()
+            restore()
         calls = align(left.calls, right.calls, recording.nodes(), self._tolerance, by_line=against is None)
-        notes = self._notes(left, right, traced, resources, concrete, against is not None)
+        frozen = [] if against is not None else self._frozen(left, right, plain)
+        notes = [*self._notes(left, right, traced, resources, concrete, against is not None, frozen), *bodies]
         return Comparison(
             name, left.side(), right.side(), calls, tuple(self._outputs(left, right)),
-            tuple(self._gradients(left, right)), tuple(notes),
+            tuple(self._gradients(left, right)), tuple(notes), tuple(frozen),
         )  # fmt: skip
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def _tensor(self, thing: Any) -> Any:
-        """NumPy arrays reach a graph as tensors: the eager run must get the same."""
-        return self._tf.convert_to_tensor(thing) if isinstance(thing, (np.ndarray, np.generic)) else thing
-
-    def _convert(self, graph: Any) -> None:
-        """An input_signature converts arguments before they reach the graph."""
-        signature = graph.input_signature
-        if signature is None:
-            return
-        flat = list(zip(self._args, signature))
-        rest = self._args[len(flat) :]
-        tensor_spec = self._tf.TensorSpec
-        self._args = (
-            *(self._tf.convert_to_tensor(value, spec.dtype) if isinstance(spec, tensor_spec) else value
-              for value, spec in flat), *rest,
-        )  # fmt: skip
-
     def _trace(self, run: _Run, graph: Any) -> Any:
         start = time.monotonic_ns()
         try:
-            concrete = graph.get_concrete_function(*self._args, **self._kwargs)
+            args, kwargs = self._isolation.arguments()
+            concrete = graph.get_concrete_function(*args, **kwargs)
         except Exception as error:
             self._failed(run, error)
             return None
@@ -179,45 +174,50 @@ class _Work:
         if against is None or not is_tf_function(against):
             return Resources([], 0)
         try:
-            return take_resources(against.get_concrete_function(*self._args, **self._kwargs))
+            args, kwargs = self._isolation.arguments()
+            return take_resources(against.get_concrete_function(*args, **kwargs))
         except Exception:  # its own run will say what is wrong with it
             return Resources([], 0)
 
     def _quietly(self, function: Any) -> None:
         """A first run, which builds the backward graph, optimises and loads: not measured."""
         with _random_put_back():
+            args, kwargs = self._isolation.arguments()
             try:
                 with self._tf.GradientTape() as tape:
-                    tape.watch([tensor for _, tensor in self._inputs()])
-                    function(*self._args, **self._kwargs)
+                    tape.watch([tensor for _, tensor in self._inputs(args, kwargs)])
+                    function(*args, **kwargs)
             except Exception:
                 pass  # the measured run fails again, and is reported
 
     def _run(self, recording: LiveRecording, run: _Run, function: Any, plain: Any) -> None:
         last = recording.reader.rows("SELECT coalesce(max(id), 0) FROM call")[0][0]
         state, streams = fingerprints(plain), _streams()
-        inputs = self._inputs()
         with _random_put_back():
-            self._measure(run, function, plain, state, streams, inputs)
+            self._measure(run, function, plain, state, streams)
         threads = {thread.id: thread for thread in recording.reader.threads()}
         run.calls = [call for call in _calls_after(recording, last) if _ours(recording, threads, call)]
 
     def _measure(
-        self, run: _Run, function: Any, plain: Any, state: dict[str, object], streams: dict[str, object],
-        inputs: list[tuple[str, Any]],
-    ) -> None:  # fmt: skip
+        self, run: _Run, function: Any, plain: Any, state: dict[str, object], streams: dict[str, object]
+    ) -> None:
         tf = self._tf
+        args, kwargs = self._isolation.arguments()
+        inputs = self._inputs(args, kwargs)
         try:
             with tf.GradientTape(persistent=False) as tape:
                 tape.watch([tensor for _, tensor in inputs])
                 start = time.monotonic_ns()
-                returned = function(*self._args, **self._kwargs)
+                returned = function(*args, **kwargs)
                 run.duration_ns = time.monotonic_ns() - start
             run.changed = changes(state, fingerprints(plain))
             run.random = [name for name, now in _streams().items() if now != streams[name]]
-            self._keep(run, returned)
+            flat = tf.nest.flatten(returned, expand_composites=True)
+            # At once: what was returned may be memory that the other run writes to.
+            paths = ["out"] if len(flat) == 1 else [f"out[{index}]" for index in range(len(flat))]
+            run.outputs = [self._value(path, one) for path, one in zip(paths, flat)]
             if self._wanted:
-                self._differentiate(run, tape, inputs)
+                self._differentiate(run, flat, tape, inputs)
         except Exception as error:
             run.duration_ns = None
             self._failed(run, error)
@@ -225,13 +225,13 @@ class _Work:
     def _failed(self, run: _Run, error: Exception) -> None:
         run.error, run.where = error_text(error)
 
-    def _inputs(self) -> list[tuple[str, Any]]:
+    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """Floating tensors among the arguments, by name."""
         tf = self._tf
         found = []
         for name, value in [
-            *((f"args[{index}]", value) for index, value in enumerate(self._args)),
-            *self._kwargs.items(),
+            *((f"args[{index}]", value) for index, value in enumerate(args)),
+            *kwargs.items(),
         ]:
             flat = tf.nest.flatten(value)
             for index, leaf in enumerate(flat):
@@ -239,14 +239,9 @@ class _Work:
                     found.append((name if len(flat) == 1 else f"{name}[{index}]", leaf))
         return found
 
-    def _keep(self, run: _Run, returned: Any) -> None:
-        flat = self._tf.nest.flatten(returned, expand_composites=True)
-        run.outputs = flat
-        run.paths = ["out"] if len(flat) == 1 else [f"out[{index}]" for index in range(len(flat))]
-
-    def _differentiate(self, run: _Run, tape: Any, inputs: Sequence[tuple[str, Any]]) -> None:
+    def _differentiate(self, run: _Run, outputs: list[Any], tape: Any, inputs: Sequence[tuple[str, Any]]) -> None:
         tf = self._tf
-        targets = [out for out in run.outputs if isinstance(out, tf.Tensor) and out.dtype.is_floating]
+        targets = [out for out in outputs if isinstance(out, tf.Tensor) and out.dtype.is_floating]
         variables = tape.watched_variables()
         for variable in variables:
             self._variables.setdefault(variable.ref(), f"{variable.name} ({len(self._variables)})")
@@ -255,7 +250,8 @@ class _Work:
             return
         names = [name for name, _ in inputs] + [self._variables[variable.ref()] for variable in variables]
         try:
-            run.gradients = dict(zip(names, tape.gradient(targets, sources)))
+            found = tape.gradient(targets, sources)
+            run.gradients = {name: self._value(name, one) for name, one in zip(names, found)}
         except Exception as error:
             run.gradient_error = error_text(error)[0]
 
@@ -270,7 +266,7 @@ class _Work:
                     "output", f"out[{index}]", "missing", None, None, None, "another number of outputs"
                 )
                 continue
-            yield self._values("output", left.paths[index], left.outputs[index], right.outputs[index])
+            yield self._compared("output", f"out[{index}]", left.outputs[index], right.outputs[index])
 
     def _gradients(self, left: _Run, right: _Run) -> Iterator[ValueDifference]:
         if left.error or right.error:
@@ -281,10 +277,10 @@ class _Work:
                                   left.gradient_error or "computed", right.gradient_error or "computed")  # fmt: skip
             return
         for name in dict.fromkeys([*left.gradients, *right.gradients]):
-            yield self._values("gradient", name, left.gradients.get(name), right.gradients.get(name))
+            yield self._compared("gradient", name, left.gradients.get(name), right.gradients.get(name))
 
-    def _values(self, role: str, path: str, left: Any, right: Any) -> ValueDifference:
-        values = [_value(path, self._dense(thing)) for thing in (left, right)]
+    def _compared(self, role: str, path: str, left: Value | None, right: Value | None) -> ValueDifference:
+        values = [left, right]
         missing = [value is None for value in values]
         if all(missing):
             return ValueDifference(role, path, "equal", None, None)
@@ -296,28 +292,35 @@ class _Work:
             return ValueDifference(
                 role, path, "equal" if zero else "different", texts[0], texts[1], None, "None and zeros" if zero else ""
             )
-        assert values[0] is not None
-        assert values[1] is not None
-        return compare_values(role, values[0], values[1], self._tolerance)
+        assert left is not None
+        assert right is not None
+        return compare_values(role, left, right, self._tolerance)
 
-    def _dense(self, thing: Any) -> Any:
+    def _value(self, path: str, thing: Any) -> Value | None:
         tf = self._tf
-        return tf.convert_to_tensor(thing) if isinstance(thing, (tf.IndexedSlices, tf.Variable)) else thing
+        return _value(
+            path, tf.convert_to_tensor(thing) if isinstance(thing, (tf.IndexedSlices, tf.Variable)) else thing
+        )
+
+    def _frozen(self, left: _Run, right: _Run, plain: Any) -> list[str]:
+        """What is drawn from each time eagerly, and was drawn from once for the graph."""
+        drawn = [name for name, thing in reachable(plain).items() if is_random(thing) and name in right.changed]
+        return [name for name in (*right.random, *drawn) if name not in left.random and name not in left.changed]
 
     def _notes(
-        self, left: _Run, right: _Run, traced: list[str], resources: Resources, concrete: Any, other: bool
-    ) -> Iterator[str]:
+        self, left: _Run, right: _Run, traced: list[str], resources: Resources, concrete: Any, other: bool,
+        frozen: list[str],
+    ) -> Iterator[str]:  # fmt: skip
         if not other:
-            eager_only = [name for name in right.changed if name not in left.changed]
+            eager_only = [name for name in right.changed if name not in left.changed and name not in frozen]
             for name in eager_only:
                 how = "changed once, when traced" if name in traced else "did not change"
                 yield f"Python state `{name}` changes each time it runs eagerly; as a graph it {how}"
             for name in left.changed:
                 if name not in right.changed:
                     yield f"Python state `{name}` changes when it runs as a graph, not eagerly"
-            for name in right.random:
-                if name not in left.random:
-                    yield f"{name} is drawn from each time eagerly; the graph keeps what was drawn when it was traced"
+            for name in frozen:
+                yield f"{name} is drawn from each time eagerly; the graph keeps what was drawn when it was traced"
         types = op_types(concrete) if concrete is not None else frozenset()
         if any(kind.startswith(_RANDOM) for kind in types):
             yield "it draws TensorFlow's random numbers: each run has a stream of its own, so values may differ"
@@ -338,6 +341,30 @@ def _value(path: str, thing: Any) -> Value | None:
         summary.nan, summary.inf, summary.zeros, summary.text, summary.sampled, summary.histogram, summary.note, "full",
         summary.digest.hex() if summary.digest is not None else None, lambda: array,
     )  # fmt: skip
+
+
+def _bodies(recording: LiveRecording, calls: Sequence[Call], changed: set[str]) -> Iterator[str]:
+    """What is to be known of the bodies: which write into their inputs, and which keep state that a run changed."""
+    nodes = {node.id: node for node in recording.nodes()}
+    told: set[str] = set()
+    for call in calls:
+        node = nodes[call.node]
+        if call.kind == "gradient" or call.status == "running" or node.body in told:
+            continue
+        found = examine_body(call)
+        if found is None:
+            continue
+        told.add(node.body)
+        where = source_line(node.file, node.line)
+        name = f"body `{node.body}`" + (f" ({where})" if where else "")
+        for path in found.written:
+            yield (
+                f"{name} writes into its input `{path}`: in a graph that is TensorFlow's own memory, which others "
+                "read too. Write into a copy"
+            )
+        kept = [f"`{one}`" for one in found.state if one in changed]
+        if kept:
+            yield f"{name} keeps state in {', '.join(kept)}: each run found what the one before it left"
 
 
 def _calls_after(recording: LiveRecording, last: int) -> list[Call]:

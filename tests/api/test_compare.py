@@ -388,3 +388,62 @@ def test_it_works_while_recording():
 def test_a_keras_layer_is_made_a_graph_and_compared():
     layer = tf.keras.layers.Dense(3)
     assert pfd.compare(layer, tf.ones([2, 4])).equal
+
+
+def test_the_callers_tensor_and_what_the_function_captures_are_left_alone_by_a_body_that_writes():
+    captured, table = tf.constant([1.0, 2.0]), np.ones(2, np.float32)
+
+    def writes(v):
+        v += 1.0
+        table[0] += 1.0
+        return v
+
+    @tf.function
+    def step(x):
+        return node_of(writes, x) + node_of(writes, captured)
+
+    def node_of(body, x):
+        return tf.ensure_shape(tf.numpy_function(body, [x], tf.float32), x.shape)
+
+    given = tf.constant([5.0, 6.0])
+    found = pfd.compare(step, given, gradients=False)
+    assert (given.numpy().tolist(), captured.numpy().tolist(), table.tolist()) == ([5.0, 6.0], [1.0, 2.0], [1.0, 1.0])
+    notes = " ".join(found.notes)
+    assert "writes` (test_compare.py:" in notes
+    assert "writes into its input `v`" in notes
+    assert "keeps state in `table`" in notes
+
+
+def test_a_frozen_random_number_is_not_equal_though_no_value_differs():
+    @tf.function
+    def step(x):
+        return x * np.random.rand()
+
+    found = pfd.compare(step, X)
+    assert found.first is None
+    assert found.frozen == ("numpy.random",)
+    assert not found.equal
+    assert "graph and eager agree here, but random numbers are frozen in the graph" in str(found)
+
+
+def test_each_value_says_which_run_it_is_of():
+    @tf.function
+    def step(x):
+        return x + (1.0 if tf.executing_eagerly() else 2.0)
+
+    lines = str(pfd.compare(step, X, gradients=False)).splitlines()
+    (graph,) = [line for line in lines if line.strip().startswith("graph  float32")]
+    (eager,) = [line for line in lines if line.strip().startswith("eager  float32")]
+    assert "[3, 4]" in graph
+    assert "[2, 3]" in eager
+
+
+def test_ragged_sparse_and_string_arguments_are_copied_too():
+    @tf.function
+    def step(ragged, words, sparse):
+        return tf.reduce_sum(ragged) + tf.sparse.reduce_sum(sparse), tf.strings.length(words)
+
+    ragged = tf.ragged.constant([[1.0], [2.0, 3.0]])
+    sparse = tf.sparse.from_dense([[0.0, 4.0]])
+    found = pfd.compare(step, ragged, tf.constant(["a", "bc"]), sparse, gradients=False)
+    assert found.equal, str(found)

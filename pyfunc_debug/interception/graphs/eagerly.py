@@ -89,15 +89,15 @@ def is_tf_function(thing: Any) -> bool:
 class Resources:
     """Variables that a graph reads or writes, with their values when taken; `others` are resources of other kinds."""
 
-    values: list[tuple[Any, Any]]
+    values: list[tuple[Any, Any, Any]]
     others: int
 
     def restore(self) -> None:
         """Puts the values back."""
         import tensorflow as tf
 
-        for handle, value in self.values:
-            tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+        for handle, value, dtype in self.values:
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(value, dtype))
 
 
 def take_resources(concrete: Any) -> Resources:
@@ -111,7 +111,8 @@ def take_resources(concrete: Any) -> Resources:
         try:
             data = captured._handle_data
             dtype = tf.as_dtype(data.shape_and_type[0].dtype)
-            values.append((captured, tf.raw_ops.ReadVariableOp(resource=captured, dtype=dtype)))
+            # A copy: a body that writes into what it was given may write into the variable's own memory.
+            values.append((captured, tf.raw_ops.ReadVariableOp(resource=captured, dtype=dtype).numpy(), dtype))
         except (AttributeError, IndexError, tf.errors.OpError):  # a table, an iterator, or not initialized yet
             others += 1
     return Resources(values, others)
