@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.recorder.ticket import Ticket
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SMALLEST = 1_000_000
@@ -55,3 +58,70 @@ class Budget:
     @property
     def queue_calls(self) -> int:
         return 200_000
+
+
+class Allowance:
+    """What the file still takes, and what was dropped because it does not.
+
+    The hot path counts here what it has to drop; all else is the writer thread's.
+
+    Attributes:
+      keep_values, keep_calls: Whether there is room for them.
+      dropped_values, dropped_runs: How many were dropped.
+      stored: Whether contents with a digest are in the file already.
+    """
+
+    def __init__(self) -> None:
+        self.keep_values = True
+        self.keep_calls = True
+        self.dropped_values = 0
+        self.dropped_runs = 0
+        self.stored: Callable[[bytes], bool] = lambda digest: False
+        self._room = 1 << 62
+        self._dropped_calls: dict[str, list[int]] = {}  # token -> calls, errors, ns
+        self._lock = threading.RLock()  # only taken when something is lost already; the count must be exact
+
+    def open(self, budget: Budget, stored: Callable[[bytes], bool]) -> None:
+        """The file is open."""
+        self.stored = stored
+        self._room = budget.values_bytes
+
+    def update(self, budget: Budget, size: int) -> None:
+        """The file has grown to this many bytes."""
+        self.keep_values = size < budget.values_bytes
+        self.keep_calls = size < budget.calls_bytes
+        self._room = budget.values_bytes - size
+
+    def stop(self) -> None:
+        """The file takes no more."""
+        self.keep_calls = self.keep_values = False
+
+    def take(self, size: int) -> bool:
+        """Whether there is room for contents of this size, which is taken; else they count as dropped."""
+        if size > self._room:
+            self.dropped_values += 1
+            return False
+        self._room -= size
+        return True
+
+    def count_dropped(self, ticket: Ticket) -> None:
+        """A call that could not be queued, or not be stored."""
+        with self._lock:
+            counts = self._dropped_calls.setdefault(ticket.token, [0, 0, 0])
+            counts[0] += 1
+            counts[1] += ticket.failure is not None
+            counts[2] += ticket.end_ns - ticket.start_ns
+
+    def count_dropped_run(self) -> None:
+        """A run that could not be queued, or not be stored."""
+        with self._lock:
+            self.dropped_runs += 1
+
+    def count_dropped_values(self, count: int) -> None:
+        """Values that were not kept."""
+        self.dropped_values += count
+
+    def dropped_calls(self) -> dict[str, tuple[int, int, int]]:
+        """By token: calls, how many of them failed, and how long they took in ns."""
+        with self._lock:
+            return {token: (counts[0], counts[1], counts[2]) for token, counts in self._dropped_calls.items()}

@@ -61,7 +61,7 @@ class Recorder:
         self._older: Callable[[str, int], NodeFacts] | None = None
         number_anew()
         self._rows = Rows()
-        self._thread_names = self._rows.thread_names
+        self._thread_names = self._rows.nodes.thread_names
         self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), budget)
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
@@ -79,8 +79,7 @@ class Recorder:
         """Tells where to ask about runs in flight, older nodes, and lines of generated code."""
         self._hot.live = live_runs
         self._older = older
-        self._rows.locate_node = locate_node
-        self._rows.user_line = user_line
+        self._rows.nodes.connect(locate_node, user_line)
 
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
@@ -89,7 +88,7 @@ class Recorder:
 
     def watch_for_hangs(self, after_s: float) -> HangWatch:
         """Watches calls that do not end from now on; the caller stops it before `close`."""
-        watch = HangWatch(self._open, self._rows.body_of, self.notice, after_s)
+        watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s)
         watch.start()
         return watch
 
@@ -113,10 +112,10 @@ class Recorder:
 
     def count_dropped(self, ticket: Ticket) -> None:
         self._release(ticket.room)
-        self._rows.count_dropped(ticket)
+        self._rows.allowance.count_dropped(ticket)
 
     def register_thread(self, native_id: int) -> None:
-        self._rows.register_thread(native_id)
+        self._rows.nodes.register_thread(native_id)
 
     def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
         try:
@@ -193,7 +192,7 @@ class Recorder:
         """TensorFlow finished a graph trace."""
         if self._hot.accepting:
             thread = get_native_id()
-            self._rows.register_thread(thread)
+            self._rows.nodes.register_thread(thread)
             self._queue.append(("trace", trace, thread))
             if trace.failure is not None:
                 message, frames = trace.failure
@@ -206,11 +205,11 @@ class Recorder:
         """The tf.function returned or raised."""
         if self._hot.accepting:
             if run.thread not in self._thread_names:
-                self._rows.register_thread(run.thread)
+                self._rows.nodes.register_thread(run.thread)
             if len(self._queue) < self._queue_calls:
                 self._queue.append(run)
             else:
-                self._rows.count_dropped_run()
+                self._rows.allowance.count_dropped_run()
 
     def paired(
         self, ticket: Ticket | None, own: Ticket | None, used: Ticket | None, dy: tuple[int, ...], dx: tuple[int, ...]
@@ -250,7 +249,7 @@ class Recorder:
     def now(self) -> dict[str, int]:
         """Counts for a progress line: calls begun, waiting to be written, in progress."""
         return {
-            "calls": self._rows.calls + sum(type(one) is Ticket for one in list(self._queue)) + len(self._open),
+            "calls": self._rows.calls.count + sum(type(one) is Ticket for one in list(self._queue)) + len(self._open),
             "queued": len(self._queue),
             "open": len(self._open),
         }

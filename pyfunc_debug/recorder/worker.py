@@ -19,9 +19,10 @@ from typing import Any
 from pyfunc_debug.events import RunFacts
 from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilRows
-from pyfunc_debug.recorder.rows import Batch, Rows
+from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
 
 _PERIOD_S = 0.05
@@ -34,8 +35,8 @@ _RESTS = ((0.01, 0.2), (0.05, 0.03), (0.5, 0.009))
 """Rest between two slices, by the share of the queue's room up to which it is taken."""
 _QUIET_NS = 50_000_000
 """Without a call for so long the program is taken to do something else."""
-_PLACE_AFTER_S = 1.0
-"""So long after a graph's first call where it stands is looked up at the latest, see `Rows.resolve_pending`."""
+_RESOLVE_AFTER_S = 1.0
+"""So long after a graph's first call where it stands is looked up at the latest, see `NodeRows.resolve_pending`."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
 
@@ -76,8 +77,7 @@ class Worker:
         self._shown_running: set[int] = set()
         self.stopped = ""
         self.gil: GilRows | None = None
-        rows.stored = writer.stored
-        rows.values_room = budget.values_bytes
+        rows.allowance.open(budget, writer.stored)
         writer.start({**meta, "state": "recording"})
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
 
@@ -132,7 +132,7 @@ class Worker:
         """One pass over the queue: all that is there now when in a hurry, else slices with rests between them."""
         end = time.monotonic() + 1.0
         todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting for ever
-        while self._queue or self._open_calls or self._rows.unsettled:
+        while self._queue or self._open_calls or self._rows.nodes.pending:
             batch = Batch()
             deadline = time.monotonic_ns() + (_HURRIED_SLICE_NS if hurry else _SLICE_NS)
             freed = 0
@@ -141,7 +141,7 @@ class Worker:
                 todo -= 1
             if not self._queue:
                 self._running(batch)
-            self._settle(batch, hurry)
+            self._resolve_pending(batch, hurry)
             self._write(batch)
             self._release(freed)
             if not self._queue or (hurry and todo <= 0 and not self._closing):
@@ -164,39 +164,39 @@ class Worker:
         if rest:
             self._wake.wait(rest)
 
-    def _settle(self, batch: Batch, hurry: bool) -> None:
+    def _resolve_pending(self, batch: Batch, hurry: bool) -> None:
         """Looks up where older nodes stand once nobody is in the way, or after a second."""
         rows = self._rows
-        if not rows.unsettled:
+        if not rows.nodes.pending:
             return
         quiet = not self._queue and not self._open_calls and time.monotonic_ns() - self._newest_ns > _QUIET_NS
-        if hurry or quiet or time.monotonic() - rows.unsettled_since > _PLACE_AFTER_S:
+        if hurry or quiet or time.monotonic() - rows.nodes.pending_since > _RESOLVE_AFTER_S:
             try:
-                rows.resolve_pending(batch)
+                rows.nodes.resolve_pending(batch)
             except Exception as error:
-                rows.troubles[f"placing older nodes: {type(error).__name__}: {error}"[:500]] += 1
+                rows.troubles[f"locating older nodes: {type(error).__name__}: {error}"[:500]] += 1
 
     def _one(self, batch: Batch, item: Any) -> int:
         """Turns one queued item into rows; returns the bytes that it kept alive."""
         rows = self._rows
         try:
             if isinstance(item, Ticket):
-                node = rows.call(batch, item, shown=item.call in self._shown_running)
+                node = rows.calls.call(batch, item, shown=item.call in self._shown_running)
                 if self.gil is not None:
-                    self.gil.add(item, rows.bodies.get(node, ""), rows.keep_calls)
+                    self.gil.add(item, rows.nodes.bodies.get(node, ""), rows.allowance.keep_calls)
                 self._shown_running.discard(item.call)
                 self._newest_ns = item.end_ns
                 return item.room
             if isinstance(item, RunFacts):
-                rows.run(batch, item)
+                rows.traces.run(batch, item)
                 return 0
             what, facts, *rest = item
             if what == "node":
-                rows.node(batch, facts)
+                rows.nodes.node(batch, facts)
             elif what == "older":
-                rows.node(batch, facts, older=True)
+                rows.nodes.node(batch, facts, older=True)
             elif what == "trace":
-                rows.trace(batch, facts, rest[0])
+                rows.traces.trace(batch, facts, rest[0])
             elif what == "lines":
                 rows.lines(batch, facts, rest[0])
             elif what == "notice":
@@ -223,7 +223,7 @@ class Worker:
         for ticket in list(self._open_calls.values()):
             if ticket.call not in self._shown_running and now - ticket.start_ns > _RUNNING_NS:
                 self._shown_running.add(ticket.call)
-                self._rows.call(batch, ticket, running=True)
+                self._rows.calls.call(batch, ticket, running=True)
 
     def _write(self, batch: Batch) -> None:
         if self.stopped or not (batch.rows or batch.blobs):
@@ -240,9 +240,7 @@ class Worker:
         except Exception as error:
             self._stop(f"{error}")
             return
-        self._rows.keep_values = size < self._budget.values_bytes
-        self._rows.values_room = self._budget.values_bytes - size
-        self._rows.keep_calls = size < self._budget.calls_bytes
+        self._rows.allowance.update(self._budget, size)
         if size >= self._budget.file_bytes:
             self._stop(f"the budget of {self._budget.file_bytes:,} bytes is used up")
 
@@ -257,7 +255,7 @@ class Worker:
     def _stop(self, why: str) -> None:
         """The file takes no more: from now on calls are only counted, and the program goes on."""
         self.stopped = f"recording stopped: {why}"
-        self._rows.keep_calls = self._rows.keep_values = False
+        self._rows.allowance.stop()
         try:
             self._writer.rollback()
         except sqlite3.Error:
@@ -270,7 +268,7 @@ class Worker:
             batch.add("dropped", *row)
         for ticket in list(self._open_calls.values()):
             if ticket.call not in self._shown_running:
-                self._rows.call(batch, ticket, running=True)
+                self._rows.calls.call(batch, ticket, running=True)
         batch.clean()
         writer = self._writer
         writer.rollback()
@@ -279,18 +277,18 @@ class Worker:
             writer.add(table, rows)
         for blob in batch.blobs:
             writer.add_blob(*blob)
-        seen = self._rows.calls
+        seen, allowance = self._rows.calls.count, self._rows.allowance
         writer.set_meta(
             {
                 **meta,
                 "state": "complete" if not self.stopped else "stopped early",
                 "stopped": self.stopped,
-                "dropped": {"calls": calls, "values": self._rows.dropped_values, "runs": self._rows.dropped_runs},
+                "dropped": {"calls": calls, "values": allowance.dropped_values, "runs": allowance.dropped_runs},
                 "troubles": dict(self._rows.troubles),
                 "cost": {
                     "hook_ns": cost_ns,
                     "calls": seen,
-                    "values_ns": self._rows.values_ns,
+                    "values_ns": self._rows.calls.values_ns,
                     "writer_cpu_ns": self._cpu_ns,
                 },
             }

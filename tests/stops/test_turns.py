@@ -259,12 +259,12 @@ def _parked(tf, clicker, run):
 def test_a_starving_tf_data_pool_is_named(tf, clicker, monkeypatch):
     from pyfunc_debug.program import pools
 
-    monkeypatch.setattr(pools, "_cpus", lambda: 3)
+    monkeypatch.setattr(pools, "cores", lambda: 3)
     said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
     assert said.startswith(
         "3 calls are parked and a tf.data pipeline's pool (by default) has 3 threads: the pipeline may"
     )
-    monkeypatch.setattr(pools, "_cpus", lambda: 4)
+    monkeypatch.setattr(pools, "cores", lambda: 4)
     assert _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3)) == ""
 
 

@@ -1,0 +1,182 @@
+"""Rows of calls, of their values and of their failures."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from pyfunc_debug.events import Body, NodeFacts, RunFacts
+from pyfunc_debug.pfrec.contents import encode
+from pyfunc_debug.program.frames import is_user, line_text
+from pyfunc_debug.recorder.batch import Batch
+from pyfunc_debug.recorder.budget import Allowance
+from pyfunc_debug.recorder.node_rows import NodeRows
+from pyfunc_debug.recorder.pairs import Pairs, gradient_names
+from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
+from pyfunc_debug.values import Held, Policy, Summary, summarize
+
+_POLICIES = tuple(Policy)
+_TEXT_LARGEST = 100_000
+"""Longer messages and tracebacks of exceptions are cut."""
+
+
+class CallRows:
+    """Calls.
+
+    Args:
+      nodes: What they refer to.
+      allowance: What the file still takes.
+
+    Attributes:
+      count, values_ns: Calls seen so far, and how long taking hold of their values took.
+    """
+
+    def __init__(self, nodes: NodeRows, allowance: Allowance) -> None:
+        self._nodes = nodes
+        self._allowance = allowance
+        self.count = 0
+        self.values_ns = 0
+        self._failures = 0
+        self._pairs = Pairs()
+
+    def call(self, batch: Batch, ticket: Ticket, running: bool = False, shown: bool = False) -> int:
+        """The rows of one call: the call, its values, its failure.
+
+        Args:
+          batch: Where they go.
+          ticket: The call.
+          running: Whether the body still runs; then the same call is reported again when it has ended.
+          shown: Whether it was reported as running before: then it is completed whatever the budget says.
+
+        Returns:
+          The number of its node.
+        """
+        node, kind = self._nodes.numbers.get(ticket.token) or (self._unknown(batch, ticket), "forward")
+        if not running:
+            self.count += 1
+            self.values_ns += ticket.values_ns
+            if not self._allowance.keep_calls and not shown:
+                self._allowance.count_dropped(ticket)
+                return node
+        failure = None if ticket.failure is None else self._failure(batch, ticket.failure)
+        runs = self._candidates(ticket)
+        certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
+        status = "running" if running else "ok" if failure is None else "error"
+        forward = tape = None
+        if not running:
+            if kind == "gradient":
+                forward, tape = self._pairs.gradient(ticket, self._nodes.forward_of.get(ticket.token))
+            else:
+                self._pairs.forward(ticket)
+        batch.add(
+            "call", ticket.call, node, kind, forward, certain,
+            json.dumps([run.id for run in runs]) if runs and certain is None else None,
+            self._nodes.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
+            None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
+        )  # fmt: skip
+        if ticket.policy and not running:
+            inputs, outputs = self._nodes.paths.get(node, ((), ()))
+            if kind == "gradient":
+                inputs, outputs = gradient_names(ticket.pair, inputs, outputs)
+            self._values(batch, ticket, "input", ticket.inputs, inputs, "in" if kind == "forward" else "dy")
+            self._values(batch, ticket, "output", ticket.outputs, outputs, "out" if kind == "forward" else "dx")
+        return node
+
+    def _candidates(self, ticket: Ticket) -> list[RunFacts]:
+        """The runs in flight whose graphs hold the node. An eager call belongs to none."""
+        if ticket.token not in self._nodes.lasting:
+            return []
+        return [run for run in ticket.runs if run.tokens is None or ticket.token in run.tokens]
+
+    def _unknown(self, batch: Batch, ticket: Ticket) -> int:
+        """A call whose node could not be described: it is shown all the same."""
+        body = Body(ticket.token, None, None, (), internal=False)
+        return self._nodes.node(
+            batch,
+            NodeFacts(ticket.token, "py_function", body, None, None, None, (), (), (), (), False, None, None),
+        )
+
+    def _values(
+        self, batch: Batch, ticket: Ticket, role: str, held: Sequence[Held] | None, paths: tuple[str, ...], short: str
+    ) -> None:
+        if held is None:
+            return
+        if not self._allowance.keep_values:
+            self._allowance.count_dropped_values(len(held))
+            return
+        policy = _POLICIES[ticket.policy]
+        for position, one in enumerate(held):
+            path = paths[position] if position < len(paths) else f"{short}[{position}]"
+            summary = summarize(one, policy)
+            if one.note:
+                self._allowance.count_dropped_values(1)
+            blob = None
+            if summary.data is not None:
+                blob = self._contents(batch, summary)
+            self._value(batch, ticket.call, role, position, path, summary, blob)
+
+    def _contents(self, batch: Batch, summary: Summary) -> bytes | None:
+        """The digest of a value's elements, which go into the file; None where there is no room for them."""
+        contents = encode(summary.data)
+        digest, size = contents[0], len(contents[-1])
+        if self._allowance.stored(digest):
+            return digest
+        if not self._allowance.take(size):
+            summary.kept, summary.note = "", "dropped: no room in the budget"
+            return None
+        batch.blobs.append(contents)
+        return digest
+
+    def _value(
+        self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, blob: bytes | None
+    ) -> None:
+        batch.add(
+            "value", call, role, position, path, summary.dtype,
+            None if summary.shape is None else str(list(summary.shape)), summary.nbytes, summary.min, summary.max,
+            summary.mean, summary.std, summary.nan, summary.inf, summary.zeros, summary.sampled,
+            str(list(summary.histogram)) if summary.histogram else None, summary.text, summary.note, summary.kept,
+            blob, summary.digest,
+        )  # fmt: skip
+
+    def _failure(self, batch: Batch, failure: Any) -> int:
+        self._failures += 1
+        kind, described = failure
+        if isinstance(described, traceback.TracebackException):
+            frames = self._mend(described)
+            message = str(described)
+            text = "".join(described.format())
+        else:
+            message, frames = described, []
+            text = f"{kind}: {message}"
+        batch.add("failure", self._failures, kind, _cut(message), _cut(text), json.dumps(frames))
+        for frame in frames:
+            self._nodes.source(batch, frame[0])
+        return self._failures
+
+    def _mend(self, failure: traceback.TracebackException) -> list[tuple[str, int, str, str]]:
+        """Leaves only the user's frames, at the user's lines; also in the exceptions that led to it."""
+        todo: list[traceback.TracebackException | None] = [failure]
+        seen = set()
+        frames: list[tuple[str, int, str, str]] = []
+        while todo:
+            one = todo.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            kept = []
+            for entry in one.stack:
+                file, line = self._nodes.user_line(entry.filename, entry.lineno or 0)
+                if is_user(file):
+                    name = entry.name.removeprefix("tf__")
+                    kept.append(traceback.FrameSummary(file, line, name, lookup_line=False, line=line_text(file, line)))
+            one.stack = traceback.StackSummary.from_list(kept)
+            if one is failure:
+                frames = [(entry.filename, entry.lineno or 0, entry.name, entry.line or "") for entry in kept]
+            todo += [one.__cause__, one.__context__]
+        return frames
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _TEXT_LARGEST else f"{text[:_TEXT_LARGEST]}... ({len(text):,} characters)"

@@ -1,0 +1,70 @@
+"""Rows of graph traces and of runs, and which trace a run belongs to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from pyfunc_debug.events import RunFacts, TraceFacts
+from pyfunc_debug.recorder.batch import Batch
+from pyfunc_debug.recorder.budget import Allowance
+from pyfunc_debug.recorder.node_rows import NodeRows
+
+
+class TraceRows:
+    """Graph traces and runs.
+
+    Args:
+      nodes: What they refer to.
+      allowance: What the file still takes.
+    """
+
+    def __init__(self, nodes: NodeRows, allowance: Allowance) -> None:
+        self._nodes = nodes
+        self._allowance = allowance
+        self._ordinals: Counter[Any] = Counter()
+        self._traces: dict[int, int] = {}  # trace id -> function id
+        self._holders: dict[str, list[int]] = {}  # token -> graph traces whose graphs hold it
+        self._named: dict[str, list[int]] = {}  # function's name -> graph traces
+
+    def trace(self, batch: Batch, facts: TraceFacts, native_id: int) -> None:
+        """A finished graph trace, and which nodes its graph holds."""
+        function = self._nodes.function(batch, facts.function)
+        owner = facts.object if facts.object is not None else ("function", function)
+        self._ordinals[owner] += 1
+        self._traces[facts.id] = function or 0
+        batch.add(
+            "trace", facts.id, function, facts.object, self._ordinals[owner], facts.name, facts.signature,
+            json.dumps(facts.reason), self._nodes.thread(batch, native_id), facts.start_ns, facts.duration_ns,
+            facts.error, facts.parent, facts.closest, facts.avoid,
+        )  # fmt: skip
+        self._named.setdefault(facts.function.name.rpartition(".")[2], []).append(facts.id)
+        for token in facts.tokens:
+            self._holders.setdefault(token, []).append(facts.id)
+            self._nodes.held_by(batch, token, facts.id)
+
+    def run(self, batch: Batch, run: RunFacts) -> None:
+        """A finished run."""
+        if not self._allowance.keep_calls:
+            self._allowance.count_dropped_run()
+            return
+        trace = run.trace if run.kind == "forward" else self._forward_trace(run)
+        function = self._traces.get(trace) if trace is not None else None
+        batch.add(
+            "run", run.id, trace, function or self._nodes.function(batch, run.function), run.kind, run.name,
+            self._nodes.thread(batch, run.thread), run.start_ns, run.duration_ns, run.error,
+            self._nodes.site(batch, run.site),
+        )  # fmt: skip
+
+    def _forward_trace(self, run: RunFacts) -> int | None:
+        """The graph trace that a backward run differentiates.
+
+        It is the one that holds the forward nodes of its gradient nodes, else the only one of its name.
+        """
+        for token in run.tokens or ():
+            holders = self._holders.get(self._nodes.forward_of.get(token, ""))
+            if holders:
+                return holders[-1]
+        named = self._named.get(run.function.name if run.function is not None else "", [])
+        return named[-1] if len({self._traces[trace] for trace in named}) == 1 else None
