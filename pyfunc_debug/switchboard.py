@@ -141,8 +141,9 @@ class Switchboard:
             self.unwant(recorder)
             raise
         recorder.connect(
-            interception.live_runs, interception.older_node, interception.locate_node, interception.user_line
-        )
+            interception.live_runs, interception.older_node, interception.locate_node, interception.user_line,
+            interception.inputs.facts,
+        )  # fmt: skip
         self._recorder = recorder
         self._choose_path()
         return interception

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
-from pyfunc_debug.gil.blame import NOBODY, call_of
+from pyfunc_debug.gil.blame import NOBODY, OURS, call_of
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Node
@@ -175,7 +175,10 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
 
 
 class Waits:
-    """Mean waits before calls in ms, for narrow tables: `0.31`, `<0.05`, `<=3.20`, `-` for not measured."""
+    """Mean waits of calls in ms, before and inside them, for narrow tables: `0.31`, `<0.05`, `<=3.20`, `-`.
+
+    The last is for not measured.
+    """
 
     def __init__(self, reader: Reader) -> None:
         reported = reader.meta.get("gil") or {}
@@ -183,7 +186,8 @@ class Waits:
         self._sums: dict[tuple[int, str], tuple[int, int, str]] = {}
         if self._measured:
             for node, kind, *sums in reader.rows(
-                "SELECT node, kind, sum(wait_ns), count(wait_ns), max(grade) FROM call JOIN gil ON gil.call = call.id "
+                "SELECT node, kind, sum(wait_ns + ifnull(reacquire_ns, 0)), count(wait_ns), max(grade) "
+                "FROM call JOIN gil ON gil.call = call.id "
                 "WHERE wait_ns IS NOT NULL GROUP BY node, kind"
             ):
                 self._sums[node, kind] = (sums[0], sums[1], sums[2])
@@ -209,7 +213,8 @@ def gil_line(reader: Reader) -> list[str]:
         return [f"GIL: {reported.get('why')}"]
     calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
     measured = reader.rows("SELECT count(*) FROM gil WHERE wait_ns IS NOT NULL")[0][0]
-    line = f"GIL: mean wait before a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
+    inside = " and inside" if grade == "native" else ""
+    line = f"GIL: mean wait before{inside} a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"
     if measured < calls:
         line += "; -: not measured"
     return [line if grade == "native" else f"{line}; {reported.get('why')}"]
@@ -334,9 +339,12 @@ def process_lines(reported: dict[str, Any]) -> tuple[str, ...]:
             f"(asking cost {canary['cost_ns'] / 1e6:.1f} ms CPU)"
         )
     waited = reported.get("waited_outside_ns") or {}
-    for name, ns in sorted(waited.items(), key=lambda item: -item[1])[:3]:
-        if ns >= 1_000_000:
-            lines.append(f"{name} waited {ns / 1e6:,.0f} ms for the GIL, outside of bodies")
+    theirs = {name: ns for name, ns in waited.items() if not name.startswith(OURS) and ns >= 1_000_000}
+    for name, ns in sorted(theirs.items(), key=lambda item: -item[1])[:3]:
+        lines.append(f"{name} waited {ns / 1e6:,.0f} ms for the GIL, outside of bodies")
+    own = sum(ns for name, ns in waited.items() if name.startswith(OURS))
+    if own >= 1_000_000:
+        lines.append(f"not the program's: threads of pyfunc_debug itself waited {own / 1e6:,.0f} ms for the GIL")
     if reported.get("lost_rows"):
         lines.append(f"{reported['lost_rows']:,} samples found no room: some calls are not measured")
     if reported.get("broken"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+from pyfunc_debug.analysis.contention import wait_text
 from pyfunc_debug.analysis.tables import kind_text, milliseconds, source_line
+from pyfunc_debug.gil import RESOLUTION_NS, WORDS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Frame, Node, Value
 
@@ -58,6 +60,7 @@ def call_text(call: Call, reader: Reader) -> str:
         f"  {call.status}, {milliseconds(call.duration_ns)} ms{cpu}, thread {threads.get(call.thread, '?')}",
         f"  {_run(call)}",
     ]
+    lines += _gil(call)
     if call.forward is not None:
         lines.append(f"  gradient of call #{call.forward}")
     if call.gradients:
@@ -72,6 +75,22 @@ def call_text(call: Call, reader: Reader) -> str:
         lines.append("  failure")
         lines += textwrap.indent(call.failure.traceback.rstrip(), "    ").splitlines()
     return "\n".join(lines)
+
+
+def _gil(call: Call) -> list[str]:
+    """What it did with the GIL: the parts sum to its time."""
+    gil = call.gil
+    if gil is None or gil.wait_ns is None:
+        return ["  GIL not measured"] if call.end_ns is not None else []
+    parts = [f"wait {wait_text(gil.wait_ns, gil.grade)}"]
+    if gil.held_ns is not None:
+        parts += [f"held {milliseconds(gil.held_ns)} ms", f"released {milliseconds(gil.released_ns)} ms"]
+        parts.append(f"waited inside {wait_text(gil.reacquire_ns, gil.grade)}")
+    lines = [f"  GIL ({WORDS[gil.grade]}): {', '.join(parts)}"]
+    if gil.blame and gil.wait_ns + (gil.reacquire_ns or 0) >= RESOLUTION_NS[gil.grade]:
+        who = ", ".join(f"{label} {milliseconds(ns)} ms" for label, ns in gil.blame[:3])
+        lines.append(f"    meanwhile: {who}")
+    return lines
 
 
 def _run(call: Call) -> str:

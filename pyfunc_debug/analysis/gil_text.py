@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
 
 from pyfunc_debug.analysis.contention import Contention, grade_of, over_time, wait_text
+from pyfunc_debug.analysis.inputs import make_loops
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.analysis.tables import render
+from pyfunc_debug.analysis.tables import least_width, render
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS
+from pyfunc_debug.gil.blame import thread_name
 from pyfunc_debug.pfrec import Reader
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -33,11 +35,10 @@ def gil_text(
       color: Whether the terminal shows colours.
     """
     head = f"GIL: {WORDS[contention.grade]} ({contention.grade}; {contention.why})"
-    lines = Text("\n".join([head, "", *(one.sentence for one in contention.nodes), *contention.process]))
-    parts = [render(lines, width, color)]
+    parts = [_wrapped([head, "", *(one.sentence for one in contention.nodes), *contention.process], width)]
     if any(one.measured for one in contention.nodes):
         parts += [_over_time(reader), _matrix(contention, width, color), _worst(reader, contention, width, color)]
-        parts += _stages(stages, width, color)
+    parts += _stages(reader, stages, width)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -63,14 +64,20 @@ def _matrix(contention: Contention, width: int, color: bool) -> str:
     for (waiter, holder), ns in contention.matrix.items():
         waiters[waiter] += ns
         holders[holder] += ns
-    shown = [holder for holder, _ in holders.most_common(_HOLDERS)]
-    rest = len(holders) > len(shown)
-    table = _table("ms waited", *shown, *(["others"] if rest else []), "all")
-    for waiter, total in waiters.most_common():
-        own = [contention.matrix.get((waiter, holder), 0) for holder in shown]
-        cells = [*own, *([total - sum(own)] if rest else []), total]
-        table.add_row(waiter, *(f"{ns / 1e6:,.1f}" if ns else "0" for ns in cells))
-    return f"{render(table, width, color)}\nrows waited while columns ran"
+    ranked = [holder for holder, _ in holders.most_common()]
+    for most in range(
+        min(_HOLDERS, len(ranked)), 0, -1
+    ):  # fewer columns where the terminal is too narrow for the digits
+        shown = ranked[:most]
+        rest = len(ranked) > most
+        table = _table("ms waited", *map(thread_name, shown), *(["others"] if rest else []), "all")
+        for waiter, total in waiters.most_common():
+            own = [contention.matrix.get((waiter, holder), 0) for holder in shown]
+            cells = [*own, *([total - sum(own)] if rest else []), total]
+            table.add_row(waiter, *(f"{ns / 1e6:,.1f}" if ns else "0" for ns in cells))
+        if least_width(table) <= width:
+            break
+    return f"{render(table, max(width, least_width(table)), color)}\nrows waited while columns ran"
 
 
 def _worst(reader: Reader, contention: Contention, width: int, color: bool) -> str:
@@ -83,21 +90,39 @@ def _worst(reader: Reader, contention: Contention, width: int, color: bool) -> s
         )
     )
     table = _table("longest waits", "before", "inside")
-    table.add_column("who ran meanwhile, ms", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("who ran meanwhile, ms", overflow="fold", ratio=1)
     for one in contention.worst:
         grade = grade_of(grades.get(one.call, ""))
-        who = ", ".join(f"{label} {ns / 1e6:.2f}" for label, ns in sorted(one.blame, key=lambda item: -item[1])[:2])
+        who = ", ".join(
+            f"{thread_name(label)} {ns / 1e6:.2f}" for label, ns in sorted(one.blame, key=lambda item: -item[1])[:2]
+        )
         inside = "-" if one.reacquire_ns is None else wait_text(one.reacquire_ns, grade)
         table.add_row(f"{bodies.get(one.node, '')} #{one.call}", wait_text(one.wait_ns, grade), inside, who)
-    return render(table, width, color)
+    return render(table, max(width, least_width(table)), color)
 
 
-def _stages(stages: list[StageAnswer], width: int, color: bool) -> list[str]:
-    if not stages:
-        return []
-    text = "\n".join(["what if num_parallel_calls were another: at most this much faster than 1", *map(str, stages)])
-    note = "for a pool of as many threads as cores; what a body does in C (BLAS, memory) cannot be seen"
-    return [render(Text(f"{text}\n{note}"), width, color)]
+def _stages(reader: Reader, stages: list[StageAnswer], width: int) -> list[str]:
+    loops = [loop.sentence for loop in make_loops(reader)]
+    parts = [_wrapped(loops, width)] if loops else []
+    if stages:
+        known = all(stage.setting is not None for stage in stages)
+        head = f"what would help: at most this much faster than {'now' if known else 'num_parallel_calls=1'}"
+        note = "what a body does in C (BLAS, memory) cannot be seen: real gains are smaller"
+        parts.append(_wrapped([head, *map(str, stages), note], width))
+    return parts
+
+
+def _wrapped(texts: list[str], width: int) -> str:
+    """Lines folded at a width, what follows the first indented."""
+    lines = [line for text in texts for line in (text.split("\n") if text else [""])]
+    return "\n".join(
+        textwrap.fill(line, width, initial_indent=" " * _indent(line), subsequent_indent=" " * (_indent(line) + 2))
+        for line in lines
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _table(first: str, *others: str) -> Table:
@@ -133,6 +158,8 @@ def as_dict(contention: Contention, stages: list[StageAnswer]) -> dict[str, Any]
         "stages": [
             {
                 "node": one.contention.node.id, "function": one.function, "at_once": one.at_once,
+                "present": None if one.setting is None else one.setting.parallel, "pool": one.pool,
+                "without": dict(one.without), "cures": list(one.cures),
                 "python_share": one.python_share, "wait_share": one.wait_share, "pool_share": one.pool_share,
                 "at_most": [{"num_parallel_calls": c.calls, "speedup": c.speedup, "why": c.why} for c in one.ceilings],
             }

@@ -1,11 +1,13 @@
 """tf.data stages whose function holds a node: where an element's time goes, and what num_parallel_calls can bring.
 
-Pure functions from a recording, but for `verify`, which runs a dataset that the user gives. The pool is not recorded:
-by default tf.data has as many threads as there are cores; with another private_threadpool_size, say so.
+Pure functions from a recording, but for `verify`, which runs a dataset that the user gives. num_parallel_calls and
+private_threadpool_size are recorded where Python makes the iterator; else the pool is taken to have as many threads as
+there are cores, which is tf.data's default.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ import numpy as np
 
 from pyfunc_debug.analysis.contention import NodeContention, make_contention
 from pyfunc_debug.analysis.groups import same_line
+from pyfunc_debug.analysis.inputs import AUTOTUNE, Setting, settings
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
+from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Function
@@ -36,7 +40,11 @@ class StageAnswer:
         measured; where some calls are not, estimated from those that are), and the rest: waiting for input, room, or
         a place in the pool.
       stage: What one element costs.
-      ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over 1.
+      ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over the present one; over 1 if that is not known.
+      setting: How the stage is set up; None if that is not known.
+      pool: Threads of the pipeline's pool.
+      without: Threads that held the GIL while the stage waited, and how much faster it were without each, at most.
+      cures: What would help this stage, in words with its numbers.
     """
 
     contention: NodeContention
@@ -47,6 +55,19 @@ class StageAnswer:
     pool_share: float | None
     stage: Stage
     ceilings: tuple[Ceiling, ...]
+    setting: Setting | None = None
+    pool: int = 1
+    without: tuple[tuple[str, float], ...] = ()
+    cures: tuple[str, ...] = ()
+
+    @property
+    def present(self) -> str:
+        """How many of its calls may run at once now, in words."""
+        if self.setting is None:
+            return "num_parallel_calls not known"
+        if self.setting.parallel == AUTOTUNE:
+            return f"num_parallel_calls=AUTOTUNE ({self.at_once:.1f} at once)"
+        return f"num_parallel_calls={self.setting.parallel}"
 
     def __str__(self) -> str:
         wait = "not measured" if self.wait_share is None else percent(self.wait_share)
@@ -54,10 +75,15 @@ class StageAnswer:
             wait += f" (from {self.contention.measured:,} of {self.contention.calls:,} calls)"
         pool = "not known" if self.pool_share is None else percent(self.pool_share)
         head = (
-            f"`{self.contention.node.body}` in `{self.function}`: {self.at_once:.1f} at once; "
-            f"Python {percent(self.python_share)}, GIL wait {wait}, pool {pool}"
+            f"`{self.contention.node.body}` in `{self.function}`: {self.present}, {self.pool} "
+            f"thread{'s' if self.pool > 1 else ''} in the pool; "
+            f"{self.at_once:.1f} at once; Python {percent(self.python_share)}, GIL wait {wait}, idle {pool}"
         )
-        return "\n".join([head, *(f"  num_parallel_calls={one.calls}: {one}" for one in self.ceilings)])
+        now = None if self.setting is None else self.setting.parallel
+        lines = [head]
+        lines += [f"  num_parallel_calls={one.calls}: {'as now' if one.calls == now else one}" for one in self.ceilings]
+        lines += [f"  without {name}: up to x{speedup:.1f}" for name, speedup in self.without]
+        return "\n".join([*lines, *(f"  {cure}" for cure in self.cures)])
 
     def __repr__(self) -> str:
         return str(self)
@@ -65,7 +91,7 @@ class StageAnswer:
 
 @dataclass(frozen=True)
 class Verified:
-    """Measured beside predicted: num_parallel_calls=n against 1."""
+    """Measured beside predicted: num_parallel_calls=n against the present one, or 1 where that is not known."""
 
     predicted: Ceiling
     measured: float
@@ -89,19 +115,21 @@ def make_stages(
 
     Args:
       reader: The recording.
-      pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+      pool: Threads of the dataset's pool (`private_threadpool_size`); by default as recorded, else as many as cores.
       cores: CPUs of the process; by default as recorded.
       calls: Values of num_parallel_calls to ask about.
     """
-    cores = cores or int(reader.meta.get("cores") or 1)
-    pool, calls = pool or cores, tuple(calls)
+    cores, calls = cores or int(reader.meta.get("cores") or 1), tuple(calls)
+    known = settings(reader.meta, reader.nodes())
     functions = {function.id: function for function in reader.functions()}
     groups = {group[0].id: group for group in same_line(reader.nodes())}
     answers = []
     for one in make_contention(reader).nodes:
         function = functions.get(one.node.function or 0)
         if function is not None and is_stage(one, function):
-            ids = ", ".join(str(node.id) for node in groups[one.node.id])
+            group = [node.id for node in groups[one.node.id]]
+            ids = ", ".join(map(str, group))
+            setting = setting_of(group, known)
             rows = reader.rows(
                 "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns FROM call "
                 f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({ids}) AND end_ns IS NOT NULL"
@@ -111,8 +139,19 @@ def make_stages(
             start, end, wait, reacquire, thread, cpu = np.array(rows, np.float64).T
             threads = len(np.unique(thread))
             times = start, end, wait, reacquire
-            answers.append(stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, calls))
+            threads_of_pool = pool or (setting.pool if setting else None) or cores
+            answers.append(
+                stage_answer(
+                    one, function.name, times, threads, mean_cpu_ns(cpu), threads_of_pool, cores, calls, setting
+                )
+            )
     return answers
+
+
+def setting_of(group: Iterable[int], known: dict[int, Setting]) -> Setting | None:
+    """How the stage of a line of code is set up: each graph trace makes its node anew, the last one counts."""
+    found = [known[node] for node in group if node in known]
+    return found[-1] if found else None
 
 
 def mean_cpu_ns(cpu: Numbers) -> float | None:
@@ -173,6 +212,7 @@ def stage_answer(
     pool: int,
     cores: int,
     calls: Iterable[int] = CALLS,
+    setting: Setting | None = None,
 ) -> StageAnswer:
     """The answer for one stage.
 
@@ -185,6 +225,7 @@ def stage_answer(
       pool: Threads of the dataset's pool.
       cores: CPUs of the process.
       calls: Values of num_parallel_calls to ask about.
+      setting: How the stage is set up.
     """
     start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
@@ -196,17 +237,70 @@ def stage_answer(
     room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
     work = _covered(begin, end)
     held = None if one.held_share is None else one.held_share * body / len(start)
-    stage = Stage(body / len(start), held, cpu_ns)
+    at_once = busy / work if work else 1.0
+    stage = Stage(body / len(start), held, cpu_ns, _parallel_now(setting, at_once, pool))
+    ceilings = tuple(ceiling(stage, n, pool, cores) for n in calls)
     return StageAnswer(
         contention=one,
         function=function,
-        at_once=busy / work if work else 1.0,
+        at_once=at_once,
         python_share=body / room if room else 0.0,
         wait_share=waited / room if known and room else None,
         pool_share=(room - busy) / room if known and room else None,
         stage=stage,
-        ceilings=tuple(ceiling(stage, n, pool, cores) for n in calls),
+        ceilings=ceilings,
+        setting=setting,
+        pool=pool,
+        without=_without(one, busy * one.measured / len(start)) if known else (),
+        cures=_cures(one, stage, ceilings, pool, cores, setting),
     )
+
+
+def _parallel_now(setting: Setting | None, at_once: float, pool: int) -> float:
+    """How many calls run at once now, as far as that is set; 1 if it is not known."""
+    if setting is None:
+        return 1.0
+    return float(min(at_once if setting.parallel == AUTOTUNE else setting.parallel, pool))
+
+
+def _without(one: NodeContention, busy_ns: float) -> tuple[tuple[str, float], ...]:
+    """Who else held the GIL while this stage waited, from a tenth of its time on, and what it costs.
+
+    Args:
+      one: What the GIL did to the stage's node.
+      busy_ns: Time of its measured calls, waits included.
+    """
+    found = []
+    for culprit in one.culprits:
+        share = culprit.ns / busy_ns if busy_ns else 0.0
+        if culprit.node is None and culprit.label != NOBODY and 0.1 <= share < 1:
+            found.append((thread_name(culprit.label), 1 / (1 - share)))
+    return tuple(found)
+
+
+def _cures(
+    one: NodeContention, stage: Stage, ceilings: Iterable[Ceiling], pool: int, cores: int, setting: Setting | None
+) -> tuple[str, ...]:
+    """What TensorFlow has to make this stage faster, each with its number for this program; the best first."""
+    options = list(ceilings)
+    best = max((one.speedup for one in options), default=1.0)
+    cures: list[tuple[float, str]] = []
+    largest = max((one.calls for one in options), default=1)
+    wider = ceiling(stage, largest, largest, cores)
+    if pool < largest and wider.speedup >= 1.1 * best:
+        threads = next(n for n in range(1, largest + 1) if ceiling(stage, n, n, cores).speedup >= 0.99 * wider.speedup)
+        text = f"options.threading.private_threadpool_size={threads} with num_parallel_calls={threads}"
+        cures.append((wider.speedup, f"{text}: up to x{wider.speedup:.1f}"))
+    outside = ceiling(dataclasses.replace(stage, held_ns=None), largest, max(pool, largest), cores)
+    if stage.held_ns and outside.speedup >= 1.1 * max(best, wider.speedup):
+        text = "the body in TensorFlow ops, or in C that lets the GIL go, with as many threads"
+        cures.append((outside.speedup, f"{text}: up to x{outside.speedup:.1f}"))
+    lines = [text for _, text in sorted(cures, key=lambda item: -item[0])]
+    if setting is not None and not setting.batched and one.calls >= 64:
+        size = setting.batch or 32
+        many = f"{one.calls:,} calls become {-(-one.calls // size):,}"
+        lines.append(f"batch({size}) before this stage, if the body can take a batch: {many}")
+    return tuple(lines)
 
 
 def _covered(begin: Numbers, end: Numbers) -> float:
@@ -217,11 +311,12 @@ def _covered(begin: Numbers, end: Numbers) -> float:
     return float(np.maximum(0, end - np.maximum(begin, until)).sum())
 
 
-def verify(predicted: Ceiling, dataset_fn: Callable[[int], Iterable[Any]], repeat: int = 3) -> Verified:
-    """Runs a dataset with num_parallel_calls of 1 and of n, in turn, and compares with what was predicted.
+def verify(predicted: Ceiling, dataset_fn: Callable[[int], Iterable[Any]], repeat: int = 3, now: int = 1) -> Verified:
+    """Runs a dataset with num_parallel_calls of now and of n, in turn, and compares with what was predicted.
 
     Args:
-      predicted: For n.
+      predicted: For n, over now.
+      now: num_parallel_calls to compare with.
       dataset_fn: Given num_parallel_calls, makes the dataset; all its elements are taken.
       repeat: How often each is run; the fastest counts.
     """
@@ -234,5 +329,5 @@ def verify(predicted: Ceiling, dataset_fn: Callable[[int], Iterable[Any]], repea
     element_ns(predicted.calls)  # tracing, threads
     one, many = float("inf"), float("inf")
     for _ in range(repeat):
-        one, many = min(one, element_ns(1)), min(many, element_ns(predicted.calls))
+        one, many = min(one, element_ns(now)), min(many, element_ns(predicted.calls))
     return Verified(predicted, one / many, one, many)

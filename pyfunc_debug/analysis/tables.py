@@ -113,6 +113,26 @@ def node_cells(row: NodeRow) -> list[tuple[str, ...]]:
     return lines
 
 
+def least_width(table: Table, name: int = 16) -> int:
+    """How wide a table must be at least so that no number in it is cut: names fold, digits do not.
+
+    Gives each column but the first room for its longest cell.
+
+    Args:
+      table: Its first column holds names; columns with a `ratio` hold text that folds.
+      name: Least width of the names.
+    """
+    needed = name
+    for column in table.columns[1:]:
+        if column.ratio is None:
+            longest = max((len(str(cell)) for cell in column.cells if cell is not column.header), default=1)
+            column.min_width = max(longest, len(str(column.header)) if column.no_wrap else 5)
+            needed += column.min_width + 1
+        else:
+            needed += name
+    return needed
+
+
 def render(renderable: object, width: int = 80, color: bool = False) -> str:
     """Something of rich's as text."""
     out = io.StringIO()
@@ -127,7 +147,7 @@ def render(renderable: object, width: int = 80, color: bool = False) -> str:
 def ledger_table(ledger: Ledger) -> Table:
     """The ledger as a rich table."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=24)
+    table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=16)
     for header in headers(ledger)[1:]:
         table.add_column(header.removesuffix(" ms"), justify="right", no_wrap=True)
     for row in ledger.rows:
@@ -164,7 +184,8 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
     if not ledger.rows:
         head = "No py_function was made and no tf.function was traced while recording."
     else:
-        head = render(ledger_table(ledger), width, color)
+        table = ledger_table(ledger)
+        head = render(table, max(width, least_width(table)), color)
         if not ledger.calls:
             head += "\n\nNo call of a py_function was recorded yet."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.differences import CallDifference, Differences, compare_calls, difference
 from pyfunc_debug.analysis.equality import Tolerance
+from pyfunc_debug.analysis.inputs import Loop, make_loops
 from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
@@ -278,19 +279,34 @@ class Recording:
     def stages(self, pool: int | None = None) -> list[StageAnswer]:
         """tf.data stages that call Python, and what num_parallel_calls can still bring them.
 
-        Args:
-          pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+                Args:
+                  pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
 
-        Returns:
-          One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8.
+                Returns:
+                  One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8.
+        from pyfunc_debug.analysis.inputs import Loop, make_loops
         """
         return make_stages(self._reader, pool)
+
+    def loops(self) -> list[Loop]:
+        """The program's loops over datasets, and whether each waits for its input.
+
+        Measured where Python asks the iterator (`for batch in dataset`, data/ops/iterator_ops.py); bounded where the
+        graph does, as under Keras' fit.
+
+        Returns:
+          One `Loop` for each line that makes iterators: times in ns, `wait_share`, and a `sentence` for people.
+
+            for loop in recording.loops():
+                print(loop.sentence)
+        """
+        return make_loops(self._reader)
 
     def verify_what_if(
         self, dataset_fn: Callable[[int], Iterable[Any]], n: int, node: str | int | Node | None = None,
         pool: int | None = None,
     ) -> Verified:  # fmt: skip
-        """Runs a dataset with num_parallel_calls=1 and =n, and puts the measured speed-up beside the predicted one.
+        """Runs a dataset as it is set up now and with num_parallel_calls=n: the measured beside the predicted speed-up.
 
         Args:
           dataset_fn: Given num_parallel_calls, makes the dataset.
@@ -315,7 +331,8 @@ class Recording:
                 f"the recording has several tf.data stages that call Python ({names}): say which with node=" if found
                 else "the recording has no tf.data stage that calls Python"
             )  # fmt: skip
-        return verify(found[0].ceilings[0], dataset_fn)
+        setting = found[0].setting
+        return verify(found[0].ceilings[0], dataset_fn, now=setting.parallel if setting and setting.parallel > 0 else 1)
 
     def findings(
         self, select: Iterable[str] | None = None, ignore: Iterable[str] | None = None, *, front: Front = "python"

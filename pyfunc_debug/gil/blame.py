@@ -1,7 +1,7 @@
 """Who ran while a call waited for the GIL: arithmetic on intervals, with no clock, thread or file in it.
 
 The GIL has one holder at a time. With the native grade the holders are known; at op start every body that ran
-on another thread gets an equal share of the time, and what no body explains belongs to something outside py_function.
+on another thread gets an equal share of the time, and what no body explains belongs to other Python threads.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-OUTSIDE = "outside py_function"
+OUTSIDE = "other Python threads"
 """Label of holders that were in no body: the main thread, other libraries."""
-NOBODY = "nobody (waking up)"
+NOBODY = "woke up late"
 """Label of time in which the GIL was free and the waiting thread had not run yet."""
 RUNNING = "a py_function still running"
 UNRECORDED = "a py_function not recorded"
@@ -96,7 +96,12 @@ def outside(name: str | None) -> str:
         return OUTSIDE
     if name.startswith(OURS):
         return name
-    return f"{OUTSIDE} ({name})"
+    return f"{OUTSIDE}: {name}"
+
+
+def thread_name(label: str) -> str:
+    """The thread that a label of `outside` names; another label as it is."""
+    return label.removeprefix(f"{OUTSIDE}: ")
 
 
 def by_call(body: str, call: int) -> str:

@@ -63,7 +63,7 @@ def ceiling(stage: Stage, calls: int, pool: int, cores: int) -> Ceiling:
         why = f"the body is on a CPU {percent(share)} of the time, and there are {cores} cores"
         limits.append((cores / share, why))
     at_once, why = min(limits, key=lambda limit: limit[0])
-    now = min(stage.parallel, *(limit for limit, _ in limits[1:])) if limits[1:] else stage.parallel
+    now = min([stage.parallel, *(limit for limit, _ in limits[1:])])
     return Ceiling(calls, at_once / now, why)
 
 

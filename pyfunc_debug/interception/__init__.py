@@ -21,6 +21,7 @@ from pyfunc_debug.interception.calls import eager_numpy_call, innermost_call, re
 from pyfunc_debug.interception.failures import FailedCall, Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.graphs.functions import Functions
+from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.lines.python_lines import Lines
@@ -55,6 +56,7 @@ class Interception:
       limits: What this TensorFlow does not allow, in words; empty when all works.
       live_runs: Runs in flight (read-only for others).
       failures: The newest exceptions that left bodies.
+      inputs: What is known of the program's loops over datasets.
       lines: The counts of lines, once `start_lines` was called; they can still be read after `stop_lines`.
     """
 
@@ -67,6 +69,7 @@ class Interception:
         library = Library(self._names)
         self._functions = Functions(self._names, observer, library, maps)
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
+        self.inputs = Inputs(self._names, library, observer.trouble)
         self._maps = maps
         self._patches = Patches()
         self._line_patches = Patches()  # on top of the others, and switched on their own
@@ -214,6 +217,11 @@ class Interception:
         if self.limits:
             return patches
         eagerly = found.context_module.executing_eagerly
+        if found.iterator_type is not None:
+            patches += [
+                Patch(found.iterator_type, "_create_iterator", self.inputs.create_iterator),
+                Patch(found.iterator_type, "_next_internal", self.inputs.next_internal),
+            ]
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),

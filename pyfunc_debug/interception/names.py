@@ -50,6 +50,8 @@ class TensorFlowNames:
     ops: Any
     op_error_type: Any
     func_graph_type: Any
+    iterator_type: Any
+    """None where iterators cannot be seen: then nobody says whether a loop waits for its input."""
 
     @property
     def construction(self) -> bool:
@@ -253,8 +255,17 @@ def load() -> TensorFlowNames:
         op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)
         if _find(_OP_ERROR, ("self", "node_def", "op", "message", "error_code", "args")) is not None
         else None,
+        iterator_type=_iterator_type(),
         func_graph_type=_find("tensorflow.python.framework.func_graph:FuncGraph", None),
     )
+
+
+def _iterator_type() -> Any:
+    """The type of Python's iterators over datasets, when it can be watched."""
+    owner = "tensorflow.python.data.ops.iterator_ops:OwnedIterator"
+    parts = (("_create_iterator", ("self", "dataset")), ("_next_internal", ("self",)))
+    known = all(_find(f"{owner}.{name}", parameters) is not None for name, parameters in parts)
+    return _find(owner, None) if known else None
 
 
 def _readable(names: list[str] | tuple[str, ...]) -> str:

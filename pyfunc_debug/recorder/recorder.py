@@ -75,8 +75,10 @@ class Recorder:
         older: Callable[[str, int], NodeFacts],
         locate_node: Callable[[NodeFacts], NodeFacts],
         user_line: Callable[[str, int], tuple[str, int]],
+        inputs: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
-        """Tells where to ask about runs in flight, older nodes, and lines of generated code."""
+        """Tells where to ask about runs in flight, older nodes, lines of generated code, and loops over datasets."""
+        self._worker.inputs = inputs
         self._hot.live = live_runs
         self._older = older
         self._rows.nodes.connect(locate_node, user_line)

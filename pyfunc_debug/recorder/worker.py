@@ -8,6 +8,7 @@ no call is made it works through too: nobody is in its way.
 from __future__ import annotations
 
 import ctypes
+import json
 import sqlite3
 import sys
 import threading
@@ -77,6 +78,9 @@ class Worker:
         self._shown_running: set[int] = set()
         self.stopped = ""
         self.gil: GilRows | None = None
+        self.inputs: Callable[[], list[dict[str, Any]]] = list
+        self._inputs = "[]"
+        self._inputs_ns = 0
         rows.allowance.open(budget, writer.stored)
         writer.start({**meta, "state": "recording"})
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
@@ -119,6 +123,7 @@ class Worker:
             try:
                 self._drain(hurry=closing or wanted > self._flushed)
                 self._measure(closing, now=wanted > self._flushed)
+                self._note_inputs(closing or wanted > self._flushed)
             except Exception as error:  # never lose the thread: the queue would grow for ever
                 self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
             self._cpu_ns = time.thread_time_ns()
@@ -216,6 +221,18 @@ class Worker:
             batch.add("gil", *row)
         batch.add("meta", "gil", self.gil.report())
         self._write(batch)
+
+    def _note_inputs(self, now: bool) -> None:
+        """Writes what is known of the loops over datasets, once a second."""
+        if not now and time.monotonic_ns() - self._inputs_ns < 1_000_000_000:
+            return
+        self._inputs_ns = time.monotonic_ns()
+        text = json.dumps(self.inputs())
+        if text != self._inputs:
+            self._inputs = text
+            batch = Batch()
+            batch.add("meta", "inputs", text)
+            self._write(batch)
 
     def _running(self, batch: Batch) -> None:
         """Writes calls that have been in progress for a while."""

@@ -17,7 +17,8 @@ import numpy as np
 from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
 from pyfunc_debug.analysis.facts import Facts
-from pyfunc_debug.analysis.stages import is_stage, mean_cpu_ns, stage_answer
+from pyfunc_debug.analysis.inputs import settings
+from pyfunc_debug.analysis.stages import is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.report.timeline import binned, overview
 
@@ -214,6 +215,7 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
     """tf.data stages that call Python, with what num_parallel_calls can still bring."""
     reported = facts.meta.get("cores")
     cores = reported if isinstance(reported, int) and reported > 0 else 1
+    known = settings(facts.meta, facts.nodes.values())
     result = []
     for one in nodes:
         function = facts.functions.get(one.node.function or 0)
@@ -229,7 +231,9 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
         cpu = np.where(columns.cpu[positions] >= 0, columns.cpu[positions], np.nan)
         threads = len(np.unique(columns.thread[positions]))
         times = start, end, wait, reacquire
-        answer = stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), cores, cores)
+        setting = setting_of(group, known)
+        pool = (setting.pool if setting else None) or cores
+        answer = stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, setting=setting)
         result.append(
             {
                 "key": f"n{one.node.id}",
@@ -239,7 +243,11 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
                 "python_share": answer.python_share,
                 "wait_share": answer.wait_share,
                 "pool_share": answer.pool_share,
-                "pool": cores,
+                "pool": pool,
+                "present": answer.present,
+                "now": None if setting is None else setting.parallel,
+                "without": [list(item) for item in answer.without],
+                "cures": list(answer.cures),
                 "ceilings": [
                     {"calls": ceiling.calls, "speedup": ceiling.speedup, "why": ceiling.why}
                     for ceiling in answer.ceilings

@@ -106,7 +106,7 @@ def test_the_main_thread_is_blamed_as_outside(calls, no_switching):
     probe.stop()
     row = dict(probe.rows(calls.times, calls.name, final=True))[calls.times[0][0]]
     assert row.wait_ns >= held > 0
-    assert dict(row.blame)[f"{OUTSIDE} (MainThread)"] >= held
+    assert dict(row.blame)[f"{OUTSIDE}: MainThread"] >= held
 
 
 def test_our_own_threads_are_named_as_ours(calls, no_switching):
@@ -495,7 +495,7 @@ def test_waits_outside_of_bodies_are_known_by_thread(no_switching):
     probe.stop()
     probe.rows([], final=True)
     waited = probe.report()["waited_outside_ns"]
-    assert waited[f"{OUTSIDE} (loader)"] >= held_ns >= 20_000_000
+    assert waited[f"{OUTSIDE}: loader"] >= held_ns >= 20_000_000
 
 
 def test_the_gap_between_two_holders_is_nobodys(calls, no_switching):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
+import threading
 
 import pytest
 import tensorflow as tf
@@ -12,6 +13,7 @@ from gil_workloads import NATIVE_HERE, Turns, counting, parallel, release
 
 import pyfunc_debug as pfd
 from pyfunc_debug.analysis.contention import make_contention, over_time, wait_text
+from pyfunc_debug.analysis.describe import call_text
 from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.gil import RESOLUTION_NS, blame, native, opstart
@@ -207,7 +209,7 @@ def test_a_stage_and_what_would_help_it():
     with pfd.record() as recording:
         for _ in dataset(2):
             pass
-    [stage] = recording.stages(pool=4)
+    [stage] = recording.stages()
     assert stage.contention.node.body.endswith("sleep")
     spans = [(call.start_ns - call.gil.wait_ns, call.end_ns) for call in recording.calls()]
     edges = sorted({edge for span in spans for edge in span})
@@ -219,10 +221,13 @@ def test_a_stage_and_what_would_help_it():
     assert sum(shares) == pytest.approx(1, abs=0.01)
     one, cores = stage.stage, recording.meta["cores"]
     most = min(1 / (one.held_ns / one.wall_ns), cores / (one.cpu_ns / one.wall_ns))
-    assert [c.speedup for c in stage.ceilings] == pytest.approx([min(float(n), most) for n in (1, 2, 4, 4)])
+    assert (stage.setting.parallel, stage.setting.pool) == (2, 4)
+    now = min(2.0, most)
+    assert [c.speedup for c in stage.ceilings] == pytest.approx([min(float(n), most) / now for n in (1, 2, 4, 4)])
+    assert "num_parallel_calls=2: as now" in str(stage)
     assert most > 1, "what releases the GIL and sleeps gains"
     # What it is in truth, on a machine that has nothing else to do, is benchmarks/gil.py's: whatif.
-    verified = recording.verify_what_if(dataset, 4, pool=4)
+    verified = recording.verify_what_if(dataset, 4)
     assert verified.measured == pytest.approx(verified.one_ns / verified.many_ns)
     assert str(verified).startswith("num_parallel_calls=4: predicted at most x")
 
@@ -275,3 +280,32 @@ def test_a_recording_from_elsewhere_is_only_data(contended):
     recording = pfd.open(path)
     assert "<script>" in str(make_contention(recording.reader))
     recording.close()
+
+
+@pytest.mark.usefixtures("native")
+def test_what_a_thread_costs_a_stage_is_said():
+    stop = threading.Event()
+
+    def metrics() -> None:
+        while not stop.is_set():
+            hold(30_000)
+            stop.wait(0.001)
+
+    thread = threading.Thread(target=metrics, name="metrics-thread", daemon=True)
+    thread.start()
+    with pfd.record() as recording:
+        for _ in tf.data.Dataset.range(40).map(lambda i: tf.numpy_function(decode, [i], tf.int64)):
+            pass
+    stop.set()
+    thread.join()
+    [stage] = recording.stages()
+    assert dict(stage.without)["metrics-thread"] > 1.1
+    assert "without metrics-thread: up to x" in str(stage)
+
+
+@pytest.mark.usefixtures("native")
+def test_a_call_says_its_parts(contended):
+    text = call_text(contended.call(3), contended.reader)
+    assert "GIL (measured): wait " in text
+    assert "released " in text
+    assert "waited inside " in text

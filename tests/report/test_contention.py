@@ -127,7 +127,7 @@ def test_the_terminal_shows_time_blame_worst_calls_and_what_if(path, capsys):
         "calls waiting, over time",
         "rows waited while columns ran",
         "longest waits",
-        "what if num_parallel_calls",
+        "what would help: at most this much faster than",
         "num_parallel_calls=8: at most x1.2: the body holds the GIL 85 % of the time",
         "< 10 us",
     ):

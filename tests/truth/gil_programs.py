@@ -93,7 +93,7 @@ def make(random_: random.Random, number: int) -> Program:
 def _body(program: Program, steps: list[tuple[str, int]], deep: bool = False) -> Callable[..., object]:
     def nested(us: int) -> None:
         inner = _body(program, [("hold", us), ("sleep", us)], deep=True)
-        if us % 2:
+        if us % 2 or program.mode != "eager":  # a graph inside a body of a graph may find no free thread: stock hangs
             tf.py_function(inner, [tf.constant(1.0)], tf.float32)
         else:
             tf.function(lambda x: tf.numpy_function(inner, [x], tf.float32))(tf.constant(1.0))
@@ -108,7 +108,8 @@ def _body(program: Program, steps: list[tuple[str, int]], deep: bool = False) ->
             start = time.monotonic_ns()
             work[kind](us)
             end = time.monotonic_ns()
-            least = us * 1000 if kind in ("hold", "release", "sleep") else 0
+            # Not of a sleep: CPython works out when it ends before it lets the GIL go.
+            least = us * 1000 if kind in ("hold", "release") else 0
             program.noted.append(Noted(threading.get_native_id(), start, end, kind, least))
         if program.raises and not deep and len(program.noted) % 3 == 0:
             raise ValueError("as the program wants it")
@@ -292,7 +293,7 @@ def _of_truth(program: Program, recording: Recording) -> Iterator[str]:
     for call, steps in matched(program, recording):
         gil = call.gil
         held = sum(step.least_ns for step in steps if step.kind == "hold")
-        let_go = sum(step.least_ns for step in steps if step.kind in ("release", "sleep"))
+        let_go = sum(step.least_ns for step in steps if step.kind == "release")
         if gil.held_ns < held:
             yield f"call {call.id} held the GIL for {held} ns at least, and {gil.held_ns} are told"
         if gil.released_ns + gil.reacquire_ns < let_go:

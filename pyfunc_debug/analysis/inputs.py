@@ -1,0 +1,166 @@
+"""The program's loops over datasets: how each pipeline is set up, and whether the training waits for its input at all.
+
+Pure functions from a recording. Where Python asks an iterator, the time in `next` was measured. Where the graph takes
+its input itself, as under Keras' fit, it is bounded: the steps can have waited for Python's part of the pipeline only
+while that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.records import Frame, Node
+
+AUTOTUNE = -1
+_SMALL = 0.1
+"""A share of waiting below which it is not worth making the input faster."""
+
+Spans = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How one stage of a pipeline is set up.
+
+    Attributes:
+      parallel: Its num_parallel_calls; 1 where it has none, -1 for AUTOTUNE.
+      pool: The pipeline's private_threadpool_size; None is TensorFlow's default, as many threads as cores.
+      batched: Whether its elements are batches.
+      batch: Size of the batches made after it; None without.
+    """
+
+    parallel: int
+    pool: int | None
+    batched: bool
+    batch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A line of the user's that loops over a dataset, or hands it to Keras. Times in ns.
+
+    Attributes:
+      site: The line; None where no line of the user's made the iterator.
+      bodies: Bodies that its pipeline calls.
+      taken: Elements that Python took; 0 where the graph takes them.
+      steps: Steps after each iterator's first element, or runs of the functions that take elements themselves.
+      step_ns: Their whole time.
+      wait_ns: The part of it that waited for input.
+      at_most: Whether that is a bound and not measured.
+    """
+
+    site: Frame | None
+    bodies: tuple[str, ...]
+    taken: int
+    steps: int
+    step_ns: int
+    wait_ns: int
+    at_most: bool
+
+    @property
+    def wait_share(self) -> float | None:
+        """Share of the steps' time that waited for input; None without steps."""
+        return self.wait_ns / self.step_ns if self.step_ns else None
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        where = f"the loop at {source_line(self.site.file, self.site.line)}" if self.site else "a loop"
+        share = self.wait_share
+        if share is None:
+            return f"{where}: too few steps to tell whether it waits for its input"
+        wait, step = (f"{ns / self.steps / 1e6:.2f}" for ns in (self.wait_ns, self.step_ns))
+        text = f"{where} waits for its input {'at most ' if self.at_most else ''}{percent(share)} of its time"
+        text += f" ({wait} of {step} ms a step, {self.steps:,} steps"
+        text += "; the graph takes the input, so this is when Python worked on it)" if self.at_most else ")"
+        if share < _SMALL:
+            text += f": a faster input can make it x{1 / (1 - share):.2f} faster at most"
+        return text
+
+
+def make_loops(reader: Reader) -> list[Loop]:
+    """The loops over datasets, those that wait longest first."""
+    nodes = {node.token: node for node in reader.nodes() if node.token is not None}
+    found = []
+    for entry in _entries(reader):
+        own = [nodes[token] for stage in entry["stages"] for token in stage["tokens"] if token in nodes]
+        site = None if not entry["site"] else Frame(entry["site"][0], entry["site"][1], entry["site"][2])
+        bodies = tuple(dict.fromkeys(node.body for node in own))
+        if entry["taken"]:
+            found.append(Loop(site, bodies, entry["taken"], entry["steps"], entry["step_ns"], entry["wait_ns"], False))
+        elif own:
+            steps, step_ns, wait_ns = _bound(reader, [node.id for node in own])
+            found.append(Loop(site, bodies, 0, steps, step_ns, wait_ns, True))
+    return sorted(found, key=lambda loop: -loop.wait_ns)
+
+
+def settings(meta: Mapping[str, Any], nodes: Iterable[Node]) -> dict[int, Setting]:
+    """How the stage of each node is set up, by node; nodes of pipelines without an iterator made in Python are missing.
+
+    Args:
+      meta: The recording's.
+      nodes: Its nodes.
+    """
+    ids = {node.token: node.id for node in nodes if node.token is not None}
+    found: dict[int, Setting] = {}
+    for entry in meta.get("inputs") or ():
+        stages: Sequence[Any] = entry["stages"]
+        for index, stage in enumerate(stages):  # the last stage comes first
+            after = next((other["batch"] for other in stages[:index] if other["batch"]), None)
+            batched = any("Batch" in other["kind"] for other in stages[index + 1 :])
+            parallel = 1 if stage["parallel"] is None else int(stage["parallel"])
+            for token in stage["tokens"]:
+                if token in ids:
+                    found[ids[token]] = Setting(parallel, entry["pool"], batched, after)
+    return found
+
+
+def _entries(reader: Reader) -> list[dict[str, Any]]:
+    found = reader.meta.get("inputs")
+    return found if isinstance(found, list) else []
+
+
+def _bound(reader: Reader, nodes: Sequence[int]) -> tuple[int, int, int]:
+    """Number and time of the runs while calls of these nodes were made, and for how long of it one was going on."""
+    ids = ",".join(map(str, nodes))
+    calls = np.array(
+        reader.rows(
+            "SELECT start_ns - ifnull(wait_ns, 0), end_ns FROM call LEFT JOIN gil ON gil.call = call.id "
+            f"WHERE node IN ({ids}) AND end_ns IS NOT NULL"
+        ),
+        np.float64,
+    ).reshape(-1, 2)
+    if not len(calls):
+        return 0, 0, 0
+    runs = np.array(
+        reader.rows(
+            "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
+            "AND start_ns <= ? AND start_ns + duration_ns >= ?",
+            (int(calls[:, 1].max()), int(calls[:, 0].min())),
+        ),
+        np.float64,
+    ).reshape(-1, 2)
+    if not len(runs):
+        return 0, 0, 0
+    count, runs, calls = len(runs), _union(runs), _union(calls)
+    both = _length(runs) + _length(calls) - _length(_union(np.concatenate([runs, calls])))
+    return count, int(_length(runs)), int(both)
+
+
+def _length(spans: Spans) -> float:
+    return float((spans[:, 1] - spans[:, 0]).sum())
+
+
+def _union(spans: Spans) -> Spans:
+    """Spans in order, those that overlap made one."""
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    until = np.maximum.accumulate(spans[:, 1])
+    first = np.concatenate([[True], spans[1:, 0] > until[:-1]])
+    return np.stack([spans[first, 0], until[np.concatenate([first[1:], [True]])]], 1)

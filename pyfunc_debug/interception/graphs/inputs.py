@@ -1,0 +1,176 @@
+"""Iterators over tf.data datasets: how each is set up, and how long the training loop waits in `next`.
+
+An iterator is made in `OwnedIterator._create_iterator`, and asked in `OwnedIterator._next_internal` when Python asks
+(data/ops/iterator_ops.py). A loop that takes its elements inside a graph, as Keras' fit does, makes the iterator
+in Python and asks it in C++: of that only the settings are known.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.program.frames import RepeatedCaller
+
+_MOST_LOOPS = 100
+_MOST_TOKENS = 500
+
+
+class _Loop:
+    """All iterators that one line of the user's made over datasets with the same settings; times in ns."""
+
+    __slots__ = (
+        "first_ns", "iterators", "longest_ns", "pool", "site", "stages", "step_ns", "steps", "taken", "tokens",
+        "wait_ns",
+    )  # fmt: skip
+
+    def __init__(self, site: tuple[str, int, str] | None, pool: int | None, stages: list[dict[str, Any]]) -> None:
+        self.site, self.pool, self.stages = site, pool, stages
+        self.tokens: list[set[str]] = [set() for _ in stages]
+        self.iterators = self.taken = self.steps = 0
+        self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
+
+
+class _Asked:
+    """One iterator: its loop, and when `next` last returned."""
+
+    __slots__ = ("loop", "until_ns")
+
+    def __init__(self, loop: _Loop) -> None:
+        self.loop = loop
+        self.until_ns = 0
+
+
+class Inputs:
+    """Notes iterators while interception is on.
+
+    Args:
+      names: TensorFlow's.
+      library: Which nodes a function holds.
+      trouble: Is told what of ours failed.
+    """
+
+    def __init__(self, names: TensorFlowNames, library: Library, trouble: Callable[[str, BaseException], None]) -> None:
+        self._names = names
+        self._library = library
+        self._caller = RepeatedCaller()
+        self._trouble = trouble
+        self._lock = threading.Lock()
+        self._loops: dict[Any, _Loop] = {}
+        self._asked: weakref.WeakKeyDictionary[Any, _Asked] = weakref.WeakKeyDictionary()
+
+    def create_iterator(self, original: Any) -> Any:
+        """The replacement of `OwnedIterator._create_iterator`."""
+
+        def _create_iterator(iterator: Any, dataset: Any) -> None:
+            original(iterator, dataset)
+            try:
+                self._asked[iterator] = _Asked(self._loop(dataset))
+            except Exception as error:
+                self._trouble("describing a dataset", error)
+
+        return _create_iterator
+
+    def next_internal(self, original: Any) -> Any:
+        """The replacement of `OwnedIterator._next_internal`. Some 0.7 us."""
+        asked, clock = self._asked, time.monotonic_ns
+        eagerly = self._names.context_module.executing_eagerly
+
+        def _next_internal(iterator: Any) -> Any:
+            one = asked.get(iterator)
+            if one is None or not eagerly():
+                return original(iterator)
+            begin = clock()
+            try:
+                element = original(iterator)
+            except BaseException as error:
+                one.until_ns = 0  # the end, or a failure: what follows is not a step
+                drop_our_frame(error)
+                raise
+            end = clock()
+            loop, before, one.until_ns = one.loop, one.until_ns, end
+            loop.taken += 1
+            if before:
+                loop.steps += 1
+                loop.wait_ns += end - begin
+                loop.step_ns += end - before
+                if end - begin > loop.longest_ns:
+                    loop.longest_ns = end - begin
+            else:
+                loop.first_ns += end - begin
+            return element
+
+        return _next_internal
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What is known by now, as JSON can hold it: one entry a loop.
+
+        `taken` elements; the first of each iterator took `first_ns` in sum. Of the `steps` after them, each from one
+        `next`'s return to the following one's, `step_ns` is the whole and `wait_ns` the part inside `next`.
+        `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE.
+        """
+        with self._lock:
+            loops = list(self._loops.values())
+        return [
+            {
+                "site": loop.site, "pool": loop.pool, "iterators": loop.iterators, "taken": loop.taken,
+                "first_ns": loop.first_ns, "steps": loop.steps, "step_ns": loop.step_ns, "wait_ns": loop.wait_ns,
+                "longest_ns": loop.longest_ns,
+                "stages": [{**stage, "tokens": sorted(tokens)} for stage, tokens in zip(loop.stages, loop.tokens)],
+            }
+            for loop in loops
+        ]  # fmt: skip
+
+    def _loop(self, dataset: Any) -> _Loop:
+        options = dataset.options()
+        pool = getattr(options.threading, "private_threadpool_size", None) or None
+        stages, tokens = [], []
+        for stage in _stages(dataset):
+            stages.append(self._stage(stage))
+            tokens.append(self._tokens(stage))
+        site = self._caller("iterator")
+        with self._lock:
+            if len(self._loops) >= _MOST_LOOPS:
+                site = None
+            loop = self._loops.setdefault((site, pool, repr(stages)), _Loop(site, pool, stages))
+            loop.iterators += 1
+            for known, more in zip(loop.tokens, tokens):
+                if len(known) < _MOST_TOKENS:
+                    known |= more
+        return loop
+
+    def _stage(self, dataset: Any) -> dict[str, Any]:
+        import tensorflow as tf
+
+        def number(name: str) -> int | None:
+            value = getattr(dataset, name, None)
+            value = tf.get_static_value(value) if value is not None and not isinstance(value, int) else value
+            return None if value is None else int(value)
+
+        kind = type(dataset).__name__.strip("_").removesuffix("Dataset").removesuffix("DatasetV2")
+        return {"kind": kind, "parallel": number("_num_parallel_calls"), "batch": number("_batch_size")}
+
+    def _tokens(self, dataset: Any) -> frozenset[str]:
+        found: set[str] = set()
+        for wrapper in dataset._functions():
+            name = wrapper.function.name
+            found |= self._library.tokens(name.decode() if isinstance(name, bytes) else str(name)) or frozenset()
+        return frozenset(found)
+
+
+def _stages(dataset: Any) -> Iterator[Any]:
+    """A dataset's transformations, the last first."""
+    seen: set[int] = set()
+    todo = [dataset]
+    while todo and len(seen) < 1000:
+        one = todo.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            todo.extend(one._inputs())
