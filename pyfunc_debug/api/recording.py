@@ -279,12 +279,12 @@ class Recording:
     def stages(self, pool: int | None = None) -> list[StageAnswer]:
         """tf.data stages that call Python, and what num_parallel_calls can still bring them.
 
-                Args:
-                  pool: Threads of the dataset's pool (`private_threadpool_size`); by default as many as cores.
+        Args:
+          pool: Threads of the dataset's pool (`private_threadpool_size`); by default as recorded, else the cores.
 
-                Returns:
-                  One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8.
-        from pyfunc_debug.analysis.inputs import Loop, make_loops
+        Returns:
+          One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8, over the
+          present one, and `cures` say what would help.
         """
         return make_stages(self._reader, pool)
 

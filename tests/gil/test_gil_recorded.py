@@ -9,7 +9,7 @@ import threading
 
 import pytest
 import tensorflow as tf
-from gil_workloads import NATIVE_HERE, Turns, counting, parallel, release
+from gil_workloads import NATIVE_HERE, Turns, counting, hold, parallel, release
 
 import pyfunc_debug as pfd
 from pyfunc_debug.analysis.contention import make_contention, over_time, wait_text
@@ -291,10 +291,14 @@ def test_what_a_thread_costs_a_stage_is_said():
             hold(30_000)
             stop.wait(0.001)
 
+    def nap(x):
+        release(15_000)
+        return x
+
     thread = threading.Thread(target=metrics, name="metrics-thread", daemon=True)
     thread.start()
     with pfd.record() as recording:
-        for _ in tf.data.Dataset.range(40).map(lambda i: tf.numpy_function(decode, [i], tf.int64)):
+        for _ in tf.data.Dataset.range(40).map(lambda i: tf.numpy_function(nap, [i], tf.int64)):
             pass
     stop.set()
     thread.join()
