@@ -7,6 +7,8 @@ recording, as a terminal would.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import tensorflow as tf
 
@@ -44,6 +46,10 @@ def tried(call, *args):
 def mapped(body, data, Tout=tf.float32, **options):
     dataset = tf.data.Dataset.from_tensor_slices(data)
     return dataset.map(lambda x: tf.numpy_function(body, [x], Tout), **options)
+
+
+def mapped_eager(body, data, Tout=tf.float32):
+    return tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.py_function(body, [x], Tout))
 
 
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------
@@ -649,3 +655,494 @@ def a_variable_as_an_input():
         return tape.gradient(y, w)
 
     step(tf.constant(1.0))
+
+
+# -- writes-input, reused-memory --------------------------------------------------------------------------------------
+
+
+@triggers("writes-input", says="x = x.copy()")
+def adds_in_place():
+    def shift(x):
+        x += 1
+        return x
+
+    tf.numpy_function(shift, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+@triggers("writes-input")
+def writes_an_element():
+    def blank(image):
+        image[0] = 0
+        return image
+
+    list(mapped(blank, np.ones((3, 4), np.float32)))
+
+
+@triggers("writes-input")
+def sorts_or_shuffles():
+    def shuffled(x):
+        np.random.shuffle(x)
+        return x
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(shuffled, [x], tf.float32)
+
+    step(tf.constant([1.0, 2.0, 3.0]))
+
+
+@triggers("writes-input")
+def writes_by_out():
+    def scale(x):
+        np.multiply(x, 2, out=x)
+        return x
+
+    tf.numpy_function(scale, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+@near("writes-input")
+def copies_first():
+    def shift(x):
+        x = x.copy()
+        x += 1
+        return x
+
+    tf.numpy_function(shift, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+@near("writes-input")
+def adds_to_a_number():
+    def shift(x):
+        x += 1
+        return x
+
+    tf.numpy_function(shift, [tf.constant(1.0)], tf.float32)
+
+
+@near("writes-input")
+def writes_into_a_new_array():
+    def pad(x):
+        out = np.zeros(5, np.float32)
+        out[: len(x)] = x
+        out.sort()
+        return out
+
+    tf.numpy_function(pad, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+@near("writes-input")
+def an_eager_tensor_is_bound_anew():
+    def shift(x):
+        x += 1
+        return x
+
+    tf.py_function(shift, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+BUFFER = np.zeros(2, np.float32)
+
+
+@triggers("reused-memory", says="return BUFFER.copy()")
+def a_global_buffer():
+    def fill(x):
+        BUFFER[:] = x
+        return BUFFER
+
+    list(mapped(fill, np.ones((3, 2), np.float32)))
+
+
+@triggers("reused-memory")
+def a_buffer_by_closure():
+    frame = np.zeros((2, 2), np.float32)
+
+    def render(x):
+        frame.fill(x)
+        return frame
+
+    for x in (1.0, 2.0):
+        tf.numpy_function(render, [tf.constant(x)], tf.float32)
+
+
+@triggers("reused-memory")
+def one_of_several_results():
+    stack = np.zeros(3, np.float32)
+
+    def push(x):
+        stack[1:] = stack[:-1]
+        stack[0] = x
+        return x, stack
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(push, [x], [tf.float32, tf.float32])
+
+    for x in (1.0, 2.0):
+        step(tf.constant(x))
+
+
+@near("reused-memory")
+def a_copy_of_the_buffer():
+    def fill(x):
+        BUFFER[:] = x
+        return BUFFER.copy()
+
+    list(mapped(fill, np.ones((3, 2), np.float32)))
+
+
+@near("reused-memory")
+def a_table_that_stays_as_it_is():
+    table = np.arange(4, dtype=np.float32)
+
+    def look_up(x):
+        return table
+
+    list(mapped(look_up, np.ones((3, 2), np.float32)))
+
+
+@near("reused-memory")
+def a_new_array_each_time():
+    def fill(x):
+        out = np.empty(2, np.float32)
+        out[:] = x
+        return out
+
+    list(mapped(fill, np.ones((3, 2), np.float32)))
+
+
+# -- constant-output, saturated, range-jump ---------------------------------------------------------------------------
+
+
+def different(rows, *shape):
+    return np.random.default_rng(0).random((rows, *shape)).astype(np.float32)
+
+
+@triggers("constant-output")
+def an_input_that_is_not_used():
+    def encode(x):
+        return np.sin(np.arange(6, dtype=np.float32))
+
+    list(mapped(encode, different(20, 6)))
+
+
+@triggers("constant-output")
+def a_result_multiplied_by_zero():
+    def features(x):
+        return x * np.float32(0)
+
+    list(mapped(features, different(20, 6)))
+
+
+@triggers("constant-output")
+def a_model_that_always_says_the_same():
+    bias = tf.constant([0.1, 0.9])
+
+    @tf.function
+    def predict(x):
+        return tf.py_function(lambda x: bias + 0 * tf.reduce_sum(x), [x], tf.float32)
+
+    for x in different(15, 4):
+        predict(tf.constant(x))
+
+
+@near("constant-output")
+def a_reward_of_zero():
+    list(mapped(lambda x: np.float32(0), different(20, 6)))
+
+
+@near("constant-output")
+def the_same_for_the_same_input():
+    list(mapped(lambda x: x * 2, np.ones((20, 6), np.float32)))
+
+
+@near("constant-output")
+def a_few_calls():
+    list(mapped(lambda x: np.ones(3, np.float32), different(5, 6)))
+
+
+@triggers("saturated")
+def a_sigmoid_of_pixels():
+    def squash(x):
+        return tf.sigmoid(x)
+
+    list(mapped_eager(squash, (different(20, 50) - 0.5) * 2000))
+
+
+@triggers("saturated")
+def a_hyperbolic_tangent_of_pixels():
+    def squash(x):
+        return np.tanh(x)
+
+    list(mapped(squash, (different(20, 50) - 0.5) * 2000))
+
+
+@triggers("saturated")
+def clipped_pixels():
+    def brighten(x):
+        return np.clip(x * 40000 - 20000, 0, 255).astype(np.float32)
+
+    list(mapped(brighten, different(20, 50)))
+
+
+@near("saturated")
+def a_one_hot_label():
+    list(mapped(lambda x: (x == x.max()).astype(np.float32), different(20, 50)))
+
+
+@near("saturated")
+def a_sigmoid_of_small_numbers():
+    list(mapped_eager(lambda x: tf.sigmoid(x), different(20, 50)))
+
+
+@near("saturated")
+def clipped_but_rarely():
+    list(mapped(lambda x: np.clip(x, 0, 1), different(20, 50) * 1.05))
+
+
+@triggers("range-jump")
+def one_image_that_was_not_scaled():
+    data = different(30, 5)
+    data[17] *= 1e5
+    list(mapped(lambda x: x * 2, data))
+
+
+@triggers("range-jump")
+def a_division_by_almost_nothing():
+    def ratio(x):
+        return (x / max(float(x[0]) - 0.5, 1e-7)).astype(np.float32) if x[0] > 0.49 else x
+
+    data = np.full((40, 3), 0.2, np.float32)
+    data[20] = 0.5
+    list(mapped(ratio, data))
+
+
+@triggers("range-jump")
+def a_loss_that_explodes_once():
+    @tf.function
+    def step(x):
+        return tf.py_function(lambda x: tf.exp(x), [x], tf.float32)
+
+    for x in (0.1, 0.2, 0.1, 0.3, 0.2, 0.1, 0.1, 0.2, 0.1, 0.3, 20.0):
+        step(tf.constant(x))
+
+
+@near("range-jump")
+def values_of_two_sizes():
+    data = different(30, 5)
+    data[::2] *= 1e5
+    list(mapped(lambda x: x * 2, data))
+
+
+@near("range-jump")
+def a_spread_within_reason():
+    list(mapped(lambda x: x * 2, np.geomspace(1, 500, 40, dtype=np.float32)[:, None]))
+
+
+@near("range-jump")
+def zeros_and_then_numbers():
+    data = np.zeros((30, 3), np.float32)
+    data[15:] = 1.0
+    list(mapped(lambda x: x * 2, data))
+
+
+# -- shared-state, parallel-random, trace-only ------------------------------------------------------------------------
+
+
+def together(body, Tout=tf.float32):
+    """Two calls of a body that run at once: each waits until the other has begun."""
+    return (
+        tf.data.Dataset.from_tensor_slices(different(2, 3))
+        .map(lambda x: tf.numpy_function(body, [x], Tout), num_parallel_calls=2, deterministic=False)
+        .with_options(_pool())
+    )
+
+
+def _pool():
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 4
+    return options
+
+
+@triggers("shared-state")
+def a_nonlocal_counter():
+    both = threading.Barrier(2)
+    seen = 0
+
+    def count(x):
+        nonlocal seen
+        both.wait(60)
+        seen += 1
+        return x
+
+    list(together(count))
+
+
+@triggers("shared-state")
+def a_counter_in_a_dictionary():
+    both, state = threading.Barrier(2), {"n": 0}
+
+    def count(x):
+        both.wait(60)
+        state["n"] += 1
+        return x
+
+    list(together(count))
+
+
+@triggers("shared-state")
+def a_counter_of_an_object():
+    class Augment:
+        def __init__(self):
+            self.n, self.both = 0, threading.Barrier(2)
+
+        def count(self, x):
+            self.both.wait(60)
+            self.n += 1
+            return x
+
+    list(together(Augment().count))
+
+
+@near("shared-state")
+def a_counter_behind_a_lock():
+    both, lock, state = threading.Barrier(2), threading.Lock(), {"n": 0}
+
+    def count(x):
+        both.wait(60)
+        with lock:
+            state["n"] += 1
+        return x
+
+    list(together(count))
+
+
+@near("shared-state")
+def a_counter_of_one_call_at_a_time():
+    state = {"n": 0}
+
+    def count(x):
+        state["n"] += 1
+        return x
+
+    list(mapped(count, different(5, 3)))
+
+
+@near("shared-state")
+def a_local_sum():
+    both = threading.Barrier(2)
+
+    def total(x):
+        both.wait(60)
+        n = 0
+        for value in x:
+            n += value
+        return np.float32(n)
+
+    list(together(total))
+
+
+@triggers("parallel-random")
+def noise_from_the_global_generator():
+    both = threading.Barrier(2)
+    np.random.seed(7)
+
+    def noisy(x):
+        both.wait(60)
+        return x + np.random.normal(size=x.shape).astype(np.float32)
+
+    list(together(noisy))
+
+
+@near("parallel-random")
+def noise_from_a_generator_of_its_own():
+    both = threading.Barrier(2)
+
+    def noisy(x):
+        both.wait(60)
+        return x + np.random.default_rng(3).normal(size=x.shape).astype(np.float32)
+
+    list(together(noisy))
+
+
+@near("parallel-random")
+def noise_in_one_call_at_a_time():
+    np.random.seed(7)
+    list(mapped(lambda x: x + np.random.normal(size=x.shape).astype(np.float32), different(5, 3)))
+
+
+@triggers("trace-only", says="once")
+def a_counter_in_a_tf_function():
+    steps = {"n": 0}
+
+    @tf.function
+    def step(x):
+        steps["n"] += 1
+        return x + 1
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
+@triggers("trace-only")
+def a_history_in_a_tf_function():
+    history = []
+
+    @tf.function
+    def step(x):
+        loss = x * 2
+        history.append(loss)
+        return loss
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
+@triggers("trace-only")
+def a_nonlocal_in_a_tf_function():
+    best = None
+
+    @tf.function
+    def step(x):
+        nonlocal best
+        best = x
+        return x + 1
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_variable_in_a_tf_function():
+    steps = tf.Variable(0)
+
+    @tf.function
+    def step(x):
+        steps.assign_add(1)
+        return x + 1
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_local_list_in_a_tf_function():
+    @tf.function
+    def step(x):
+        parts = []
+        for i in range(3):
+            parts.append(x + i)  # noqa: PERF401 - as users write
+        return tf.add_n(parts)
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_history_in_a_body():
+    history = []
+
+    @tf.function
+    def step(x):
+        return tf.py_function(lambda x: history.append(float(x)) or x, [x], tf.float32)
+
+    for _ in range(5):
+        step(tf.constant(1.0))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import (
+    aliasing,
     changed_by_hand,
     closed_variables,
     empty_recording,
@@ -15,8 +16,11 @@ from pyfunc_debug.doctor.rules import (
     leaked_tapes,
     nans,
     none_gradients,
+    ranges,
     retraces,
     second_order,
+    shared_state,
+    time,
     trace_failed,
     wrong_tapes,
 )
@@ -38,7 +42,11 @@ class Rule(Protocol):
 
 
 MODULES: tuple[Rule, ...] = (
+    aliasing,
     hang,
+    ranges,
+    shared_state,
+    time,
     changed_by_hand,
     closed_variables,
     empty_recording,

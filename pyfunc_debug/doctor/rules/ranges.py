@@ -1,0 +1,107 @@
+"""Outputs that look wrong by their numbers: always the same, at the bounds of a function, or out of range once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("constant-output", "saturated", "range-jump")
+_LEAST_CALLS = 10
+_LEAST_INPUTS = 5
+_SQUASH = re.compile(r"tanh|sigmoid|expit|logistic|softmax|\bclip|clip_by_value|erf\b")
+_SATURATED = 0.95
+_JUMP = 1000.0
+_ROWS = 200_000
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """At most one finding a body and rule. Float outputs only; numbers that were not kept say nothing."""
+    for group in facts.lines:
+        if facts.calls_of(group).count < _LEAST_CALLS:
+            continue
+        ids = ", ".join(str(node.id) for node in group)
+        yield from _constant(facts, group[0], ids)
+        rows = facts.reader.rows(
+            "SELECT c.id, v.min, v.max, v.histogram, v.shape FROM call c JOIN value v ON v.call = c.id AND "
+            f"v.role = 'output' AND v.position = 0 WHERE c.node IN ({ids}) AND c.kind = 'forward' AND c.status = 'ok' "
+            f"AND v.dtype LIKE '%float%' AND v.min IS NOT NULL ORDER BY c.id LIMIT {_ROWS}"
+        )
+        if len(rows) >= _LEAST_CALLS:
+            yield from _saturated(facts, group[0], rows)
+            yield from _jump(facts, group[0], rows)
+
+
+def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
+    outputs = facts.reader.rows(
+        "SELECT count(*), count(DISTINCT v.digest), count(v.digest), min(c.id), max(c.id), v.shape FROM call c "
+        "JOIN value v ON v.call = c.id AND v.role = 'output' AND v.position = 0 "
+        f"WHERE c.node IN ({ids}) AND c.kind = 'forward' AND v.dtype LIKE '%float%'"
+    )
+    count, distinct, known, first, last, shape = outputs[0]
+    if distinct != 1 or known != count or count < _LEAST_CALLS or shape in (None, "[]"):
+        return  # one number, as a reward, may well be the same each time
+    inputs = facts.reader.rows(
+        f"SELECT count(DISTINCT v.digest) FROM call c JOIN value v ON v.call = c.id AND v.role = 'input' "
+        f"WHERE c.node IN ({ids}) AND c.kind = 'forward' GROUP BY v.position"
+    )
+    different = max((row[0] for row in inputs), default=0)
+    if different < _LEAST_INPUTS:
+        return
+    yield Finding(
+        "constant-output", "note", node.id, (first, last),
+        f"{node.body} returned the same values in all {count:,} calls, for {different:,} different inputs. Either it "
+        "does not use its input as it should, or it can be computed once, outside",
+        f"value = {facts.name(node)}(...)  # once, before the loop or the dataset, if it is meant to be constant",
+        node.file, node.line, evidence=(f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",
+                                        f"call #{last}: {facts.inputs(last)} -> {facts.outputs(last)}"),
+    )  # fmt: skip
+
+
+def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iterator[Finding]:
+    match = next((found for _, text in facts.body(node) if (found := _SQUASH.search(text))), None)
+    if match is None:
+        return
+    bounds = {(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)}
+    full = []
+    for call, low, high, histogram, shape in rows:
+        counts = json.loads(str(histogram)) if histogram else []
+        close = next(
+            (one for one in bounds if abs(float(str(low)) - one[0]) < 1e-3 and abs(float(str(high)) - one[1]) < 1e-3),
+            None,
+        )
+        if close and sum(counts) > 1 and (counts[0] + counts[-1]) / sum(counts) >= _SATURATED and shape != "[]":
+            full.append(int(str(call)))
+    if len(full) < 0.9 * len(rows):
+        return
+    yield Finding(
+        "saturated", "note", node.id, tuple(full[:3]),
+        f"at least {_SATURATED:.0%} of the values that {node.body} returned were at the ends of its range in "
+        f"{len(full):,} of {len(rows):,} calls. What goes into {match.group()} is too large, and its gradient is "
+        "almost zero",
+        f"x = (x - x.mean()) / (x.std() + 1e-6)  # before {match.group()}, in {facts.name(node)}", node.file, node.line,
+        evidence=(f"call #{full[0]}: {facts.inputs(full[0])} -> {facts.outputs(full[0])}",), confidence="likely",
+    )  # fmt: skip
+
+
+def _jump(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iterator[Finding]:
+    size = np.array([max(abs(float(str(row[1]))), abs(float(str(row[2])))) for row in rows])
+    usual = float(np.median(size[size > 0])) if (size > 0).any() else 0.0
+    outliers = np.flatnonzero(size > _JUMP * usual) if usual > 0 else np.empty(0, np.int64)
+    if not len(outliers) or len(outliers) > max(1, 0.05 * len(rows)):
+        return
+    first = int(outliers[0])
+    call = int(str(rows[first][0]))
+    yield Finding(
+        "range-jump", "warning", node.id, (call,),
+        f"{node.body} returned values up to {size[first]:.3g} in call #{call}, where they are {usual:.3g} otherwise "
+        f"(median of {len(rows):,} calls; {len(outliers):,} such). Its input of that call shows whether it came in or "
+        "was made here",
+        facts.stop_at(node.body, "after", f"np.abs(outputs[0]).max() > {_JUMP * usual:.3g}"), node.file, node.line,
+        evidence=(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), confidence="likely",
+    )  # fmt: skip

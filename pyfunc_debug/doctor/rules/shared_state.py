@@ -1,0 +1,114 @@
+"""State that calls share: counters and global random numbers in parallel calls; and Python that runs at trace only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("shared-state", "parallel-random", "trace-only")
+_SEEDS = ("random.seed(", "set_seed(", "set_random_seed(")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body or function."""
+    yield from _parallel(facts)
+    yield from _at_trace(facts)
+
+
+def _parallel(facts: Facts) -> Iterator[Finding]:
+    bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
+    for group in facts.lines:
+        for node in group:
+            bodies.setdefault((node.body, node.file, node.line), []).append(node)
+    seeded: bool | None = None
+    for (_, file, line), nodes in bodies.items():
+        function = facts.definition(file, line)
+        if function is None:
+            continue
+        counts, draws = code.counters(function), code.global_random(function)
+        if not counts and not draws:
+            continue
+        pair = _overlap(facts, [node.id for node in nodes])
+        if pair is None or _locked(facts, nodes[0]):
+            continue
+        node = nodes[0]
+        if counts:
+            write = counts[0]
+            yield Finding(
+                "shared-state", "warning", node.id, pair,
+                f"{node.body} changes {write.name!r}, which its calls share, while others of them run: calls "
+                f"#{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a change",
+                f"with lock:  # lock = threading.Lock(), once, beside {write.name}\n    {write.text}", node.file,
+                write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
+            )  # fmt: skip
+        if draws:
+            seeded = _seeded(facts) if seeded is None else seeded
+            if seeded:
+                draw = draws[0]
+                yield Finding(
+                    "parallel-random", "warning", node.id, pair,
+                    f"{node.body} draws from the global generator {draw.name} in parallel calls (#{pair[0]} and "
+                    f"#{pair[1]} ran at once). Which call draws first changes from run to run, whatever the seed is",
+                    f"rng = np.random.default_rng([SEED, index])  # in the body; pass the element's index, as from "
+                    f"dataset.enumerate()\n{draw.text.replace(draw.name, 'rng')}", node.file, draw.line,
+                    evidence=(f"line {draw.line}: {draw.text}",),
+                )  # fmt: skip
+
+
+def _locked(facts: Facts, node: Node) -> bool:
+    return any("lock" in text.lower() for _, text in facts.body(node))
+
+
+def _seeded(facts: Facts) -> bool:
+    """Whether the program sets a seed: then somebody wants the same numbers again."""
+    return any(any(seed in text for seed in _SEEDS) for (text,) in facts.reader.rows("SELECT text FROM source"))
+
+
+def _overlap(facts: Facts, nodes: list[int]) -> tuple[int, int] | None:
+    """Two calls of some nodes that ran at once."""
+    marks = ", ".join("?" * len(nodes))
+    rows = facts.reader.rows(
+        "SELECT id, other FROM (SELECT id, start_ns, lag(id) OVER w AS other, lag(end_ns) OVER w AS until FROM call "
+        f"WHERE node IN ({marks}) AND kind = 'forward' AND end_ns IS NOT NULL WINDOW w AS (ORDER BY start_ns)) "
+        "WHERE until > start_ns LIMIT 1",
+        nodes,
+    )
+    return (rows[0][1], rows[0][0]) if rows else None
+
+
+def _at_trace(facts: Facts) -> Iterator[Finding]:
+    """Python state that a tf.function changes: once for each graph trace, not for each run."""
+    runs = Counter(
+        dict(facts.reader.rows("SELECT function, count(*) FROM run WHERE kind = 'forward' GROUP BY function"))
+    )
+    traces = Counter(trace.function for trace in facts.traces if trace.error is None)
+    for number, function in facts.functions.items():
+        if function.origin != "user" or function.kind != "tf.function" or runs[number] <= traces[number]:
+            continue
+        found = facts.definition(function.file, function.line)
+        writes = code.state_writes(found) if found is not None else []
+        writes = [one for one in writes if not _of_tensorflow(one)]
+        if not writes or not traces[number]:
+            continue
+        write = writes[0]
+        yield Finding(
+            "trace-only", "warning", None, (),
+            f"line {write.line} of {function.name} changes Python's {write.name!r}. It ran "
+            f"{_times(traces[number])}, when TensorFlow traced the function, and not in its {runs[number]:,} runs",
+            f"{write.name} = tf.Variable(0)  # outside; inside: {write.name}.assign_add(1)" if "=" in write.text
+            else f"tf.py_function(lambda: {write.text}, [], [])  # runs each time; give it the tensors that it needs",
+            function.file, write.line, evidence=(f"line {write.line}: {write.text}",),
+        )  # fmt: skip
+
+
+def _of_tensorflow(write: code.Write) -> bool:
+    """What may be a Keras metric, an optimizer or a TensorArray: their methods are part of the graph."""
+    return ".assign" in write.text or "metric" in write.text.lower() or ".update_state" in write.text
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

@@ -1,0 +1,116 @@
+"""Where the time goes: bodies that wait for the GIL, parallel calls that bring nothing, and calls too small to pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.analysis.contention import NodeContention
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.gil.blame import NOBODY
+from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("gil-wait", "parallel-calls", "tiny-calls")
+_WAIT_SHARE = 0.4
+_WAIT_NS = 200_000_000
+_GAIN = 1.15
+_CROSSING_NS = {"py_function": 60_000, "numpy_function": 25_000, "py_func": 25_000, "py_func_stateless": 25_000}
+"""What TensorFlow needs around a body, at least: docs/costs.md."""
+_TINY_CALLS = 1000
+_TINY_SHARE = 0.15
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """At most one finding a node and rule; nothing where the GIL was not measured."""
+    stages = {stage.contention.node.id: stage for stage in facts.stages}
+    told: set[int] = set()
+    for one in facts.contention.nodes:
+        if one.node.origin != "user":
+            continue
+        stage = stages.get(one.node.id)
+        if stage is not None and stage.at_once > 1.5 and _much(one):
+            best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)
+            if best.speedup < _GAIN:
+                told.add(one.node.id)
+                yield _useless(facts, one, stage.at_once, best.speedup)
+        if one.node.id not in told and _much(one):
+            yield _waits(facts, one)
+    yield from _tiny(facts)
+
+
+def _much(one: NodeContention) -> bool:
+    waited = one.wait_ns + (one.reacquire_ns or 0)
+    return one.grade in ("native", "op-start") and waited >= _WAIT_NS and (one.wait_share or 0) >= _WAIT_SHARE
+
+
+def _evidence(one: NodeContention) -> tuple[str, ...]:
+    lines = [f"{one.sentence}; {(one.wait_ns + (one.reacquire_ns or 0)) / 1e9:.2f} s in {one.measured:,} calls"]
+    who = [f"{culprit.label} {culprit.ns / 1e9:.2f} s" for culprit in one.culprits[:3] if culprit.label != NOBODY]
+    return (*lines, f"held meanwhile by: {', '.join(who)}") if who else tuple(lines)
+
+
+def _waits(facts: Facts, one: NodeContention) -> Finding:
+    real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
+    who = real[0].label if real else "other Python code"
+    own = bool(real) and real[0].node == one.node.id
+    site = facts.site(one.node.id)
+    if own:
+        fix = "dataset.map(..., num_parallel_calls=1)  # its calls only wait for each other"
+    else:
+        fix = (
+            f"run {who} in another process (multiprocessing), or let it use NumPy and TensorFlow functions, which "
+            "release the GIL, instead of Python loops"
+        )
+    return Finding(
+        "gil-wait", "warning", one.node.id, (),
+        f"{one.node.body} waits {percent(one.wait_share or 0)} of its time for the GIL, mostly for "
+        f"{'other calls of its own' if own else who}. One thread at a time can run Python, however many there are",
+        fix, site.file if site else one.node.file, site.line if site else one.node.line, evidence=_evidence(one),
+    )  # fmt: skip
+
+
+def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> Finding:
+    site = facts.site(one.node.id)
+    name = facts.name(one.node)
+    return Finding(
+        "parallel-calls", "warning", one.node.id, (),
+        f"{at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their time for "
+        f"the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it works",
+        f"dataset.map({name}, num_parallel_calls=1)  # as fast; to be faster, batch before the map: one call a batch",
+        site.file if site else one.node.file, site.line if site else one.node.line, evidence=_evidence(one),
+    )  # fmt: skip
+
+
+def _tiny(facts: Facts) -> Iterator[Finding]:
+    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
+    if not isinstance(clock, dict) or not isinstance(end, int):
+        return
+    wall = end - int(clock["monotonic_ns"])
+    for group in facts.lines:
+        calls = facts.calls_of(group)
+        if calls.count < _TINY_CALLS or calls.errors:
+            continue
+        node, crossing = group[0], _CROSSING_NS[group[0].kind]
+        mean, total = calls.total_ns / calls.count, crossing * calls.count
+        if mean * 2 > crossing or total < _TINY_SHARE * wall:
+            continue
+        yield _small(facts, node, calls.count, mean, crossing, total, wall)
+
+
+def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, total: int, wall: int) -> Finding:
+    function = facts.functions.get(node.function or 0)
+    data = function is not None and function.kind == "tf.data"
+    name = facts.name(node)
+    fix = (
+        f"dataset.batch(256).map(...)  # so that {name} gets 256 elements in one call; then .unbatch() if need be"
+        if data else
+        f"{name}: give it many values in one call (tf.stack, or a batch), or write it with tf.* functions"
+    )  # fmt: skip
+    site = facts.site(node.id)
+    return Finding(
+        "tiny-calls", "warning", node.id, (),
+        f"{count:,} calls of {node.body} took {mean / 1e3:.0f} us each, less than the way into Python and back (about "
+        f"{crossing / 1e3:.0f} us). That way took some {total / 1e9:.1f} s of {wall / 1e9:.1f} s",
+        fix, site.file if site else node.file, site.line if site else node.line,
+        evidence=(f"{count:,} calls, {mean * count / 1e9:.2f} s in the body itself",), confidence="likely",
+    )  # fmt: skip

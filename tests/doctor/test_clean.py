@@ -1,0 +1,17 @@
+"""A healthy program hears nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.doctor import clean_programs
+from tests.doctor.test_programs import findings
+
+
+def test_there_are_sixty_of_them():
+    assert len(clean_programs.PROGRAMS) >= 60
+
+
+@pytest.mark.parametrize("program", clean_programs.PROGRAMS, ids=lambda program: program.__name__)
+def test_nothing_is_found_in_a_healthy_program(program):
+    assert [(one.rule, one.message, one.line) for one in findings(program)] == []
