@@ -309,7 +309,7 @@ def a_loop_in_the_graph():
     def run(n):
         total = tf.constant(0.0)
         for i in tf.range(n):
-            total += tf.numpy_function(lambda i: np.float32(i), [i], tf.float32)
+            total += tf.ensure_shape(tf.numpy_function(lambda i: np.float32(i), [i], tf.float32), [])
         return total
 
     run(tf.constant(5))

@@ -106,8 +106,9 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_tensorflow(write: code.Write) -> bool:
-    """What may be a Keras metric, an optimizer or a TensorArray: their methods are part of the graph."""
-    return ".assign" in write.text or "metric" in write.text.lower() or ".update_state" in write.text
+    """What is part of the graph (metrics, assignments), and what the first trace makes on purpose, as variables."""
+    text = write.text
+    return any(word in text for word in ("Variable(", "keras.", ".assign", ".update_state")) or "metric" in text.lower()
 
 
 def _times(count: int) -> str:
