@@ -23,6 +23,18 @@ class NotKeptError(PyfuncDebugError, LookupError):
     """The recording does not hold what was asked for: a call, its values, a function's source, a failure's frames."""
 
 
+class NotDeterministicError(PyfuncDebugError):
+    """A body gives something else for the same inputs, so nothing can be checked. From `call.check_gradient()`."""
+
+
+class CannotWriteError(PyfuncDebugError):
+    """A report or a lesson cannot be written where it was asked for. From `to_html` and `pyfunc-debug learn`."""
+
+
+class NotInstalledError(PyfuncDebugError):
+    """A package or a part of this one that is needed is not installed. From `to_pandas` and `pyfunc-debug learn`."""
+
+
 class UnsupportedTensorFlowError(PyfuncDebugError):
     """This TensorFlow lacks something that the interception needs. The message names it."""
 

@@ -399,8 +399,9 @@ class Call:
           A `gradient_check.GradientCheck`: `ok`, and for each input the worst element with the tolerance used.
 
         Raises:
-          NotKeptError: the values were not kept (values="full"), the call was not differentiated, the body is not
-            deterministic, or this is not the process that recorded it.
+          NotKeptError: the values were not kept (values="full"), the call was not differentiated, or this is not the
+            process that recorded it.
+          NotDeterministicError: the body gives something else for the same inputs.
         """
         if self._check is None:
             raise _other_process()

@@ -120,10 +120,10 @@ class _Work:
         left, right = _Run("graph" if against is None else name), _Run(other_name)
         if graph.input_signature is not None:
             self._isolation.convert(graph.input_signature)
-        before = fingerprints(plain)
+        before, streams = fingerprints(plain), _streams()
         with _random_put_back():
             concrete = self._trace(left, graph)
-        traced = changes(before, fingerprints(plain))
+            traced = [*changes(before, fingerprints(plain)), *changes(streams, _streams())]
         resources = take_resources(concrete) if concrete is not None else Resources([], 0)
         others = self._resources_of(against)
 
@@ -150,7 +150,7 @@ class _Work:
         finally:
             restore()
         calls = align(left.calls, right.calls, recording.nodes(), self._tolerance, by_line=against is None)
-        frozen = [] if against is not None else self._frozen(left, right, plain)
+        frozen = [] if against is not None else self._frozen(left, right, traced, plain)
         notes = [*self._notes(left, right, traced, resources, concrete, against is not None, frozen), *bodies]
         return Comparison(
             name, left.side(), right.side(), calls, tuple(self._outputs(left, right)),
@@ -302,10 +302,12 @@ class _Work:
             path, tf.convert_to_tensor(thing) if isinstance(thing, (tf.IndexedSlices, tf.Variable)) else thing
         )
 
-    def _frozen(self, left: _Run, right: _Run, plain: Any) -> list[str]:
-        """What is drawn from each time eagerly, and was drawn from once for the graph."""
+    def _frozen(self, left: _Run, right: _Run, traced: list[str], plain: Any) -> list[str]:
+        """What is drawn from each time eagerly, and was drawn from once for the graph, when it was traced."""
         drawn = [name for name, thing in reachable(plain).items() if is_random(thing) and name in right.changed]
-        return [name for name in (*right.random, *drawn) if name not in left.random and name not in left.changed]
+        # Traced before this comparison: then only the graph's run tells, which a body may have drawn in.
+        run = (*left.random, *left.changed)
+        return [name for name in (*right.random, *drawn) if name in traced or name not in run]
 
     def _notes(
         self, left: _Run, right: _Run, traced: list[str], resources: Resources, concrete: Any, other: bool,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.errors import NotKeptError
+from pyfunc_debug.errors import NotDeterministicError, NotKeptError
 from pyfunc_debug.records import Call
 
 _ELEMENTS = 32
@@ -64,7 +64,8 @@ def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]]) -> Gra
       body: Runs the body on flat arrays and returns flat arrays.
 
     Raises:
-      NotKeptError: values are missing, or the body does not do the same twice.
+      NotKeptError: values are missing.
+      NotDeterministicError: the body does not do the same twice.
     """
     inputs = [value.array() for value in call.inputs]
     dys = {value.path: value.array() for value in gradient.inputs}
@@ -95,12 +96,12 @@ def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]]) -> Gra
 def _refuse_unsteady(call: Call, first: Sequence[Any], second: Sequence[Any]) -> None:
     for value, one, other in zip(call.outputs, first, second):
         if not np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f"):
-            raise NotKeptError(
+            raise NotDeterministicError(
                 f"the body of call #{call.id} is not deterministic: its output {value.path!r} differs between two runs "
                 "on the same inputs, so finite differences mean nothing. Fix its random seed, or its state"
             )
         if not np.allclose(one, value.array(), rtol=1e-4, atol=1e-6, equal_nan=True):
-            raise NotKeptError(
+            raise NotDeterministicError(
                 f"the body of call #{call.id} depends on something besides its inputs: its output {value.path!r} is "
                 "not what was recorded (a variable that changed since, say), so its gradient cannot be checked there"
             )

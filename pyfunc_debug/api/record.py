@@ -339,6 +339,7 @@ class LiveRecording(Recording):
 
         Raises:
           NotKeptError: it cannot be checked; the message says why.
+          NotDeterministicError: the body gives something else for the same inputs.
         """
         gradient = super().call(number)
         if gradient.kind == "forward":

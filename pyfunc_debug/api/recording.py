@@ -15,7 +15,7 @@ from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
-from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Finding, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
@@ -382,7 +382,7 @@ class Recording:
           The absolute path of the file.
 
         Raises:
-          BadOptionError: it cannot be written there.
+          CannotWriteError: it cannot be written there.
         """
         from pyfunc_debug.report import html
 
@@ -398,7 +398,8 @@ class Recording:
           A DataFrame with the table's columns; times in ns.
 
         Raises:
-          BadOptionError: no such table, or pandas is not installed.
+          BadOptionError: no such table.
+          NotInstalledError: pandas is not installed.
         """
         tables = {
             "calls": "call", "values": "value", "nodes": "node", "functions": "function", "traces": "trace",
@@ -409,7 +410,7 @@ class Recording:
         try:
             import pandas as pd
         except ImportError as error:
-            raise BadOptionError("to_pandas needs pandas: pip install pandas") from error
+            raise NotInstalledError("to_pandas needs pandas: pip install pandas") from error
         columns, rows = self._reader.query(f"SELECT * FROM {tables[table]}")
         return pd.DataFrame(rows, columns=columns)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyfunc_debug.cli.lessons import copy_lessons
-from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
+from pyfunc_debug.errors import NotInstalledError, PyfuncDebugError
 
 
 def add_parser(commands: Any) -> None:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\nOpen them with:  jupyter lab {copies[0]}\nor in VS Code, each 10 to 15 minutes, in order.")
         return 0
     if importlib.util.find_spec("jupyterlab") is None:
-        raise BadOptionError("JupyterLab is not installed here: pip install 'pyfunc-debug[lab]'")
+        raise NotInstalledError("JupyterLab is not installed here: pip install 'pyfunc-debug[lab]'")
     code = subprocess.call([sys.executable, "-m", "jupyterlab", copies[0].name], cwd=arguments.folder)
     if code:
         folder = shlex.quote(str(arguments.folder))

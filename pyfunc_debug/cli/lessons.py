@@ -7,7 +7,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.errors import CannotWriteError, NotInstalledError
 
 _SHARE = "share/pyfunc_debug/notebooks/"
 
@@ -16,11 +16,11 @@ def lessons() -> list[Path]:
     """The installed lessons, in order.
 
     Raises:
-      NotKeptError: this installation has none.
+      NotInstalledError: this installation has none.
     """
     found = _installed() or sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("0*.ipynb"))
     if not found:
-        raise NotKeptError("this installation has no lessons: reinstall pyfunc-debug from a wheel")
+        raise NotInstalledError("this installation has no lessons: reinstall pyfunc-debug from a wheel")
     return found
 
 
@@ -46,8 +46,8 @@ def copy_lessons(folder: str | os.PathLike[str], overwrite: bool = False) -> tup
       The lessons in the folder, and those of them that were there and have been kept.
 
     Raises:
-      BadOptionError: the folder cannot be made or written to.
-      NotKeptError: this installation has no lessons.
+      CannotWriteError: the folder cannot be made or written to.
+      NotInstalledError: this installation has no lessons.
     """
     target = Path(folder)
     copies, kept = [], []
@@ -61,5 +61,5 @@ def copy_lessons(folder: str | os.PathLike[str], overwrite: bool = False) -> tup
             else:
                 shutil.copyfile(lesson, copy)
     except OSError as error:
-        raise BadOptionError(f"cannot write lessons to {target}: {error.strerror or error}") from error
+        raise CannotWriteError(f"cannot write lessons to {target}: {error.strerror or error}") from error
     return copies, kept

@@ -23,7 +23,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array
 from pyfunc_debug.analysis.tables import ledger_html
-from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.errors import CannotWriteError
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, timeline
 from pyfunc_debug.report.answers import Answers
@@ -61,7 +61,7 @@ def write(
 
     Raises:
       BadRecordingError: the recording cannot be read.
-      BadOptionError: the file cannot be written there.
+      CannotWriteError: the file cannot be written there.
     """
     return _save(page(path, findings), out)
 
@@ -81,7 +81,7 @@ def _save(text: str, out: str | os.PathLike[str]) -> str:
         with open(out, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise BadOptionError(f"cannot write the report {out}: {error.strerror or error}") from error
+        raise CannotWriteError(f"cannot write the report {out}: {error.strerror or error}") from error
     return out
 
 

@@ -65,11 +65,6 @@ class Policies:
         """The policy of the node with these names."""
         return next((policy for pattern, policy in self._rules if matches(pattern, *names)), self.default)
 
-    @property
-    def uniform(self) -> bool:
-        """Whether all nodes have the same policy."""
-        return not self._rules
-
     def as_dict(self) -> dict[str, str]:
         """The policies as they were given, for the recording's `meta`."""
         return {pattern: policy.name.lower() for pattern, policy in [*self._rules, ("*", self.default)]}

@@ -45,7 +45,7 @@ def test_a_jupyterlab_that_does_not_start_is_said(tmp_path, capsys, monkeypatch)
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(pfd.BadOptionError, match="cannot write lessons to"):
+    with pytest.raises(pfd.CannotWriteError, match="cannot write lessons to"):
         lessons.copy_lessons(tmp_path / "file" / "inside")
 
 

@@ -11,7 +11,7 @@ import zlib
 
 import pytest
 
-from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.errors import BadRecordingError, CannotWriteError
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 from tests.report import recordings
@@ -100,7 +100,7 @@ def test_source_text_has_its_own_room(tmp_path, monkeypatch):
 
 
 def test_errors_are_for_people(path, tmp_path):
-    with pytest.raises(BadOptionError, match="cannot write the report"):
+    with pytest.raises(CannotWriteError, match="cannot write the report"):
         html.write(path, tmp_path / "no such folder" / "r.html")
     with pytest.raises(BadRecordingError, match="no such recording"):
         html.write(tmp_path / "missing.pfrec", tmp_path / "r.html")
