@@ -6,13 +6,17 @@ line numbers. Recording ends when IPython says that the cell has ended.
 
 from __future__ import annotations
 
+import linecache
+import sys
 from collections.abc import Callable
 
 from IPython.core.inputtransformer2 import cell_magic
 
 CELL = "%%pyfunc_trace"
 LINE = "%pyfunc_trace"
-BEGIN = "pyfunc_begin"
+CELL_WORD = "--cell"
+"""What `%pyfunc_trace` is given for a whole cell; not for people."""
+_COMMENT = "  # "
 _WORDS = ("on", "off", "status")
 
 
@@ -48,5 +52,21 @@ def _is(line: str, magic: str) -> bool:
 
 
 def _begin(options: str, magic: str) -> str:
-    """The comment is for people: tracebacks and sources show the cell as it was run."""
-    return f"get_ipython().run_line_magic({BEGIN!r}, {options.strip()!r})  # {magic}\n"
+    said = f"{CELL_WORD} {options.strip()}".rstrip()
+    typed = f"{magic} {options.strip()}".rstrip()
+    return f"get_ipython().run_line_magic('pyfunc_trace', {said!r}){_COMMENT}{typed}\n"
+
+
+def show_as_typed() -> None:
+    """Lets tracebacks and sources of the running cell show its first line as the person typed it, as a comment.
+
+    IPython keeps a cell's text in `linecache` (compilerop.py). The number of lines stays.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        entry = linecache.cache.get(frame.f_code.co_filename)
+        lines = entry[2] if entry is not None and len(entry) == 4 else []
+        if lines and lines[0].startswith("get_ipython().run_line_magic('pyfunc_trace'") and _COMMENT in lines[0]:
+            lines[0] = f"# {lines[0].split(_COMMENT, 1)[1]}"
+            return
+        frame = frame.f_back  # type: ignore[assignment]  # None at the end

@@ -90,6 +90,9 @@ class PyfuncMagics:
 
         The options are those of %%pyfunc_trace. The recording is the variable `_pyfunc` afterwards.
         """
+        if line.split(maxsplit=1)[:1] == [cells.CELL_WORD]:
+            cells.show_as_typed()
+            return self._begin_cell(line.split(maxsplit=1)[1] if " " in line.strip() else "")
         words, rest = options.split(line)
         if rest == "on":
             self._begin(words, "session")
@@ -105,7 +108,7 @@ class PyfuncMagics:
         with self._recorded(" ".join(words)):
             return self._run_statement(rest)
 
-    def begin(self, line: str) -> None:
+    def _begin_cell(self, line: str) -> None:
         """First line of a recorded cell; written by the input transformer, not by people."""
         words, rest = options.split(self.shell.var_expand(line))
         if rest:
@@ -340,7 +343,6 @@ class _Extension:
         table = {
             ("cell", "pyfunc_trace"): self.magics.trace_cell,
             ("line", "pyfunc_trace"): self.magics.trace_line,
-            ("line", cells.BEGIN): self.magics.begin,
             ("line", "pyfunc_show"): self.magics.show,
             ("line", "pyfunc_doctor"): self.magics.doctor,
             ("line", "pyfunc_report"): self.magics.report,
@@ -348,7 +350,7 @@ class _Extension:
         self.kept = {(kind, name): shell.magics_manager.magics[kind].get(name) for kind, name in table}
         for (kind, name), function in table.items():
             magic = _people(function)
-            if name in ("pyfunc_trace", cells.BEGIN):
+            if name == "pyfunc_trace":
                 no_var_expand(magic)  # braces and dollars of a statement are Python's
             shell.register_magic_function(magic, kind, name)
         self.transformer = functools.partial(cells.transform, statement_of=options.split)

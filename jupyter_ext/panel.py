@@ -24,6 +24,10 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not chec
     panel_id = traitlets.Unicode().tag(sync=True)
     place = traitlets.Dict().tag(sync=True)
 
+    def __repr__(self) -> str:
+        """Nothing: a page without widgets, and a saved notebook, show the static form that stands beside the panel."""
+        return ""
+
     def __init__(self, panel_id: str, place: dict[str, Any] | None = None) -> None:
         super().__init__(panel_id=panel_id, place=place or {})
         self.layout.width = "100%"

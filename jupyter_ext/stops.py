@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import difflib
+import fnmatch
 import shlex
 import sys
 import threading
@@ -170,7 +172,36 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
                 raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?{quote}")
             value = rest.pop(0)
             options[name] = _whole(value, word) if name == "hits" else value
-        return board.rules.add(where, **options)
+        made = board.rules.add(where, **options)
+        if made.file is None:
+            self._warn_of_unknown(where)
+        return made
+
+    def _warn_of_unknown(self, where: str) -> None:
+        """Says at once when nothing is called so: no node of the last recording, no function in the notebook."""
+        names = self.shell.user_ns
+        recording = names.get(LAST)
+        seen: set[str] = set()
+        if recording is not None:
+            with contextlib.suppress(PyfuncDebugError):
+                for node in recording.nodes():
+                    if node.token == where:
+                        return
+                    seen |= {
+                        part for name in (node.body, node.name) if name for part in (name, name.rpartition(".")[2])
+                    }
+        seen |= {
+            name
+            for name, value in list(names.items())
+            if callable(value) and not name.startswith("_") and hasattr(value, "__code__")
+        }
+        if not fnmatch.filter(seen, where):
+            near = difflib.get_close_matches(where, seen, 3, 0.5)
+            there = f" The nearest: {', '.join(near)}." if near else ""
+            print(
+                f"pyfunc_debug: nothing is called {where!r} so far.{there} The breakpoint waits for it.",
+                file=sys.stderr,
+            )
 
     @line_magic  # type: ignore[untyped-decorator]
     def pyfunc_debug(self, line: str) -> None:

@@ -23,6 +23,8 @@ from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, ledger, sources, timeline, traces
+from pyfunc_debug.report.first_call import first_call
+from pyfunc_debug.report.threads import threads
 
 Json = dict[str, Any]
 Answer = tuple[Any, dict[str, Array]]
@@ -220,7 +222,9 @@ class Answers:
             "versions": meta.get("versions") if isinstance(meta.get("versions"), dict) else {},
             "lost": meta.get("dropped"),
             "pid": meta.get("pid"),
-            "threads": [{"id": i, "name": name} for i, name in sorted(known.threads.items())],
+            "threads": threads(known, self.columns),
+            # Of a recording that grows the worst call is not known yet.
+            "first": None if known.recording else first_call(self.connection, known, self.columns),
             "names": {str(i): known.label(i) for i in known.nodes},
             "groups": {str(i): key for i, key in known.group_of.items()},
         }

@@ -27,6 +27,7 @@ from pyfunc_debug.errors import CannotWriteError
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, timeline
 from pyfunc_debug.report.answers import Answers
+from pyfunc_debug.report.first_call import first_call
 from pyfunc_debug.report.processes import Processes, names
 
 Json = dict[str, Any]
@@ -91,7 +92,8 @@ def page(
 ) -> str:
     """The report of a recording as the text of an HTML file; see `write`."""
     data, answers, plain = _one(path, None, findings, 1)
-    first = _first_call(answers)
+    with answers.reading():
+        first = first_call(answers.connection, answers.facts, answers.columns)
     return assemble(answers.name, [data], plain, {} if first is None else {"call": first})
 
 
@@ -137,7 +139,7 @@ def _one(
         answers.use_findings(found)
         data, arrays = collect(answers, share)
         if processes is not None:
-            processes.add(answers, _first_call(answers))
+            processes.add(answers, first_call(answers.connection, answers.facts, answers.columns))
         plain = ledger_html(answers.ledger())
     items = "".join(
         f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
@@ -273,14 +275,6 @@ def _interesting(answers: Answers) -> Iterator[int]:
                 yield from columns.id[part].tolist()
     # With room left, whole stretches of the beginning: stepping from call to call then finds each.
     yield from columns.id[:400].tolist()
-
-
-def _first_call(answers: Answers) -> int | None:
-    columns = answers.columns
-    failed = np.flatnonzero(columns.status == ERROR)
-    if len(failed):
-        return int(columns.id[failed[0]])
-    return int(columns.id[int(np.argmax(columns.duration))]) if len(columns) else None
 
 
 def _pack(data: Json, arrays: dict[str, Array]) -> str:

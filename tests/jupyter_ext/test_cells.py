@@ -14,7 +14,7 @@ def run(text: str) -> str:
 
 def test_a_cell_keeps_its_line_numbers():
     assert run("%%pyfunc_trace -o a.pfrec\nx = 1\nx\n").splitlines() == [
-        "get_ipython().run_line_magic('pyfunc_begin', '-o a.pfrec')  # %%pyfunc_trace",
+        "get_ipython().run_line_magic('pyfunc_trace', '--cell -o a.pfrec')  # %%pyfunc_trace -o a.pfrec",
         "x = 1",
         "x",
     ]
@@ -48,7 +48,7 @@ def test_other_cells_are_left_alone(text):
 
 def test_a_statement_is_a_cell_of_its_own():
     assert run("%pyfunc_trace --values full f({1: 'a'})\n").splitlines() == [
-        "get_ipython().run_line_magic('pyfunc_begin', '--values full')  # %pyfunc_trace",
+        "get_ipython().run_line_magic('pyfunc_trace', '--cell --values full')  # %pyfunc_trace --values full",
         "f({1: 'a'})",
     ]
 

@@ -59,8 +59,12 @@ export const clear = (element: Element, ...children: Child[]): void => {
 export function keepFocus(root: HTMLElement, repaint: () => void): void {
   const active = (root.getRootNode() as Document | ShadowRoot).activeElement;
   const name = active instanceof HTMLElement && root.contains(active) ? active.dataset["focus"] : undefined;
+  const inTable = name !== undefined && active?.closest("tbody") != null;
   repaint();
   if (name !== undefined && active && !root.contains(active)) {
-    root.querySelector<HTMLElement>(`[data-focus="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
+    const again = root.querySelector<HTMLElement>(`[data-focus="${CSS.escape(name)}"]`);
+    // A row that has scrolled away hands the focus to the row that Tab would reach.
+    const stop = inTable ? root.querySelector<HTMLElement>('tbody [tabindex="0"]') : null;
+    (again ?? stop)?.focus({ preventScroll: true });
   }
 }

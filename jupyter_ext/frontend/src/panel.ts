@@ -1,6 +1,7 @@
 // The panel: puts the parts together, hears the keys, and asks for what is new.
 import type { DataSource, Place } from "./data/source";
 import { clear, h, text } from "./dom";
+import { keepKeys } from "./keys";
 import { State, type Tab } from "./state";
 import { Timeline } from "./timeline/view";
 import { CallPane } from "./views/call";
@@ -67,8 +68,7 @@ export class Panel {
     root.classList.toggle("is-report", report);
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "pyfunc_debug");
-    // JupyterLab must not take our keys for its own: `d d` deletes a cell.
-    root.setAttribute("data-lm-suppress-shortcuts", "true");
+    keepKeys(root, signal);
     const goto = (file: string, line: number): void => {
       state.open("source");
       this.sourcePane.goto(file, line);
@@ -98,8 +98,6 @@ export class Panel {
     state.on("tab", () => this.showTab(), signal);
     state.on("overview", () => this.paintCount(), signal);
     root.addEventListener("keydown", (event) => this.key(event), { signal });
-    // Other listeners (JupyterLab's command mode among them) never see what is typed here.
-    for (const type of ["keyup", "keypress"]) root.addEventListener(type, (event) => event.stopPropagation(), { signal });
     source.onLink((link) => {
       root.dataset["link"] = link.state;
       state.emit("link");
@@ -131,12 +129,13 @@ export class Panel {
       state.errors = overview.arrays["errors"] ?? [];
       state.ledger = ledger.result;
       if (state.selection.key === null || !state.row()) {
-        const rows = state.ledger.rows;
-        const first = rows.find((row) => row.type === "node" && row.origin === "user" && row.calls) ?? rows.find((row) => row.type === "node" && row.origin === "user");
+        const own = state.ledger.rows.filter((row) => row.type === "node" && row.origin === "user");
+        const first = own.find((row) => row.errors) ?? own.find((row) => row.calls) ?? own[0];
         if (first) state.selection = { ...state.selection, key: first.key };
       }
       state.emit("ledger");
       state.emit("overview");
+      if (!state.chosen && state.overview.first !== null && state.overview.first !== state.selection.call) void this.lookFirst(state.overview.first);
     } catch (error) {
       this.state.trouble = error instanceof Error ? error.message : String(error);
       this.state.emit("link");
@@ -153,6 +152,15 @@ export class Panel {
         void this.refresh();
       }
     }
+  }
+
+  /** Where nobody has chosen anything yet, the call that matters most is open. */
+  private async lookFirst(call: number): Promise<void> {
+    const { result } = await this.source.ask("call", { id: call });
+    const { state } = this;
+    if (!result || state.chosen || this.signal.aborted) return;
+    state.selection = { call, key: state.rowOfNode(result.node, result.kind === "gradient")?.key ?? state.selection.key };
+    state.emit("selection");
   }
 
   /** Selects a call or a node that something outside asked for. */
@@ -280,9 +288,7 @@ export class Panel {
   }
 
   private key(event: KeyboardEvent): void {
-    // Ctrl, Alt and Meta combinations stay the notebook's (Shift+Enter, Ctrl+S).
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    event.stopPropagation();
     const target = event.target as HTMLElement;
     if (event.key === "Escape" && !this.help.hidden) {
       this.toggleHelp(false);

@@ -1,5 +1,6 @@
 // What the panel's parts share: the selection, the open tab, the stretch of time in view.
 import type { Ledger, LedgerRow, Overview } from "./data/protocol";
+import { noLanes } from "./timeline/lanes";
 
 export type Tab = "call" | "source" | "traces" | "gil" | "stop" | "findings";
 
@@ -24,6 +25,8 @@ export class State {
   selection: Selection = { key: null, call: null };
   tab: Tab = "call";
   view: View = { start: 0, end: 1e9 };
+  /** Lanes of the timeline, which name the threads. */
+  lanes = noLanes();
   /** Whether the person has zoomed or panned: until then the whole recording is in view. */
   viewTouched = false;
   paused = false;
@@ -53,7 +56,11 @@ export class State {
     return this.row(`n${group}${gradient ? "g" : ""}`) ?? this.row(`n${group}`);
   }
 
+  /** Whether somebody has selected anything: until then the panel chooses where to look first. */
+  chosen = false;
+
   select(selection: Partial<Selection>): void {
+    this.chosen = true;
     this.selection = { ...this.selection, ...selection };
     this.emit("selection");
   }
@@ -71,7 +78,10 @@ export class State {
     this.emit("view");
   }
 
+  /** `tf.data 2`: the name of the thread's lane; TensorFlow's own threads have no names. */
   threadName(id: number): string {
+    const lane = this.lanes.of.get(id);
+    if (lane !== undefined) return this.lanes.rows[lane]!.name;
     return this.overview?.threads.find((thread) => thread.id === id)?.name ?? `thread ${id}`;
   }
 

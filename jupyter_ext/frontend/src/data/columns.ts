@@ -128,7 +128,7 @@ export function bins(
   end: number,
   width: number,
 ): Float32Array {
-  const result = new Float32Array(lanes.size * PARTS.length * width);
+  const result = new Float32Array((Math.max(-1, ...lanes.values()) + 1) * PARTS.length * width);
   const scale = width / (end - start);
   for (let i = 0; i < calls.length; i++) {
     const lane = lanes.get(calls.thread[i]!);

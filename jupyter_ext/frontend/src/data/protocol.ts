@@ -28,9 +28,21 @@ export interface Overview {
   options: Record<string, unknown>;
   versions: Record<string, unknown>;
   pid: number | null;
-  threads: { id: number; name: string }[];
+  threads: ThreadFacts[];
+  /** The call to look at first: the first that failed, else gave NaN, else the slowest; null without calls. */
+  first: number | null;
   names: Record<string, string>;
   groups: Record<string, number>;
+}
+
+export interface ThreadFacts {
+  id: number;
+  name: string;
+  /** Which of TensorFlow's pools it belongs to; null of a thread that Python made. */
+  pool: string | null;
+  /** From the beginning of its first call to the end of its last; null without a call or while one runs. */
+  first_ns: number | null;
+  last_ns: number | null;
 }
 
 export interface Parts {
@@ -57,6 +69,8 @@ export interface LedgerRow {
   runs: number | null;
   calls: number | null;
   errors: number | null;
+  /** Of finished calls, waits included; of runs. Missing where nothing is known of it. */
+  total_ns?: number | null;
   mean_ns: number | null;
   p95_ns: number | null;
   share: number | null;
@@ -275,6 +289,12 @@ export interface Finding {
   file: string | null;
   line: number | null;
   place: string;
+  /** What was seen, a line each. */
+  evidence: string[];
+  /** measured: the recording shows it; proven: tried; likely. */
+  confidence: "measured" | "proven" | "likely";
+  /** Its section in the manual. */
+  page: string;
 }
 
 /** Why a function was traced as often as it was. */

@@ -12,7 +12,6 @@ const STACK = 20;
 
 export interface Names {
   node(id: number): string;
-  thread(id: number): string;
 }
 
 export interface Highlight {
@@ -30,10 +29,10 @@ export function drawLanes(
   now: number,
 ): void {
   const { colours } = paints;
-  const height = Math.max(1, scene.lanes.length) * LANE;
+  const height = Math.max(1, scene.lanes.rows.length) * LANE;
   const right = scale.left + scale.width;
   grid(c, scale, paints, height);
-  const lane = new Map(scene.lanes.map((thread, i) => [thread, i * LANE]));
+  const lane = new Map([...scene.lanes.of].map(([thread, row]) => [thread, row * LANE]));
   c.save();
   c.beginPath();
   c.rect(scale.left, 0, scale.width, height);
@@ -47,10 +46,10 @@ export function drawLanes(
   c.lineWidth = 1;
   c.font = `11.5px ${paints.font}`;
   c.textBaseline = "middle";
-  scene.lanes.forEach((thread, i) => {
+  scene.lanes.rows.forEach(({ name }, i) => {
     const y = i * LANE;
     c.fillStyle = colours.fg;
-    c.fillText(middle(names.thread(thread), 10), 8, y + LANE / 2 + 1);
+    c.fillText(middle(name, 10), 8, y + LANE / 2 + 1);
     c.beginPath();
     c.moveTo(0, y + LANE - 0.5);
     c.lineTo(right, y + LANE - 0.5);
@@ -301,9 +300,11 @@ function drawColumns(
   const last = Math.min(width - 1, Math.ceil((scale.view.end - sums.start) / perColumn));
   // Sky blue alone is hard to see on white: it keeps its stripes.
   const fills = PARTS.map((part) => (part === "released" ? paints.fill.released : paints.colours[part]));
+  const drawn = new Set<number>();
   for (const [thread, at] of sums.lanes) {
     const y = lane.get(thread);
-    if (y === undefined) continue;
+    if (y === undefined || drawn.has(at)) continue;
+    drawn.add(at);
     const bottom = y + 3 + STACK;
     const offsets = new Float32Array(last - first + 1);
     PARTS.forEach((_, part) => {

@@ -9,7 +9,8 @@ import {
   turnOf,
   type Calls,
 } from "../data/columns";
-import type { Arrays, Trace, Viewport } from "../data/protocol";
+import type { Arrays, ThreadFacts, Trace, Viewport } from "../data/protocol";
+import { noLanes, packLanes, type Lanes } from "./lanes";
 import type { Scale } from "./scale";
 
 export const LANE = 26;
@@ -41,12 +42,12 @@ export class Scene {
   calls: Calls = noCalls();
   runs: Runs | null = null;
   traces: Trace[] = [];
-  /** Threads from top to bottom. A thread keeps its lane: nothing jumps while data arrive. */
-  lanes: number[] = [];
+  /** Lanes from top to bottom. */
+  lanes: Lanes = noLanes();
   private sums: Sums | null = null;
   private typical = NaN;
 
-  take(viewport: Viewport, arrays: Arrays): void {
+  take(viewport: Viewport, arrays: Arrays, threads: readonly ThreadFacts[]): void {
     this.viewport = viewport;
     this.traces = viewport.traces;
     this.calls = viewport.mode === "calls" ? callsOf(arrays) : callsOf(arrays, "mark_");
@@ -79,10 +80,10 @@ export class Scene {
       ...this.runs.thread,
       ...this.traces.map((trace) => trace.thread),
     ]);
-    for (const thread of [...seen].sort((a, b) => a - b)) {
-      if (!this.lanes.includes(thread)) this.lanes.push(thread);
-    }
-    this.lanes.sort((a, b) => a - b);
+    for (const thread of this.lanes.of.keys()) seen.add(thread);
+    const known = new Map(threads.map((thread) => [thread.id, thread]));
+    const facts = [...seen].map((id) => known.get(id) ?? { id, name: `thread ${id}`, pool: null, first_ns: null, last_ns: null });
+    this.lanes = packLanes(facts, this.lanes);
   }
 
   /** Whether single calls are wide enough to be drawn. */
@@ -98,18 +99,18 @@ export class Scene {
     const { start, end } = scale.view;
     const width = Math.max(1, Math.floor(scale.width / COLUMN_PX));
     if (this.sums && this.sums.start === start && this.sums.end === end && this.sums.width === width) return this.sums;
-    const lanes = new Map(this.lanes.map((thread, i) => [thread, i]));
+    const lanes = this.lanes.of;
     this.sums = { values: bins(this.calls, lanes, start, end, width), start, end, width, lanes };
     return this.sums;
   }
 
   /** The call at a place of the picture, and whether the place is on its bar (or on its label above). */
-  hit(scale: Scale, thread: number, x: number, now: number): number | null {
+  hit(scale: Scale, lane: number, x: number, now: number): number | null {
     let best: number | null = null;
     let distance = 5;
     const { calls } = this;
     for (let i = 0; i < calls.length; i++) {
-      if (calls.thread[i] !== thread) continue;
+      if (this.lanes.of.get(calls.thread[i]!) !== lane) continue;
       const open = calls.end[i]!;
       const from = scale.x(beginOf(calls, i));
       const to = scale.x(Number.isNaN(open) ? now : open);
@@ -122,21 +123,21 @@ export class Scene {
     return best;
   }
 
-  traceAt(scale: Scale, thread: number, x: number): Trace | null {
+  traceAt(scale: Scale, lane: number, x: number): Trace | null {
     const at = scale.ns(x);
     const found = this.traces.filter(
-      (t) => t.thread === thread && t.start_ns <= at && t.start_ns + t.duration_ns >= at,
+      (t) => this.lanes.of.get(t.thread) === lane && t.start_ns <= at && t.start_ns + t.duration_ns >= at,
     );
     return found[found.length - 1] ?? null;
   }
 
-  runAt(scale: Scale, thread: number, x: number, now: number): number | null {
+  runAt(scale: Scale, lane: number, x: number, now: number): number | null {
     const at = scale.ns(x);
     const runs = this.runs;
     if (!runs || this.viewport?.runs_merged) return null;
     for (let i = runs.length - 1; i >= 0; i--) {
       const end = runs.end[i]!;
-      if (runs.thread[i] === thread && runs.start[i]! <= at && (Number.isNaN(end) ? now : end) >= at) return i;
+      if (this.lanes.of.get(runs.thread[i]!) === lane && runs.start[i]! <= at && (Number.isNaN(end) ? now : end) >= at) return i;
     }
     return null;
   }

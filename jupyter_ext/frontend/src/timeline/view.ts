@@ -160,7 +160,8 @@ export class Timeline {
       .ask("timeline", { start_ns: asking.start, end_ns: asking.end, width: asking.width })
       .then(({ result, arrays }) => {
         if (this.signal.aborted) return;
-        this.scene.take(result, arrays);
+        this.scene.take(result, arrays, overview.threads);
+        this.state.lanes = this.scene.lanes;
         this.answered = { ...asking, revision };
         this.lastEnd = overview.end_ns;
         this.hover = null;
@@ -188,8 +189,8 @@ export class Timeline {
     const paints = this.paints;
     if (!paints) return;
     const scale = this.scale();
-    const height = Math.max(1, this.scene.lanes.length) * LANE;
-    const names = { node: (id: number) => this.state.nodeName(id), thread: (id: number) => this.state.threadName(id) };
+    const height = Math.max(1, this.scene.lanes.rows.length) * LANE;
+    const names = { node: (id: number) => this.state.nodeName(id) };
     const highlight = { call: this.state.selection.call, hover: this.hover };
     this.on(this.lanes, height, (c) => drawLanes(c, this.scene, scale, paints, names, highlight, overview.end_ns));
     this.on(this.axis, AXIS, (c) => drawAxis(c, scale, paints, AXIS));
@@ -226,7 +227,7 @@ export class Timeline {
     const { view, overview } = this.state;
     const calls = this.scene.viewport?.calls ?? 0;
     return (
-      `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.length, "thread")}, ` +
+      `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.rows.length, "lane")}, ` +
       `${plural(calls, "call")} of ${int(overview?.calls ?? 0)}. The table of calls lists the same calls.`
     );
   }
@@ -381,12 +382,12 @@ export class Timeline {
     this.state.look(centre - (end - start) / 2, centre + (end - start) / 2);
   }
 
-  private at(event: MouseEvent): { thread: number; x: number; y: number } | null {
+  private at(event: MouseEvent): { lane: number; x: number; y: number } | null {
     const bounds = this.lanes.getBoundingClientRect();
     const y = event.clientY - bounds.top;
-    const thread = this.scene.lanes[Math.floor(y / LANE)];
+    const lane = Math.floor(y / LANE);
     const x = event.clientX - bounds.left;
-    return thread === undefined || x < LEFT ? null : { thread, x, y };
+    return !this.scene.lanes.rows[lane] || x < LEFT ? null : { lane, x, y };
   }
 
   private click(event: PointerEvent): void {
@@ -394,7 +395,7 @@ export class Timeline {
     const place = this.at(event);
     if (!place) return;
     const scale = this.scale();
-    const hit = this.scene.hit(scale, place.thread, place.x, this.state.overview?.end_ns ?? 0);
+    const hit = this.scene.hit(scale, place.lane, place.x, this.state.overview?.end_ns ?? 0);
     if (hit !== null && (this.scene.single(scale) || this.scene.calls.flags[hit]! & ERROR)) {
       const { calls } = this.scene;
       const row = this.state.rowOfNode(calls.node[hit]!, (calls.flags[hit]! & GRADIENT) !== 0);
@@ -402,8 +403,8 @@ export class Timeline {
       this.state.open("call");
       return;
     }
-    const trace = this.scene.traceAt(scale, place.thread, place.x);
-    const run = this.scene.runAt(scale, place.thread, place.x, this.state.overview?.end_ns ?? 0);
+    const trace = this.scene.traceAt(scale, place.lane, place.x);
+    const run = this.scene.runAt(scale, place.lane, place.x, this.state.overview?.end_ns ?? 0);
     const owner = trace?.function ?? (run === null ? null : this.scene.runs?.function[run]);
     if (owner !== null && owner !== undefined && this.state.row(`f${owner}`)) {
       this.state.select({ key: `f${owner}` });
@@ -437,7 +438,7 @@ export class Timeline {
     const place = this.at(event);
     const scale = this.scale();
     const now = this.state.overview?.end_ns ?? 0;
-    const hit = place && this.scene.single(scale) ? this.scene.hit(scale, place.thread, place.x, now) : null;
+    const hit = place && this.scene.single(scale) ? this.scene.hit(scale, place.lane, place.x, now) : null;
     if (hit !== this.hover) {
       this.hover = hit;
       this.draw();
@@ -446,7 +447,7 @@ export class Timeline {
     if (!place) return this.hideTip();
     if (hit !== null) this.showTip(event, this.callTip(hit));
     else {
-      const trace = this.scene.traceAt(scale, place.thread, place.x);
+      const trace = this.scene.traceAt(scale, place.lane, place.x);
       if (!trace) return this.hideTip();
       this.showTip(event, [
         h("div", {}, h("b", {}, `graph trace ${trace.ordinal}`), ` of ${trace.name}, ${time(trace.duration_ns)}`),

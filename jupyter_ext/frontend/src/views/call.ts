@@ -89,6 +89,12 @@ export class CallPane {
     ];
   }
 
+  /** `tf.data 2 (TF-57)`: the lane that the timeline shows it in, and the thread. */
+  private thread(call: CallDetail): string {
+    const lane = this.state.threadName(call.thread);
+    return lane === call.thread_name ? lane : `${lane} (${call.thread_name})`;
+  }
+
   private head(call: CallDetail): HTMLElement {
     const link = (label: string, id: number): HTMLElement => {
       const button = h("button.lk", { type: "button", "data-focus": `to-${label}` }, label);
@@ -113,7 +119,7 @@ export class CallPane {
         "div",
         {},
         h("b.ttl", {}, `${call.kind === "gradient" ? "∇ " : ""}${call.name} #${call.id}`),
-        h("span", {}, call.thread_name),
+        h("span", {}, this.thread(call)),
         where ? h("span.wide", {}, where) : null,
         call.status === "error" ? h("b.err", {}, `✕ ${call.failure?.type ?? "error"}`) : h("span", {}, call.status),
         h("span.sp"),
@@ -168,7 +174,7 @@ export class CallPane {
     const body = call.body;
     const run = [
       body ? (body.file && body.line ? frameLine(body.place, body.file, body.line, body.function, true, this.goto) : plain("C", body.function)) : null,
-      plain("C++", call.run || call.runs.length ? `executor, ${call.thread_name}` : `TensorFlow, ${call.thread_name}`),
+      plain("C++", call.run || call.runs.length ? `executor, ${this.thread(call)}` : `TensorFlow, ${this.thread(call)}`),
     ];
     return h(
       "div.strip",

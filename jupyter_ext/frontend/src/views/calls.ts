@@ -193,7 +193,7 @@ export class CallsView {
           const on = this.sort.column === column && (column !== "id" || this.sort.descending);
           const unitName = ["wait", "held", "released", "duration"].includes(column) ? ` ${unit.name}` : "";
           return h("th", { scope: "col", class: `c-${column}${column === "thread" || column === "status" ? " l" : ""}`, "aria-sort": on ? (this.sort.descending ? "descending" : "ascending") : null },
-            h("button.hd", { type: "button", title, tabindex: -1, "data-column": column, "data-focus": `calls-${column}` }, label, unitName && h("span.unit", {}, unitName), on ? h("u", {}, this.sort.descending ? "▾" : "▴") : null));
+            h("button.hd", { type: "button", title, "data-column": column, "data-focus": `calls-${column}` }, label, unitName && h("span.unit", {}, unitName), on ? h("u", {}, this.sort.descending ? "▾" : "▴") : null));
         }),
       );
       this.table.setAttribute("aria-rowcount", String(this.total));

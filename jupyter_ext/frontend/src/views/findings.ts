@@ -62,10 +62,10 @@ export class FindingsPane {
     const place = h("button.lk", { type: "button" }, finding.place);
     place.addEventListener("click", () => finding.file && finding.line && this.goto(finding.file, finding.line));
     item.append(
-      h("div.fr", {}, h("span", { class: `sev sev-${letter}`, "aria-hidden": "true" }, letter), title, finding.name ? h("code", {}, finding.name) : null, finding.place ? place : null, finding.count > 1 ? h("span.cnt.dim", {}, plural(finding.count, "call")) : null),
+      h("div.fr", {}, h("span", { class: `sev sev-${letter}`, "aria-hidden": "true" }, letter), title, finding.name ? h("code", {}, finding.name) : null, finding.place ? place : null, h("span.cnt.dim", {}, [finding.count > 1 ? plural(finding.count, "call") : "", finding.confidence ?? ""].filter(Boolean).join(", "))),
       h("p", {}, ...prose(finding.message)),
     );
-    if (finding.fix || finding.calls.length) item.append(this.fix(finding));
+    if (finding.fix || finding.calls.length || finding.evidence?.length) item.append(this.fix(finding));
     return item;
   }
 
@@ -91,7 +91,8 @@ export class FindingsPane {
     return h(
       "div.fix",
       {},
-      h("div.fh", {}, finding.fix ? h("b", {}, `Fix${finding.place ? `, ${finding.place}` : ""}`) : null, ...(calls.length ? [h("span.dim", {}, "calls"), ...calls] : []), h("span.sp"), finding.fix ? copy : null),
+      h("div.fh", {}, finding.fix ? h("b", {}, `Fix${finding.place ? `, ${finding.place}` : ""}`) : null, ...(calls.length ? [h("span.dim", {}, "calls"), ...calls] : []), h("span.sp"), finding.page ? h("span.dim", { title: "Its section in the manual" }, finding.page) : null, finding.fix ? copy : null),
+      finding.evidence?.length ? h("ul.evidence", {}, ...finding.evidence.map((line) => h("li", {}, ...prose(line)))) : null,
       !finding.fix ? null : code ? h("pre", {}, ...pieces(finding.fix.split("\n")).flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
     );
   }

@@ -1,31 +1,34 @@
 // The ledger: traced functions with their nodes as a tree table, what was traced beside what ran.
 import type { LedgerRow } from "../data/protocol";
 import { clear, h, keepFocus, prose, text } from "../dom";
-import { int, inUnit, middle, percent, time, unitOf } from "../format";
+import { matcher } from "../glob";
+import { int, inUnit, middle, percent, time, unitOf, type Unit } from "../format";
 import type { State } from "../state";
 
-type Column = "name" | "traced" | "runs" | "calls" | "errors" | "mean_ns" | "p95_ns" | "share";
+type Column = "name" | "traced" | "runs" | "calls" | "errors" | "total_ns" | "mean_ns" | "p95_ns" | "share";
 const HEADS: [Column, string, string][] = [
   ["name", "name", "traced functions, their nodes, gradients of nodes"],
   ["traced", "traced", "how often TensorFlow built a graph of it"],
   ["runs", "runs", "how often Python started it; – where C++ starts it, which is not seen"],
   ["calls", "calls", "executions of the body"],
   ["errors", "err", "calls that an exception left"],
+  ["total_ns", "total", "time of all calls together, their waits for the GIL included; of all runs"],
   ["mean_ns", "mean", "mean time in the body, or of a run"],
   ["p95_ns", "p95", "95 % took at most this"],
   ["share", "%", "share of the time of all calls: wait, held, released"],
 ];
 
-/** Rows in the order of the tree: children follow their parent, siblings sorted. */
+/** Rows in the order of the tree: children follow their parent. Sorted, there is no tree: the first row is the worst one. */
 export function arrange(
   rows: readonly LedgerRow[],
   filter: string,
   sort: { column: Column; descending: boolean } | null,
   closed: ReadonlySet<string>,
 ): LedgerRow[] {
-  const wanted = filter.trim().toLowerCase();
+  const wanted = filter.trim();
+  const match = matcher(wanted);
   const matches = (row: LedgerRow): boolean =>
-    !wanted || `${row.name} ${row.title} ${row.kind} ${row.place} ${row.severity ?? ""}`.toLowerCase().includes(wanted);
+    match([row.name, row.title.split(" (")[0]!, row.place, row.kind], `${row.name} ${row.title} ${row.kind} ${row.place} ${row.severity ?? ""}`);
   const children = new Map<string | null, LedgerRow[]>();
   for (const row of rows) {
     const list = children.get(row.parent);
@@ -40,35 +43,24 @@ export function arrange(
     return keep.get(row.key)!;
   };
   for (const row of children.get(null) ?? []) kept(row, false);
-  const value = (row: LedgerRow): number | string | null => {
-    if (!sort) return 0;
-    if (sort.column === "name") return row.name.toLowerCase();
-    if (row[sort.column] === null && row.type === "function") {
-      // A function sorts by what its nodes have.
-      const below = (children.get(row.key) ?? []).map((child) => child[sort.column] as number | null);
-      return below.some((x) => x !== null) ? below.reduce<number>((a, b) => a + (b ?? 0), 0) : null;
-    }
-    return row[sort.column];
-  };
   const result: LedgerRow[] = [];
   const walk = (parent: string | null): void => {
-    const list = [...(children.get(parent) ?? [])].filter((row) => keep.get(row.key));
-    if (sort) {
-      list.sort((a, b) => {
-        const x = value(a);
-        const y = value(b);
-        if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
-        const order = x < y ? -1 : x > y ? 1 : 0;
-        return sort.descending ? -order : order;
-      });
-    }
-    for (const row of list) {
+    for (const row of children.get(parent) ?? []) {
+      if (!keep.get(row.key)) continue;
       result.push(row);
-      if (!closed.has(row.key) || wanted) walk(row.key);
+      if (sort || !closed.has(row.key) || wanted) walk(row.key);
     }
   };
   walk(null);
-  return result;
+  if (!sort) return result;
+  const value = (row: LedgerRow): number | string | null => (sort.column === "name" ? row.name.toLowerCase() : (row[sort.column] ?? null));
+  return result.sort((a, b) => {
+    const x = value(a);
+    const y = value(b);
+    if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
+    const order = x < y ? -1 : x > y ? 1 : 0;
+    return sort.descending ? -order : order;
+  });
 }
 
 export class LedgerView {
@@ -77,10 +69,12 @@ export class LedgerView {
   private readonly body = h("tbody");
   private readonly headRow = h("tr");
   private readonly status = h("p.empty");
+  private readonly box = h("div.lgbox");
   private readonly why = h("div.why", { role: "status", hidden: true });
   private sort: { column: Column; descending: boolean } | null = null;
   private readonly closed = new Set<string>();
-  private known = new Set<string>();
+  /** Rows that were here before, and whether they held the person's bodies. */
+  private readonly known = new Map<string, boolean>();
   private shown: LedgerRow[] = [];
 
   constructor(
@@ -88,11 +82,12 @@ export class LedgerView {
     signal: AbortSignal,
   ) {
     const table = h("table.grid.ledger", { role: "treegrid", "aria-label": "Ledger: traced functions and nodes" }, h("thead", {}, this.headRow), this.body);
+    this.box.append(table, this.status);
     this.element = h(
       "section.lg",
       { "aria-label": "Ledger" },
       h("div.sh", {}, h("h3", {}, "Ledger"), h("label.filter", {}, h("kbd", { "aria-hidden": "true" }, "/"), this.filter)),
-      h("div.lgbox", {}, table, this.status),
+      this.box,
       this.why,
     );
     this.filter.addEventListener("input", () => this.paint(), { signal });
@@ -105,14 +100,16 @@ export class LedgerView {
   }
 
   private paint(): void {
+    const own = new Set(this.state.ledger.rows.filter((row) => row.type === "node" && row.origin === "user").map((row) => row.parent));
     for (const row of this.state.ledger.rows) {
-      if (this.known.has(row.key)) continue;
-      this.known.add(row.key);
-      // What TensorFlow made for itself is there, but folded.
-      if (row.type === "function" && row.origin === "tensorflow") this.closed.add(row.key);
+      // What TensorFlow made for itself is there, but folded; until a body of the person's turns up in it.
+      if (own.has(row.key) && !this.known.get(row.key)) this.closed.delete(row.key);
+      else if (row.type === "function" && row.origin === "tensorflow" && !this.known.has(row.key)) this.closed.add(row.key);
+      this.known.set(row.key, own.has(row.key));
     }
     this.shown = arrange(this.state.ledger.rows, this.filter.value, this.sort, this.closed);
     const unit = unitOf(this.state.ledger.rows.map((row) => row.mean_ns));
+    const totals = unitOf(this.state.ledger.rows.map((row) => row.total_ns));
     const largest = Math.max(1e-9, ...this.state.ledger.rows.map((row) => row.share ?? 0));
     const children = new Set(this.state.ledger.rows.map((row) => row.parent));
     const tabStop = this.shown.some((row) => row.key === this.state.selection.key) ? this.state.selection.key : this.shown[0]?.key;
@@ -121,12 +118,12 @@ export class LedgerView {
         this.headRow,
         ...HEADS.map(([column, name, title]) => {
           const on = this.sort?.column === column;
-          const unitName = column === "mean_ns" || column === "p95_ns" ? ` ${unit.name}` : "";
-          const button = h("button.hd", { type: "button", title, tabindex: -1, "data-column": column, "data-focus": `ledger-${column}` }, name, unitName && h("span.unit", {}, unitName), on ? h("u", {}, this.sort!.descending ? "▾" : "▴") : null);
+          const unitName = column === "mean_ns" || column === "p95_ns" ? ` ${unit.name}` : column === "total_ns" ? ` ${totals.name}` : "";
+          const button = h("button.hd", { type: "button", title, "data-column": column, "data-focus": `ledger-${column}` }, name, unitName && h("span.unit", {}, unitName), on ? h("u", {}, this.sort!.descending ? "▾" : "▴") : null);
           return h("th", { scope: "col", class: column === "name" ? "l" : column === "share" ? "l c-share" : `c-${column}`, "aria-sort": on ? (this.sort!.descending ? "descending" : "ascending") : null }, button);
         }),
       );
-      clear(this.body, ...this.shown.map((row) => this.row(row, unit, largest, children.has(row.key), row.key === tabStop)));
+      clear(this.body, ...this.shown.map((row) => this.row(row, unit, totals, largest, children.has(row.key), row.key === tabStop)));
     });
     this.paintWhy();
     this.status.hidden = this.shown.length > 0;
@@ -143,20 +140,21 @@ export class LedgerView {
     clear(this.why, ...why.slice(0, 4).map((line) => h("p", { title: line }, ...prose(line))), why.length > 4 ? h("p.dim", {}, `and ${why.length - 4} more`) : null);
   }
 
-  private row(row: LedgerRow, unit: ReturnType<typeof unitOf>, largest: number, parent: boolean, tabStop: boolean): HTMLElement {
+  private row(row: LedgerRow, unit: Unit, totals: Unit, largest: number, parent: boolean, tabStop: boolean): HTMLElement {
     const selected = row.key === this.state.selection.key;
-    const open = !this.closed.has(row.key) || this.filter.value !== "";
+    const flat = this.sort !== null;
+    const open = flat || !this.closed.has(row.key) || this.filter.value !== "";
     const letter = row.severity === "error" ? "E" : row.severity === "warning" ? "W" : row.severity === "note" ? "N" : null;
     const why = row.why.join("\n");
     const numbers = [
       row.mean_ns === null ? "" : `mean ${time(row.mean_ns)}`,
       row.p95_ns === null ? "" : `p95 ${time(row.p95_ns)}`,
+      row.total_ns ? `in all ${time(row.total_ns)}` : "",
       row.share === null ? "" : `${percent(row.share)} % of the time of all calls`,
     ].filter(Boolean);
     const title = [row.title, row.place, row.site ? `called at ${row.site}` : "", ...numbers, why].filter(Boolean).join("\n");
     const dash = (value: number | null): string => (value === null ? "–" : int(value));
     const isFunction = row.type === "function";
-    const gradient = row.call_kind === "gradient";
     return h(
       "tr",
       {
@@ -165,25 +163,32 @@ export class LedgerView {
         "data-key": row.key,
         "data-focus": `row-${row.key}`,
         tabindex: tabStop ? 0 : -1,
-        "aria-level": row.level + 1,
+        "aria-level": flat ? 1 : row.level + 1,
         "aria-selected": String(selected),
-        "aria-expanded": parent ? String(open) : null,
+        "aria-expanded": parent && !flat ? String(open) : null,
         title,
       },
       h(
         "td.nm.l",
         { class: letter ? "nm l sv" : "nm l" },
-        h("span.in", { class: `in l${row.level}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 ? (open ? "▾" : "▸") : ""), h("b", {}, gradient ? "∇ gradient" : middle(row.name, 22)), row.kind ? h("small", {}, ` ${row.kind}`) : null),
+        h("span.in", { class: `in l${flat ? 0 : row.level}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 && !flat ? (open ? "▾" : "▸") : ""), h("b", {}, ...this.name(row, flat)), row.kind ? h("small", {}, ` ${row.kind}`) : null),
         letter ? h("span.sev", { class: `sev sev-${letter}`, title: why, "aria-label": `${row.severity}: ${why}`, role: "img" }, letter) : null,
       ),
       h("td.c-traced", {}, isFunction && row.traced !== null ? `${int(row.traced)}×` : ""),
       h("td.c-runs", {}, isFunction && row.kind !== "graph" && (row.runs !== null || row.traced !== null) ? (row.runs === null ? "–" : `${int(row.runs)}×`) : ""),
       h("td.c-calls", {}, isFunction ? "" : dash(row.calls)),
       h("td.c-errors", {}, row.errors ? h("span.err", {}, `✕ ${int(row.errors)}`) : isFunction ? "" : dash(row.errors)),
+      h("td.c-total_ns", {}, row.total_ns == null ? "" : inUnit(row.total_ns, totals)),
       h("td.c-mean_ns", {}, row.mean_ns === null ? (isFunction ? "" : "–") : inUnit(row.mean_ns, unit)),
       h("td.c-p95_ns", {}, row.p95_ns === null ? (isFunction ? "" : "–") : inUnit(row.p95_ns, unit)),
       h("td.c-share", {}, row.share === null ? "" : this.share(row, largest)),
     );
+  }
+
+  /** Without the tree around it a gradient says whose it is. */
+  private name(row: LedgerRow, flat: boolean): string[] {
+    if (row.call_kind !== "gradient") return [middle(row.name, 40)];
+    return [flat ? `∇ ${this.state.row(row.parent)?.name ?? "gradient"}` : "∇ gradient"];
   }
 
   private share(row: LedgerRow, largest: number): HTMLElement {
@@ -285,5 +290,6 @@ export class LedgerView {
     else if (this.sort.descending === descending) this.sort = { column, descending: !descending };
     else this.sort = null;
     this.paint();
+    this.box.scrollTop = 0;
   }
 }

@@ -1,0 +1,33 @@
+"""Where a reader begins: the first call that failed, else the first that gave a NaN, else the slowest."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+
+from pyfunc_debug.analysis.columns import ERROR, Columns
+from pyfunc_debug.analysis.facts import Facts
+
+_MOST_READ = 200_000
+"""Of a recording with more calls, values are not searched: that would take seconds."""
+
+
+def first_call(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> int | None:
+    """The number of that call, among those of the user's own nodes; None if they have no calls."""
+    own = [node.id for node in facts.nodes.values() if node.origin == "user"]
+    mine = np.isin(columns.node, own)
+    failed = np.flatnonzero(mine & (columns.status == ERROR))
+    if len(failed):
+        return int(columns.id[failed[0]])
+    if len(columns) <= _MOST_READ:
+        wanted = set(own)
+        rows = connection.execute(
+            "SELECT value.call, call.node FROM value JOIN call ON call.id = value.call WHERE value.nan > 0"
+            " ORDER BY value.call"
+        )
+        for call, node in rows:
+            if node in wanted:
+                return int(call)
+    places = np.flatnonzero(mine)
+    return int(columns.id[places[np.argmax(columns.duration[places])]]) if len(places) else None

@@ -1,0 +1,200 @@
+"""No key pressed in the panel reaches the notebook: not in JupyterLab, not in Notebook 7, not in VS Code's page."""
+
+# ruff: noqa: E501 - JavaScript is long lines
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from pyfunc_debug.api.recording import Recording
+from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+from tests.jupyter_ext.vscode import Output
+from tests.report import recordings
+
+SETUP = """
+%load_ext pyfunc_debug
+import numpy as np, tensorflow as tf
+import pyfunc_debug as pfd
+
+def body(x):
+    y = x + 1
+    return np.float32(y)
+
+@tf.function
+def step(x):
+    return tf.numpy_function(body, [x], tf.float32)
+"""
+STOPPED = "%%pyfunc_trace\nb = pfd.break_on('body', hits=20, once=True)\nfor i in range(30): step(tf.constant(float(i)))\nb.remove()"
+
+_NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
+CELLS = f"""() => [
+  {_NOTEBOOK}.widgets.map((cell) => [cell.model.id, cell.model.type, cell.model.sharedModel.getSource(), cell.model.executionCount,
+    cell.outputHidden, cell.inputHidden, cell.model.executionState]),
+  {_NOTEBOOK}.activeCellIndex, document.querySelectorAll('.jp-Dialog').length,
+  {_NOTEBOOK}.widgets.filter((cell) => {_NOTEBOOK}.isSelectedOrActive(cell)).length]"""
+MODIFIERS = ("Shift", "Control", "Alt", "Control+Shift")
+NAMED = (
+    "Enter",
+    "Escape",
+    "Backspace",
+    "Delete",
+    "ArrowUp",
+    "ArrowDown",
+    "ArrowLeft",
+    "ArrowRight",
+    "Home",
+    "End",
+    "PageUp",
+    "PageDown",
+    " ",
+)
+# What the browser itself does with them (close the tab, open a window, print) is not the notebook's.
+BROWSERS_OWN = (
+    {f"Control+{key}" for key in "wtnpoqr"}
+    | {f"Control+Shift+{key}" for key in "WTNPOQRIJC"}
+    | {"Alt+Home", "Alt+ArrowLeft", "Alt+ArrowRight", "Control+s"}
+)
+TWICE = "di0xac"
+PDB = set("cnsrud")
+
+
+def keys() -> list[str]:
+    """All that a notebook knows, and all that the panel knows."""
+    plain = [*string.ascii_lowercase, *string.digits, *"/[]?-=.,;'`", *NAMED]
+    pressed = [*plain, *string.ascii_uppercase, *(f"{modifier}+{name}" for modifier in MODIFIERS for name in NAMED)]
+    pressed += [f"Control+{key}" for key in (*string.ascii_lowercase, "-", "/", "]", "[")]
+    pressed += [f"Control+Shift+{key}" for key in (*string.ascii_uppercase, "-")]
+    return [key for key in pressed if key not in BROWSERS_OWN]
+
+
+def press_all(page, target, seen, before, skip=()):
+    """Presses every key with the focus on `target`; after each the notebook is what it was."""
+    # One question a key: is the notebook what it was, and does the target take the focus?
+    look = f"(target) => {{ const e = document.querySelector(target); e.focus(); return [document.activeElement === e, ({seen})()]; }}"
+    pressed = "nothing"
+    for key in keys():
+        if key in skip:
+            continue
+        for _ in range(2 if key in TWICE else 1):
+            assert page.evaluate(look, target) == [True, before], f"{pressed} on {target} reached the notebook"
+            page.keyboard.press(key[:-1] + "Space" if key.endswith(" ") else key)
+            pressed = key
+    assert page.evaluate(look, target) == [True, before], f"{pressed} on {target} reached the notebook"
+    page.evaluate(
+        "() => { const filter = document.querySelector('.pfd .filter input'); filter.value = ''; filter.dispatchEvent(new Event('input')); }"
+    )
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
+    write_notebook(tmp_path / "a.ipynb", [SETUP, STOPPED, "y = 2", "z = 3"])
+    with Server(tmp_path, app) as server, browser((1400, 1000)) as page:
+        notebook = Notebook(page, server, "a.ipynb")
+        notebook.wait_kernel()
+        notebook.run(0)
+        notebook.wait(0)
+        notebook.run(1)
+        page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
+        page.wait_for_selector(".pfd .calls tr[data-call]")
+        page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
+        for mode in ("edit", "command"):
+            page.evaluate(f"(mode) => {{ {_NOTEBOOK}.activeCellIndex = 1; {_NOTEBOOK}.mode = mode; }}", mode)
+            page.evaluate("() => document.querySelector('.pfd .ledger tbody tr').focus()")
+            before = page.evaluate(CELLS)
+            targets = (
+                ".pfd .ledger tbody tr[tabindex='0']",
+                ".pfd canvas.lanes",
+                ".pfd",
+                ".pfd .calls tbody tr[tabindex='0']",
+                ".pfd .filter input",
+                ".pfd .tabs button[tabindex='0']",
+            )
+            for target in targets if mode == "command" else targets[:2]:
+                press_all(page, target, CELLS, before)
+            if mode == "edit":
+                continue
+            page.locator(".pfd [data-tab=stop]").click()
+            # In the Stop pane the letters are pdb's: those that end the stop come last.
+            press_all(page, ".pfd .d-stop .scroll", CELLS, before, PDB - set("du"))
+            press_all(
+                page,
+                ".pfd .ask input",
+                CELLS,
+                before,
+                {"Enter", "Shift+Enter", "Control+Enter", "Alt+Enter", "Control+Shift+Enter"},
+            )
+            page.locator(".pfd .ask input").fill("")
+
+        # A click between the panel's parts is in the panel, too.
+        page.locator(".pfd .lg .sh").click(position={"x": 150, "y": 8})
+        page.keyboard.press("d")
+        page.keyboard.press("d")
+        assert page.evaluate(CELLS)[0] == before[0]
+
+        # And the panel's own keys do what they say.
+        axis = "document.querySelector('.pfd canvas.axis').toDataURL()"
+        page.evaluate("() => document.querySelector('.pfd canvas.lanes').focus()")
+        page.keyboard.press("f")
+        for key in "wsad":
+            page.wait_for_timeout(200)  # what was asked for before is drawn
+            shown = page.evaluate(f"() => {axis}")
+            page.keyboard.press(key)
+            page.wait_for_function(f"(old) => {axis} !== old", arg=shown)
+        page.locator(".pfd .calls tr[data-call]").nth(2).click()
+        page.wait_for_selector(".pfd .d-call .ttl")
+        title = page.locator(".pfd .d-call .ttl").inner_text()
+        page.locator('.pfd .d-call [data-focus="step]"]:not([disabled])').wait_for()
+        page.keyboard.press("]")
+        page.wait_for_function("(old) => document.querySelector('.pfd .d-call .ttl').textContent !== old", arg=title)
+        page.evaluate("() => document.querySelector('.pfd canvas.lanes').focus()")
+        page.keyboard.press("/")
+        assert page.evaluate("() => document.activeElement.dataset.focus") == "filter"
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        assert page.locator(".pfd .help").is_visible()
+        page.keyboard.press("Escape")
+        # Saving is the notebook's, from everywhere.
+        page.evaluate(
+            "() => { window.saved = 0; window.jupyterapp.shell.currentWidget.context.saveState.connect((_, state) => { if (state === 'started') window.saved++; }); }"
+        )
+        page.evaluate("() => document.querySelector('.pfd canvas.lanes').focus()")
+        page.keyboard.press("Control+s")
+        page.wait_for_function("() => window.saved === 1")
+        page.wait_for_function(
+            "() => document.querySelector('.pfd canvas.lanes').hasAttribute('data-lm-suppress-shortcuts')"
+        )
+
+        page.locator(".pfd [data-tab=stop]").click()
+        page.locator(".pfd .d-stop .scroll").focus()
+        line = page.locator(".pfd .d-stop .src li.cur").inner_text()
+        page.keyboard.press("n")
+        page.wait_for_function(
+            "(old) => document.querySelector('.pfd .d-stop .src li.cur').innerText !== old", arg=line
+        )
+        page.wait_for_selector('.pfd .d-stop[aria-busy="false"]')
+        page.locator(".pfd .d-stop .scroll").focus()
+        page.keyboard.press("c")
+        notebook.wait(1)
+
+
+def test_no_key_pressed_in_the_panel_reaches_vs_code(tmp_path):
+    """VS Code's webview hands every key that reaches its window to the workbench."""
+    with browser((1200, 900)) as page:
+        output = Output(page, Recording(str(recordings.small(tmp_path / "train.pfrec"))), "vscode-dark")
+        try:
+            page.evaluate(
+                "() => { window.heard = []; for (const type of ['keydown', 'keyup', 'keypress']) window.addEventListener(type, (event) => window.heard.push(`${type} ${event.key}`)); }"
+            )
+            page.wait_for_selector(".pfd .calls tr[data-call]")
+            for target in (
+                ".pfd .ledger tbody tr[tabindex='0']",
+                ".pfd .calls tbody tr[tabindex='0']",
+                ".pfd canvas.lanes",
+                ".pfd .filter input",
+            ):
+                press_all(page, target, "() => window.heard", [])
+            page.keyboard.press("Control+s")
+            assert page.evaluate("() => window.heard")[0] == "keydown s"
+        finally:
+            output.close()
