@@ -8,12 +8,16 @@ and the prompt it was made for. Neither needs to arrive in order, or at all.
 from __future__ import annotations
 
 import contextlib
+import linecache
 import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from jupyter_ext import breakpoints
+from pyfunc_debug.report.colours import coloured
+from pyfunc_debug.report.pictures import Elements, picture
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
@@ -21,6 +25,10 @@ Json = dict[str, Any]
 _PING_S = 1.5
 _FRESH_S = 0.5
 _GONE = "use the input box"
+_LOOK_AGAIN = "look again"
+"""Not a line that somebody typed: told apart by identity."""
+_MOST_WATCHES = 20
+_MOST_PICTURED = 16 << 20
 
 
 class RunningCell(Protocol):
@@ -58,6 +66,8 @@ class PanelFront:
         self._acknowledged = ""
         self._view: Json | None = None
         self._said_in: Any = object()
+        self.watches: list[str] = []
+        """Expressions that are evaluated at each prompt, in the selected frame."""
         self.way = "none"
         """How commands come: "control", "comm" or "none"."""
         board.broker.listeners.append(self.announce)
@@ -105,13 +115,16 @@ class PanelFront:
         """Takes a command of a page, on the thread it came on: puts it into a queue, and nothing else.
 
         Args:
-          content: `command`: pong (ping), seen (seen: "stop:seq"), hello, release, abort, or line (stop, seq, line).
+          content: `command`: pong (ping), seen (seen: "stop:seq"), hello, release, abort, line (stop, seq, line), watch
+            (watches), or breakpoints (see `breakpoints.answer`).
           way: "control" or "comm".
 
         Returns:
           The reply: `status` is ok, stale, "use the input box" or unknown; `state` for hello.
         """
         command, status = content.get("command"), "ok"
+        if command == "breakpoints":
+            return breakpoints.answer(content)
         if command == "pong":
             if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
                 if self.way != "control":
@@ -127,9 +140,29 @@ class PanelFront:
             board.broker.interrupt()
         elif command == "line":
             status = self._line(content)
+        elif command == "watch":
+            status = self._watch(content)
         else:
             status = "unknown"
         return {"status": status, "state": self.state() if command == "hello" else None}
+
+    def _watch(self, content: Json) -> str:
+        watches = [str(one).strip() for one in content.get("watches") or () if str(one).strip()]
+        for one in watches:
+            try:
+                compile(one, "<watch>", "eval")
+            except (SyntaxError, ValueError) as error:
+                return f"{one!r} is not a Python expression: {error}"
+        self.watches = watches[:_MOST_WATCHES]
+        active = board.broker.active
+        if active is not None and active.front is self and active.open:
+            self._lines.put((active.id, active.seq, _LOOK_AGAIN))
+        return "ok"
+
+    @staticmethod
+    def picture(array: Any) -> Json | None:
+        """A small picture of an array among the locals."""
+        return picture(Elements(array)) if array.nbytes <= _MOST_PICTURED else None
 
     def _line(self, content: Json) -> str:
         active = board.broker.active
@@ -177,11 +210,23 @@ class PanelFront:
                 stop.id,
                 stop.seq,
             ):  # else a second click, made for the prompt before
-                return line
+                if line is not _LOOK_AGAIN:
+                    return line
+                self._view = self._labelled({**stop.view(), "prompt": prompt})  # the same prompt, new watches
+                self.announce()
 
     def _labelled(self, view: Json) -> Json:
         for frame in view.get("frames", ()):
             frame["label"] = self._label(frame["file"])
+        if view.get("site"):
+            view["site"] = {**view["site"], "label": self._label(view["site"]["file"])}
+        lines = linecache.getlines(view["file"]) if view.get("source") and view.get("file") else []
+        whole = coloured("".join(lines))
+        for line in view.get("source", ()):
+            # Of the whole file, as a line may be inside a text of many lines; as it is shown, if that is another text.
+            pieces = whole[line["line"] - 1] if 0 < line["line"] <= len(whole) else []
+            same = "".join(text for _, text in pieces) == line["text"]
+            line["pieces"] = pieces if same else [("", line["text"])]
         return view
 
     def tell(self, stop: Stop, text: str) -> None: ...  # it is in the view's console

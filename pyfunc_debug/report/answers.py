@@ -23,6 +23,7 @@ from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, ledger, sources, timeline, traces
+from pyfunc_debug.report.colours import coloured_lines
 from pyfunc_debug.report.first_call import first_call
 from pyfunc_debug.report.threads import threads
 
@@ -303,6 +304,7 @@ def findings_json(findings: Sequence[Finding] | None, known: Facts) -> list[Json
         item = finding.as_dict()
         item["calls"] = list(finding.calls)[:50]
         item["count"] = len(finding.calls)
+        item["code"] = coloured_lines(finding.fix.splitlines())
         item["place"] = known.source_line(finding.file, finding.line)
         item["name"] = known.label(finding.node) if finding.node is not None else None
         item["group"] = known.group_of.get(finding.node) if finding.node is not None else None

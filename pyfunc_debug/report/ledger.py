@@ -89,6 +89,7 @@ def _function_row(row: FunctionRow, facts: Facts, findings: Sequence[Finding] | 
         "runs": row.runs,
         "calls": None,
         "errors": None if row.runs is None else row.run_errors,
+        "total_ns": row.times.total_ns if row.times.count else None,
         "mean_ns": row.times.mean_ns,
         "p95_ns": row.times.p95_ns,
         "share": None,

@@ -166,7 +166,8 @@ class Processes:
             **{name: total(name) for name in ("traced", "runs", "calls", "errors")},
             "mean_ns": (together := times_of(times)).mean_ns,
             "p95_ns": together.p95_ns,
-            "share": sum(totals) / self._everything if totals and self._everything else None,
+            "total_ns": sum(totals) if totals else None,
+            "share": sum(totals) / self._everything if row["type"] == "node" and totals and self._everything else None,
             "parts": {name: _add(part[name] for part in parts) for name in parts[0]} if measured else None,
             "severity": min(severities, key=["error", "warning", "note"].index) if severities else None,
             "why": [

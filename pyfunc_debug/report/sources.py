@@ -11,6 +11,7 @@ from typing import Any
 from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.source import PRINTS_SHOWN, SourceLine, lambdas_text, source_lines
 from pyfunc_debug.records import Finding, Line, Printed
+from pyfunc_debug.report.colours import Pieces, coloured
 
 Json = dict[str, Any]
 MAX_LINES = 4000
@@ -81,11 +82,22 @@ def page(
         "name": facts.file_name(file),
         "first": first + 1,
         "total": len(lines),
-        "lines": [line[:2000] for line in lines[first : first + MAX_LINES]],
+        "lines": [_shortened(pieces) for pieces in coloured(row[0])[first : first + MAX_LINES]],
         "marks": marks,
         "counted": bool((facts.meta.get("options") or {}).get("lines")),
         "counts": _counts(connection, file, row[0], first + 1, first + MAX_LINES),
     }
+
+
+def _shortened(pieces: Pieces) -> Pieces:
+    """A line of data in a source may have megabytes."""
+    shown, room = [], 2000
+    for kind, text in pieces:
+        shown.append((kind, text[:room]))
+        room -= len(text)
+        if room <= 0:
+            break
+    return shown
 
 
 def _counts(connection: sqlite3.Connection, file: str, text: str, first: int, last: int) -> list[Json]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts
@@ -21,8 +22,17 @@ if TYPE_CHECKING:
 
 _NUMBERS = itertools.count(1)
 _SHOWN = 300
-_LINES_AROUND = 6
+_LINES_AROUND = 12
+"""A panel shows fifteen lines or more."""
+_MOST_CHILDREN = 30
+_DEPTH = 3
+_MOST_READ = 4_000_000
+"""Elements of an array that are read for its range."""
 _MOST_LOCALS = 200
+
+
+Picture = Callable[[Any], "dict[str, Any] | None"]
+"""Makes a small picture of an array, or None."""
 
 
 class Abort(RuntimeError):  # noqa: N818 - it is not an error of the program
@@ -89,7 +99,15 @@ class Stop:
             "id": self.id, "node": self.name, "call": self.call, "thread": self.thread, "why": self.why,
             "rule": self.breakpoint.text() if self.breakpoint is not None else None,
             "since_ns": self.since_ns, "policy": self.policy,
+            "site": self._site(),
         }  # fmt: skip
+
+    def _site(self) -> dict[str, Any] | None:
+        """The user's line that made the node."""
+        if self.node is None or not self.node.stack:
+            return None
+        frame = self.node.stack[-1]
+        return {"file": frame.file, "line": frame.line, "function": frame.function}
 
     def view(self) -> dict[str, Any]:
         """All that a front draws: plain dictionaries, lists, text and numbers. Made anew at each prompt."""
@@ -97,7 +115,10 @@ class Stop:
 
 
 def snapshot(
-    stack: list[tuple[FrameType, int]], index: int, user_line: Callable[[str, int], tuple[str, int]]
+    stack: list[tuple[FrameType, int]],
+    index: int,
+    user_line: Callable[[str, int], tuple[str, int]],
+    picture: Picture | None = None,
 ) -> dict[str, Any]:
     """The stack, the source around the current line, and the locals of the selected frame."""
     frame, line = stack[index]
@@ -109,11 +130,79 @@ def snapshot(
             {"function": one.f_code.co_name, "file": one.f_code.co_filename, "line": at} for one, at in stack
         ],
         "locals": [
-            {"name": name, "type": type(value).__name__, "text": one_line(value)}
+            variable(name, value, picture)
             for name, value in list(frame.f_locals.items())[:_MOST_LOCALS]
             if not _hidden(frame, name, value)
         ],
     }  # fmt: skip
+
+
+def variable(name: str, value: Any, picture: Picture | None = None, depth: int = _DEPTH) -> dict[str, Any]:
+    """A name and its value for a front: `name`, `type`, `text`, and where there are `range`, `picture`, `children`.
+
+    Never runs code of the value's type but `repr`: children are those of dicts, lists, tuples, sets and of the
+    instance's own `__dict__`.
+    """
+    shown: dict[str, Any] = {"name": name, "type": type(value).__name__, "text": one_line(value)}
+    try:
+        array = _as_array(value)
+        if array is not None:
+            if (found := _range(array)) is not None:
+                shown["range"] = found
+            if picture is not None and (drawn := picture(array)) is not None:
+                shown["picture"] = drawn
+        elif depth and (children := _children(value)):
+            shown["children"] = [variable(key, one, picture, depth - 1) for key, one in children[:_MOST_CHILDREN]]
+            if len(children) > _MOST_CHILDREN:
+                shown["more"] = len(children) - _MOST_CHILDREN
+    except Exception:  # a value may do anything when it is looked at: its text is there
+        return shown
+    return shown
+
+
+def _children(value: Any) -> list[tuple[str, Any]]:
+    if type(value) is dict:
+        return [(one_line(key), one) for key, one in list(value.items())]
+    if type(value) in (list, tuple):
+        return [(f"[{i}]", one) for i, one in enumerate(value)]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [(str(field), one) for field, one in zip(value._fields, value)]
+    if isinstance(value, (type, ModuleType)) or callable(value):
+        return []
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return []
+    return [(name, one) for name, one in own.items() if not name.startswith("__")] if type(own) is dict else []
+
+
+def _as_array(value: Any) -> Any:
+    """The elements of a NumPy array or an eager tensor; None of anything else."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if isinstance(value, numpy.ndarray):
+        return value
+    if type(value).__name__ == "EagerTensor" and getattr(value.dtype, "name", "") not in (
+        "string",
+        "variant",
+        "resource",
+    ):
+        return value.numpy()
+    return None
+
+
+def _range(array: Any) -> str | None:
+    import numpy as np
+
+    if array.size < 2 or array.size > _MOST_READ or array.dtype.kind not in "biuf":
+        return None
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    odd = array.size - finite.size
+    words = f"{odd:,} NaN or Inf" if odd else ""
+    if not finite.size:
+        return words
+    return f"{finite.min():.4g} to {finite.max():.4g}{', ' + words if words else ''}"
 
 
 def source(frame: FrameType, line: int) -> list[dict[str, Any]]:

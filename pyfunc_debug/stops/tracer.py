@@ -20,7 +20,7 @@ from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.commands import Commands, Pdb, TracerHost, readline_untouched, settrace
 from pyfunc_debug.stops.rules import STOPPED
-from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack
+from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
 
 if TYPE_CHECKING:
     from pyfunc_debug.stops.call_watch import CallWatch
@@ -339,7 +339,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if not self.stack:
             return {"console": list(self._console)}
         return {
-            **snapshot(self.stack, self.curindex, self.host.user_line),
+            **snapshot(self.stack, self.curindex, self.host.user_line, getattr(self.stop.front, "picture", None)),
+            "watches": [self._watched(text) for text in getattr(self.stop.front, "watches", ())],
             "console": list(self._console),
             "inputs": [
                 {"name": name, "text": one_line(value)} for name, value in zip(self.stop.names, self.stop.inputs)
@@ -347,6 +348,18 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             "waiting": [stop.brief() for stop in self._broker.waiting()],
             "starving": self._broker.starving(),
         }
+
+    def _watched(self, text: str) -> dict[str, Any]:
+        """What an expression that somebody watches is worth in the selected frame."""
+        try:
+            with self._evaluating():
+                value = eval(text, self.curframe.f_globals, self.curframe_locals)  # the person's own expression
+        except Abort:
+            raise
+        except BaseException as error:
+            problem = "".join(traceback.format_exception_only(type(error), error)).strip()
+            return {"name": text, "type": "", "text": problem, "failed": True}
+        return variable(text, value, getattr(self.stop.front, "picture", None))
 
     def preloop(self) -> None:
         """Shows `display`ed expressions; pdb's own asks arrays for their truth and lets the error out."""

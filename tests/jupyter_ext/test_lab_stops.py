@@ -236,3 +236,71 @@ def test_without_either_the_input_box_asks_and_the_panel_says_so(server):
         box.press("Enter")
         at.notebook.wait(1)
         assert "total 0.2" in at.printed()
+
+
+def test_breakpoints_by_a_click_are_those_of_the_magic(server):
+    cells = [SETUP, "%%pyfunc_trace\nprint('total', total(3))", "%pyfunc_break list", "%%pyfunc_trace\nprint('total', total(6))",
+             '%pyfunc_break augment --if "x.max() > 99"', "%pyfunc_break list"]  # fmt: skip
+    write_notebook(server.folder / "f.ipynb", cells)
+    with browser((1500, 1000)) as page:
+        notebook = Notebook(page, server, "f.ipynb")
+        notebook.wait_kernel()
+
+        def run(cell):
+            notebook.run(cell)
+            notebook.wait(cell)
+            return "".join(output.get("text", "") for output in notebook.outputs(cell))
+
+        run(0)
+        run(1)
+        first, second = page.locator(".pfd").nth(0), page.locator(".pfd").nth(1)
+        # A line of the body, in the gutter of Source.
+        first.locator('[data-tab="source"]').click()
+        line = first.locator(".src li", has_text="bright = float(x.mean())").locator("button.ln")
+        line.click()
+        first.locator('button.ln[aria-pressed="true"]').wait_for()
+        number = line.get_attribute("data-line")
+        assert f":{number}, 0 hits" in run(2)
+        # Its condition, checked as it is typed.
+        first.locator('[data-tab="stop"]').click()
+        condition = first.locator(".breaks .bpif input")
+        condition.fill("x.max( >")
+        first.locator('.bpif input[aria-invalid="true"]').wait_for()
+        assert "not a Python expression" in first.locator(".bps > .trouble").inner_text()
+        condition.fill("x.max() >= 0.35")
+        condition.press("Enter")
+        page.wait_for_function("() => !document.querySelector('.pfd .bps > .trouble').textContent")
+        assert "if x.max() >= 0.35" in run(2)
+
+        notebook.run(3)
+        second.locator(".d-stop .board").wait_for()
+        assert second.locator(".d-stop .src li.cur code").inner_text().strip() == "bright = float(x.mean())"
+        # At the stop, while the cell runs: off, on, and another one on the node; then all go.
+        assert notebook.running(3)
+        second.locator('.breaks tr[data-breakpoint="1"] input[type="checkbox"]').click()
+        second.locator('.breaks tr.off[data-breakpoint="1"]').wait_for()
+        second.locator('.bps [data-focus="bp-where"]').fill("noise")
+        second.locator('.bps [data-focus="bp-where"]').press("Enter")
+        second.locator('.breaks tr[data-breakpoint="2"]').wait_for()
+        second.locator(".breaks button", has_text="remove").nth(1).click()
+        second.locator('.breaks tr[data-breakpoint="2"]').wait_for(state="detached")
+        second.locator(".breaks button", has_text="remove").click()
+        second.locator(".breaks tbody tr").wait_for(state="detached")
+        second.locator('[data-command="continue"]').click()
+        notebook.wait(3)
+        assert "total 1.5" in "".join(output.get("text", "") for output in notebook.outputs(3))
+
+        # What a cell sets, the panel shows; and a row's own button takes it away.
+        run(4)
+        second.locator(".breaks tbody tr", has_text="augment").wait_for()
+        assert second.locator(".breaks .bpif input").input_value() == "x.max() > 99"
+        second.locator('.ledger tr[data-key^="n"]', has_text="augment").first.click()
+        second.locator('.brk[aria-pressed="true"]').click()
+        second.locator('.brk[aria-pressed="false"]').wait_for()
+        assert "no breakpoints" in run(5)
+        # A call: once.
+        second.locator(".calls tr[data-call]").first.click()
+        second.locator('[data-focus="stop-next"]').click()
+        second.locator('[data-focus="stop-next"]', has_text="the next call stops").wait_for()
+        assert "augment" in run(5)
+        assert page.errors == []

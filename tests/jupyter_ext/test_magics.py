@@ -277,8 +277,8 @@ def test_what_a_cell_becomes_is_nowhere_to_be_seen(shell):
     assert "# %%pyfunc_trace --no-panel -o a.pfrec" in text
     file = result.error_in_exec.__traceback__.tb_next.tb_frame.f_code.co_filename
     assert linecache.getlines(file) == ["# %%pyfunc_trace --no-panel -o a.pfrec\n", "step(one)\n", "1 / 0\n"]
-    _, text = run(shell, "%%pyfunc_trace --vlaues full\n1")
-    assert "--values" in text
+    _, text = run(shell, "%%pyfunc_trace --vlaues=full\n1")
+    assert "vlaues" in text
     assert "run_line_magic" not in text
 
 
@@ -286,10 +286,10 @@ def test_a_breakpoint_on_a_name_that_nothing_has_says_so_and_names_the_nearest(s
     run(shell, "step(one)")
     run(shell, "%%pyfunc_trace --no-panel\nstep(one)")
     try:
-        _, text = run(shell, "%pyfunc_break augmnet;")
+        _, text = run(shell, "%pyfunc_break augmnet")
         assert "augmnet" in text
         assert "augment" in text.replace("augmnet", "")
-        _, text = run(shell, "%pyfunc_break augment;")
+        _, text = run(shell, "%pyfunc_break augment")
         assert "nothing is called" not in text
     finally:
         run(shell, "%pyfunc_break clear")

@@ -2,8 +2,10 @@
 import type { DataSource, Place } from "./data/source";
 import { clear, h, text } from "./dom";
 import { keepKeys } from "./keys";
+import { Breakpoints } from "./data/breakpoints";
 import { State, type Tab } from "./state";
 import { Timeline } from "./timeline/view";
+import { BreakpointList } from "./views/breakpoints";
 import { CallPane } from "./views/call";
 import { CallsView } from "./views/calls";
 import { FindingsPane } from "./views/findings";
@@ -33,6 +35,7 @@ const KEYS: [string, string][] = [
   ["[ ]", "previous and next call of the node"],
   ["Ctrl + wheel", "zoom at the pointer (without Ctrl when the timeline has the focus)"],
   ["drag, Shift + drag", "move in time, select a stretch of time"],
+  ["b", "stop calls of the selected node, or no longer"],
   ["c n s r u d", "in the Stop pane: continue, next, step, return, up, down"],
   ["?", "this help; Escape closes it"],
 ];
@@ -75,12 +78,22 @@ export class Panel {
       if (report) this.sourcePane.element.scrollIntoView({ block: "start" });
     };
     const visible = (tab: Tab) => (): boolean => report || state.tab === tab;
+    const breakpoints = source.stops ? new Breakpoints(source.stops) : null;
+    this.breakpoints = breakpoints;
     this.ledger = new LedgerView(state, signal);
-    this.calls = new CallsView(state, source, signal);
+    this.calls = new CallsView(state, source, breakpoints, signal);
     this.timeline = new Timeline(state, source, root, signal);
-    this.call = new CallPane(state, source, goto, signal);
-    this.sourcePane = new SourcePane(state, source, visible("source"), signal);
-    this.stop = new StopPane(state, source.stops, () => this.toDetail(), signal);
+    this.call = new CallPane(state, source, goto, breakpoints, signal);
+    this.sourcePane = new SourcePane(state, source, visible("source"), breakpoints, signal);
+    const list = breakpoints && new BreakpointList(state, breakpoints, (node) => this.inputsOf(node), signal);
+    this.stop = new StopPane(state, source.stops, () => this.toDetail(), list?.element ?? null, signal);
+    if (breakpoints) {
+      state.on(["overview", "tab"], () => breakpoints.refresh(), signal);
+      source.stops?.onChange(() => breakpoints.refresh(), signal);
+      const timer = window.setInterval(() => ["stop", "source"].includes(state.tab) && root.checkVisibility() && breakpoints.refresh(), 3000);
+      signal.addEventListener("abort", () => window.clearInterval(timer));
+      breakpoints.refresh();
+    }
     this.panes = {
       call: this.call,
       source: this.sourcePane,
@@ -108,6 +121,7 @@ export class Panel {
     source.onShow((place) => void this.show(place), signal);
     this.showTab();
   }
+  private readonly breakpoints: Breakpoints | null;
   private readonly sourcePane: SourcePane;
   private readonly stop: StopPane;
 
@@ -179,6 +193,16 @@ export class Panel {
       this.state.open("source");
       this.sourcePane.goto(place.file, place.line ?? 1);
     }
+  }
+
+  /** Names of a node's inputs, as its newest recorded call had them. */
+  private async inputsOf(node: string): Promise<string[]> {
+    const row = this.state.ledger.rows.find((item) => item.type === "node" && item.call_kind === "forward" && State.body(item) === node);
+    if (!row?.calls) return [];
+    const page = await this.source.ask("calls", { nodes: row.nodes, kind: "forward", sort: "id", descending: true, offset: 0, limit: 1 });
+    const id = page.result.rows[0]?.id;
+    const detail = id === undefined ? null : (await this.source.ask("call", { id })).result;
+    return detail?.values.filter((value) => value.role === "in").map((value) => value.path) ?? [];
   }
 
   private pause(): void {
@@ -308,11 +332,21 @@ export class Panel {
       "[": () => this.call.step(-1),
       "]": () => this.call.step(1),
       "?": () => this.toggleHelp(),
+      b: () => this.toggleBreakpoint(),
     };
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();
     action();
+  }
+
+  /** A breakpoint on the selected row's node, or none any more. */
+  private toggleBreakpoint(): void {
+    const row = this.state.row();
+    if (!this.breakpoints || row?.type !== "node") return;
+    const where = State.body(row);
+    const known = this.breakpoints.at({ where });
+    void (known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where, when: row.call_kind === "gradient" ? "gradient" : "before" }));
   }
 
   private makeHelp(): HTMLElement {

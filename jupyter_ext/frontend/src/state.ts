@@ -51,6 +51,11 @@ export class State {
     return key === null ? undefined : this.ledger.rows.find((row) => row.key === key);
   }
 
+  /** What a breakpoint calls the node of a row: its body's whole name. */
+  static body(row: LedgerRow): string {
+    return row.title.split(" (")[0]!;
+  }
+
   rowOfNode(node: number, gradient: boolean): LedgerRow | undefined {
     const group = this.overview?.groups[String(node)] ?? node;
     return this.row(`n${group}${gradient ? "g" : ""}`) ?? this.row(`n${group}`);

@@ -4,7 +4,6 @@ import { decodeArrays, type LedgerRow } from "../src/data/protocol";
 import { clampView } from "../src/state";
 import { luminance } from "../src/theme";
 import { makeScale, ticks } from "../src/timeline/scale";
-import { pieces } from "../src/views/highlight";
 import { arrange } from "../src/views/ledger";
 import { MAX_HEIGHT, scrollTo, windowOf } from "../src/views/rows";
 
@@ -81,20 +80,6 @@ describe("time on the axis", () => {
     const view = clampView(-5e9, 9e9, 0, 1e9);
     expect(view.start).toBeGreaterThanOrEqual(-2e7);
     expect(view.end).toBeLessThanOrEqual(1.02e9);
-  });
-});
-
-describe("source in colours", () => {
-  it("keeps every character", () => {
-    const lines = ['def f(x):  # a "comment"', '    s = """one', "two \"'", 'three""" + rf"{x}"', "@tf.function", "    return 0x1F <b>"];
-    expect(pieces(lines).map((line) => line.map((piece) => piece.text).join(""))).toEqual(lines);
-  });
-  it("knows keywords, strings over lines, numbers, comments, decorators", () => {
-    const [a, b, c, d] = pieces(["@tf.function", 'x = """if', 'else""" if 1 else y', "# if"]);
-    expect(a![0]).toEqual({ kind: "m", text: "@tf.function" });
-    expect(b!.at(-1)).toEqual({ kind: "s", text: '"""if' });
-    expect(c!.map((piece) => piece.kind).join("")).toBe("sknk");
-    expect(d).toEqual([{ kind: "c", text: "# if" }]);
   });
 });
 

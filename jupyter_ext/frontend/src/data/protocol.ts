@@ -238,6 +238,9 @@ export interface CallDetail {
   trimmed?: string;
 }
 
+/** Kind (k keyword, s string, n number, c comment, m decorator, or empty) and text. */
+export type Piece = [kind: string, text: string];
+
 export interface SourceMark {
   kind: "body" | "function" | "site" | "finding";
   line: number;
@@ -258,7 +261,7 @@ export interface SourcePage {
   name: string;
   first: number;
   total: number;
-  lines: string[];
+  lines: Piece[][];
   marks: SourceMark[];
   /** Whether lines were counted (`lines=True`). */
   counted: boolean;
@@ -286,6 +289,8 @@ export interface Finding {
   count: number;
   message: string;
   fix: string;
+  /** The fix in colours, if it is code. */
+  code: Piece[][];
   file: string | null;
   line: number | null;
   place: string;

@@ -2,6 +2,7 @@
 // the stop and the prompt it was made for. Over the control channel; where nobody listens there, over the comm, which
 // a kernel that serves it on a subshell hears while the cell is blocked.
 import { askControl } from "./control";
+import type { Picture, Piece } from "./protocol";
 import { listen, type AnyModel } from "./widget";
 
 /** Who answers: the page over one of two ways, the input box under the cell, or nobody. */
@@ -16,6 +17,8 @@ export interface StopBrief {
   rule: string | null;
   since_ns: number;
   policy: string | number;
+  /** The user's line that made the node. */
+  site?: StopFrame | null;
 }
 export interface StopFrame {
   function: string;
@@ -23,14 +26,27 @@ export interface StopFrame {
   line: number;
   label?: string | null;
 }
+export interface Variable {
+  name: string;
+  type: string;
+  text: string;
+  range?: string;
+  picture?: Picture;
+  children?: Variable[];
+  /** How many children more there are. */
+  more?: number;
+  failed?: boolean;
+}
 /** What is drawn of a stop at its prompt. */
 export interface StopView extends StopBrief {
   seq: number;
   index: number;
   prompt: string;
-  source: { line: number; text: string; current: boolean }[];
+  source: { line: number; text: string; current: boolean; pieces?: Piece[] }[];
   frames: StopFrame[];
-  locals: { name: string; type: string; text: string }[];
+  locals: Variable[];
+  /** Expressions that somebody watches, evaluated in the selected frame. */
+  watches?: Variable[];
   console: string[];
   starving: string;
 }
@@ -49,6 +65,12 @@ export const isView = (stop: StopBrief | StopView | null): stop is StopView => s
 
 /** What a page says it has shown. */
 export const seenOf = (state: StopState): string => (isView(state.stop) ? `${state.stop.id}:${state.stop.seq}` : "");
+
+/** What became of a command: `status` is ok, or says in words what is wrong. */
+export interface Reply {
+  status?: string;
+  [name: string]: unknown;
+}
 
 const BETWEEN_MS = 250;
 const CONTROL_MS = 300;
@@ -104,7 +126,7 @@ export class StopLine {
   /** Why there is no stop any more, in words, or empty. */
   gone = "";
   private readonly callbacks = new Set<() => void>();
-  private readonly replies = new Map<number, (status: string) => void>();
+  private readonly replies = new Map<number, (reply: Reply) => void>();
   private ponged = 0;
   private acknowledged = "";
   private serial = 0;
@@ -143,25 +165,40 @@ export class StopLine {
     return status === "stale" ? "" : status;
   }
 
+  /** Has expressions evaluated at each prompt. Resolves to what is wrong with them, or empty. */
+  async watch(watches: readonly string[]): Promise<string> {
+    const status = await this.command({ command: "watch", watches });
+    return status === "ok" ? "" : status;
+  }
+
   /** Ends the stop as Interrupt kernel does. */
   abort(): Promise<string> {
     return this.command({ command: "abort" });
   }
 
+  /** Asks for the breakpoints, or changes them. */
+  breakpoints(content: Record<string, unknown>): Promise<Reply> {
+    return this.send({ command: "breakpoints", ...content });
+  }
+
   private async command(content: Record<string, unknown>): Promise<string> {
+    return String((await this.send(content)).status ?? "no answer");
+  }
+
+  private async send(content: Record<string, unknown>): Promise<Reply> {
     const message = { type: "stop", ...content };
     try {
       if (this.shown.state?.way !== "comm") {
         const reply = await askControl(this.model, message);
-        if (reply) return String(reply.status ?? "no answer");
+        if (reply) return reply;
       }
       return await this.comm(message);
     } catch {
-      return "the kernel did not answer: use Interrupt";
+      return { status: "the kernel did not answer: use Interrupt" };
     }
   }
 
-  private comm(content: Record<string, unknown>): Promise<string> {
+  private comm(content: Record<string, unknown>): Promise<Reply> {
     const id = ++this.serial;
     return new Promise((resolve, reject) => {
       this.replies.set(id, resolve);
@@ -194,10 +231,10 @@ export class StopLine {
   private receive(message: { type: string }): void {
     if (message.type === "stop") this.take(message);
     else if (message.type === "stop_reply") {
-      const reply = message as unknown as { id: number; status: string; state?: unknown };
-      this.replies.get(reply.id)?.(reply.status);
+      const reply = message as unknown as Reply & { id: number };
+      this.replies.get(reply.id)?.(reply);
       this.replies.delete(reply.id);
-      if (reply.state) this.take(reply.state);
+      if (reply["state"]) this.take(reply["state"]);
     }
   }
 

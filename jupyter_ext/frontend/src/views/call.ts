@@ -3,7 +3,8 @@ import type { CallDetail, Delta, FrameLine, Value } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose } from "../dom";
 import { int, plural, sig3, time, typeText, waited } from "../format";
-import type { State } from "../state";
+import type { Breakpoints } from "../data/breakpoints";
+import { State } from "../state";
 import { figure, histogram } from "./figures";
 
 const ROLES: Record<Value["role"], string> = { in: "in", out: "out", "grad in": "∇ in", "grad out": "∇ out" };
@@ -18,6 +19,7 @@ export class CallPane {
     private readonly state: State,
     private readonly source: DataSource,
     private readonly goto: (file: string, line: number) => void,
+    private readonly breakpoints: Breakpoints | null,
     signal: AbortSignal,
   ) {
     state.on(["selection", "overview"], () => this.update(), signal);
@@ -125,10 +127,22 @@ export class CallPane {
         h("span.sp"),
         call.forward !== null ? link("forward call", call.forward) : null,
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
+        this.stopNext(call),
         h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
       ),
       times_(call, this.state.overview?.resolution_ns ?? 0),
     );
+  }
+
+  /** A breakpoint that stops the next call of this node, once. */
+  private stopNext(call: CallDetail): HTMLElement | null {
+    const row = this.state.rowOfNode(call.node, false);
+    if (!this.breakpoints || !row) return null;
+    const button = h("button.lk", { type: "button", "data-focus": "stop-next", title: `Stops the next call of ${row.name} before its first line, once` }, "stop here next time");
+    button.addEventListener("click", () => void this.breakpoints!.add({ where: State.body(row), when: call.kind === "gradient" ? "gradient" : "before", once: true }).then((problem) => {
+      button.textContent = problem || "the next call stops";
+    }));
+    return button;
   }
 
   private select(id: number): void {

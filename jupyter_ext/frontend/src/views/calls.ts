@@ -3,7 +3,8 @@ import type { CallRow, CallsQuery } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose, text } from "../dom";
 import { int, inUnit, unitOf, waited, type Unit } from "../format";
-import type { State } from "../state";
+import type { Breakpoints } from "../data/breakpoints";
+import { State } from "../state";
 import { scrollTo, windowOf } from "./rows";
 
 const ROW = 22;
@@ -26,11 +27,12 @@ export class CallsView {
   private readonly note = h("small.note", { "aria-live": "polite" });
   private readonly head = h("tr");
   private readonly body = h("tbody");
-  private readonly table = h("table.grid.calls", { role: "grid" }, h("thead", {}, this.head), this.body);
+  private readonly table = h("table.grid.calls", { role: "grid", "aria-label": "Calls of the selected row" }, h("thead", {}, this.head), this.body);
   // The table itself must not be stretched: the rows would be.
   private readonly sizer = h("div.sizer", {}, this.table);
   private readonly scroller = h("div.callsbox", {}, this.sizer);
   private readonly empty = h("p.empty");
+  private readonly brk = h("button.btn.sm.brk", { type: "button", hidden: true, "data-focus": "break" });
   private pages = new Map<number, CallRow[]>();
   private total = 0;
   private sort = { column: "id", descending: false };
@@ -45,9 +47,10 @@ export class CallsView {
   constructor(
     private readonly state: State,
     private readonly source: DataSource,
+    private readonly breakpoints: Breakpoints | null,
     private readonly signal: AbortSignal,
   ) {
-    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note), this.scroller, this.empty);
+    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note, h("span.sp"), this.brk), this.scroller, this.empty);
     this.scroller.addEventListener("scroll", () => this.paint(), { signal, passive: true });
     const observer = new ResizeObserver(() => this.paint());
     observer.observe(this.scroller);
@@ -57,6 +60,8 @@ export class CallsView {
     this.head.addEventListener("click", (event) => this.sortBy(event), { signal });
     state.on(["selection", "ledger"], () => this.changed(), signal);
     state.on("overview", () => this.renew(), signal);
+    this.brk.addEventListener("click", () => this.toggleBreakpoint(), { signal });
+    breakpoints?.onChange(() => this.paintBreak(), signal);
   }
 
   private query(): Omit<CallsQuery, "offset" | "limit"> {
@@ -170,6 +175,7 @@ export class CallsView {
     const name = row ? (row.call_kind === "gradient" ? `∇ ${this.state.row(row.parent ?? "")?.name ?? ""}` : row.name) : null;
     const gradients = row?.type === "node" && row.call_kind === "forward" ? this.state.row(`${row.key}g`)?.calls : null;
     clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", {}, name)] : ["All calls"]));
+    this.paintBreak();
     text(this.count, `${int(this.total)}${gradients ? ` + ${int(gradients)} ∇` : ""}`);
     const sight = this.sizes();
     const measured = this.state.overview?.gil !== null;
@@ -208,6 +214,24 @@ export class CallsView {
     this.scroller.hidden = this.total === 0;
     this.empty.hidden = this.total > 0;
     if (this.total === 0) clear(this.empty, ...prose(row?.why[0] && row.calls ? row.why[0] : row ? "No calls yet." : "No py_function ran yet."));
+  }
+
+  /** "Stop here next time", of the whole row. */
+  private paintBreak(): void {
+    const row = this.state.row();
+    this.brk.hidden = !this.breakpoints || row?.type !== "node" || row.call_kind === "gradient";
+    if (this.brk.hidden || !row) return;
+    const known = this.breakpoints!.at({ where: State.body(row) });
+    text(this.brk, known ? "● stops here" : "Stop here");
+    this.brk.setAttribute("aria-pressed", String(known !== undefined));
+    this.brk.title = known ? `Breakpoint ${known.number}: click to remove it` : `Stop every call of ${row.name} before its first line`;
+  }
+
+  private toggleBreakpoint(): void {
+    const row = this.state.row();
+    if (!row || !this.breakpoints) return;
+    const known = this.breakpoints.at({ where: State.body(row) });
+    void (known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where: State.body(row) })).then((problem) => text(this.note, problem));
   }
 
   private row(item: CallRow, unit: Unit, tabStop: boolean, index: number): HTMLElement {

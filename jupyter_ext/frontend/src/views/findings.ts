@@ -5,7 +5,7 @@ import { clear, h, keepFocus, prose, text } from "../dom";
 import { plural } from "../format";
 import type { State } from "../state";
 import { note } from "./call";
-import { codeLine, pieces } from "./highlight";
+import { codeLine } from "./highlight";
 
 export class FindingsPane {
   readonly element = h("div.detail.d-findings");
@@ -93,7 +93,7 @@ export class FindingsPane {
       {},
       h("div.fh", {}, finding.fix ? h("b", {}, `Fix${finding.place ? `, ${finding.place}` : ""}`) : null, ...(calls.length ? [h("span.dim", {}, "calls"), ...calls] : []), h("span.sp"), finding.page ? h("span.dim", { title: "Its section in the manual" }, finding.page) : null, finding.fix ? copy : null),
       finding.evidence?.length ? h("ul.evidence", {}, ...finding.evidence.map((line) => h("li", {}, ...prose(line)))) : null,
-      !finding.fix ? null : code ? h("pre", {}, ...pieces(finding.fix.split("\n")).flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
+      !finding.fix ? null : code ? h("pre", {}, ...finding.code.flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
     );
   }
 }

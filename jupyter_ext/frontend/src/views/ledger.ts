@@ -266,7 +266,6 @@ export class LedgerView {
   onOpen: (() => void) | null = null;
 
   private filterKey(event: KeyboardEvent): void {
-    event.stopPropagation();
     if (event.key === "Escape") {
       this.filter.value = "";
       this.paint();

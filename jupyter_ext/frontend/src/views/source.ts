@@ -3,9 +3,10 @@ import type { SourceCount, SourceMark, SourcePage } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus } from "../dom";
 import { int, time } from "../format";
-import type { State } from "../state";
+import type { Breakpoints } from "../data/breakpoints";
+import { State } from "../state";
 import { note } from "./call";
-import { codeLine, pieces } from "./highlight";
+import { codeLine, plainText } from "./highlight";
 
 export class SourcePane {
   readonly element = h("div.detail.d-source");
@@ -20,8 +21,12 @@ export class SourcePane {
     private readonly state: State,
     private readonly source: DataSource,
     private readonly visible: () => boolean,
+    private readonly breakpoints: Breakpoints | null,
     signal: AbortSignal,
   ) {
+    breakpoints?.onChange(() => this.paintBreaks(), signal);
+    this.element.addEventListener("click", (event) => this.toggle(event), { signal });
+    this.element.addEventListener("keydown", (event) => this.moveInGutter(event), { signal });
     state.on(["selection", "tab", "overview", "ledger"], () => this.update(), signal);
   }
 
@@ -86,7 +91,6 @@ export class SourcePane {
       clear(this.element, note(`The text of \`${file}\` is not in the recording: only your own files are stored.`));
       return;
     }
-    const lines = pieces(page.lines);
     const counts = new Map(page.counts.map((count) => [count.line, count]));
     const end = page.first + page.lines.length - 1;
     const trimmed = page.lines.length < page.total ? ` lines ${page.first} to ${end} of ${page.total}` : "";
@@ -103,8 +107,9 @@ export class SourcePane {
         page.counted ? null : h("span.dim.uncounted", { title: "record with lines=True, --lines" }, "lines not counted (--lines)"),
         h("span.key", {}, h("i.kt"), "Python at graph trace", h("i.kp"), "Python at run (a body)"),
       ),
-      h("div.scroll", { tabindex: 0, "data-focus": "source", role: "region", "aria-label": `Source of ${page.name}` }, h("ol.src", {}, ...lines.map((line, i) => this.line(page.first + i, codeLine(line), page, counts.get(page.first + i))))),
+      h("div.scroll", { tabindex: 0, "data-focus": "source", role: "region", "aria-label": `Source of ${page.name}` }, h("ol.src", {}, ...page.lines.map((line, i) => this.line(page.first + i, codeLine(line), page, counts.get(page.first + i))))),
     );
+    this.paintBreaks();
   }
 
   /** What a line printed, and which call or graph trace it was. */
@@ -126,6 +131,56 @@ export class SourcePane {
       h("q", {}, text.split("\n")[0]!),
       others ? ` +${int(others)}` : "",
     );
+  }
+
+  /** In a live notebook the number of a line where calls can stop is a button: a body's line, or a node's call site. */
+  private lineNumber(number: number, body: SourceMark | undefined, marks: readonly SourceMark[]): HTMLElement {
+    const site = marks.find((mark) => mark.kind === "site" && mark.line === number);
+    const row = site && this.state.row(site.key ?? null);
+    const code = plainText(this.page?.lines[number - this.page.first] ?? []).trim();
+    const stops = this.breakpoints && code && !code.startsWith("#") && (body || row);
+    if (!stops) return h("span.ln", {}, number);
+    const where = body || !row ? "" : State.body(row);
+    return h("button.ln", { type: "button", tabindex: -1, "data-line": number, "data-where": where, "aria-label": where ? `Line ${number}, stop calls of ${where}` : `Line ${number}, stop here` }, number);
+  }
+
+  private placeOf(button: HTMLElement): { where: string } | { file: string; line: number } {
+    const where = button.dataset["where"];
+    return where ? { where } : { file: this.file ?? "", line: Number(button.dataset["line"]) };
+  }
+
+  private paintBreaks(): void {
+    const buttons = [...this.element.querySelectorAll<HTMLElement>("button.ln")];
+    for (const button of buttons) {
+      const known = this.breakpoints?.at(this.placeOf(button));
+      button.setAttribute("aria-pressed", String(known !== undefined));
+      button.classList.toggle("off", known?.enabled === false);
+      button.title = known ? `Breakpoint ${known.number}: click to remove it` : "Click to stop here";
+    }
+    if (!buttons.some((button) => button.tabIndex === 0) && buttons[0]) buttons[0].tabIndex = 0;
+  }
+
+  private toggle(event: Event): void {
+    const button = (event.target as HTMLElement).closest<HTMLElement>("button.ln");
+    if (!button || !this.breakpoints) return;
+    const place = this.placeOf(button);
+    const known = this.breakpoints.at(place);
+    const done = known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where: "where" in place ? place.where : `${place.file}:${place.line}` });
+    void done.then((problem) => problem && (button.title = problem));
+  }
+
+  /** One line number is in the order of Tab; arrows move from it. */
+  private moveInGutter(event: KeyboardEvent): void {
+    const button = (event.target as HTMLElement).closest<HTMLElement>("button.ln");
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!button || by === undefined) return;
+    const all = [...this.element.querySelectorAll<HTMLElement>("button.ln")];
+    const next = all[all.indexOf(button) + by];
+    if (!next) return;
+    button.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+    event.preventDefault();
   }
 
   private chooser(page: SourcePage): HTMLElement {
@@ -151,7 +206,7 @@ export class SourcePane {
       { "data-line": number },
       h("span.g.gt", { class: `g gt${traced ? " on" : ""}${begins(traced) ? " a" : ""}` }, counts ? times(counts.traced) : begins(traced) ? count(traced!.count) : ""),
       h("span.g.gr", { class: `g gr${body ? " py" : ""}${begins(body) ? " a" : ""}` }, counts ? times(counts.ran) : begins(body) ? h("b", { class: calls ? "" : "zero" }, count(calls)) : begins(traced) && traced!.runs !== undefined ? count(traced!.runs) : ""),
-      h("span.ln", {}, number),
+      this.lineNumber(number, body, marks),
       code,
       bodies.length || notes.length || counts?.words.length || counts?.prints.length
         ? h(

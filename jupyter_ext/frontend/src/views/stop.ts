@@ -2,8 +2,10 @@
 import { isView, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
 import { clear, h, keepFocus, text } from "../dom";
 import { sig3 } from "../format";
-import type { State } from "../state";
-import { codeLine, pieces } from "./highlight";
+import { State } from "../state";
+import { figure } from "./figures";
+import { codeLine } from "./highlight";
+import { Variables } from "./variables";
 
 /** Buttons with the letter that pdb knows them by; with the focus in the pane the letter alone does the same. */
 export const COMMANDS: [string, string, string][] = [
@@ -74,9 +76,12 @@ export class StopPane {
   private readonly console = h("pre.con", { tabindex: 0, role: "log", "aria-label": "Console", "data-focus": "stop-console" });
   private readonly prompt = h("label.code");
   private readonly input = h("input.code", { type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "data-focus": "stop-input" });
-  private readonly side = h("div.side");
+  private readonly about = h("div");
+  private readonly side = h("div.side", {}, this.about);
   private readonly buttons: HTMLElement[] = [];
   private readonly board: HTMLElement;
+  private readonly watchInput = h("input.code", { type: "text", placeholder: "expression to watch", "aria-label": "Expression to watch", spellcheck: "false", "data-focus": "watch" });
+  private readonly variables = new Variables({ run: (statement) => this.say(statement), repaint: () => this.repaintSide() });
   private readonly history = new History();
   private opened: number | null = null;
   private drawn = "";
@@ -86,6 +91,7 @@ export class StopPane {
     private readonly state: State,
     private readonly stops: StopLine | undefined,
     private readonly arrived: () => void,
+    private readonly breakpoints: HTMLElement | null,
     signal: AbortSignal,
   ) {
     const id = `pfd-${Math.random().toString(36).slice(2)}`;
@@ -97,9 +103,10 @@ export class StopPane {
       "div.board",
       { hidden: true },
       h("div.sbar", {}, ...this.buttons, interrupt, this.why, this.trouble),
-      h("div.sgrid", {}, h("div.smain", {}, this.scroll, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input, this.way))), this.side),
+      h("div.sgrid", {}, h("div.smain", {}, this.scroll), h("div.sright", {}, this.side, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input, this.way)))),
     );
     this.element.append(this.none, this.board);
+    if (breakpoints) this.element.append(breakpoints);
     this.paintNone();
     if (!stops) return;
     this.input.addEventListener("keydown", (event) => this.typed(event), { signal });
@@ -133,7 +140,7 @@ export class StopPane {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target === this.input) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest("input, select, textarea")) return;
     const command = COMMANDS.find(([key]) => key === event.key);
     if (!command || !isView(this.stops?.shown.state?.stop ?? null)) return;
     event.preventDefault();
@@ -162,6 +169,8 @@ export class StopPane {
     const view = isView(stop) ? stop : null;
     this.chip.hidden = stop === null;
     this.board.hidden = view === null;
+    const home = view ? this.side : this.element;
+    if (this.breakpoints && this.breakpoints.parentElement !== home) home.append(this.breakpoints);
     this.none.hidden = view !== null;
     this.element.setAttribute("aria-busy", String(shown.busy));
     for (const button of this.buttons) button.setAttribute("aria-disabled", String(shown.busy));
@@ -180,12 +189,20 @@ export class StopPane {
     if (view) keepFocus(this.element, () => this.paintSide(view));
     if (stop && stop.id !== this.opened) {
       this.opened = stop.id;
+      const row = this.state.ledger.rows.find((one) => one.type === "node" && one.call_kind === "forward" && State.body(one) === stop.node);
+      this.state.selection = { call: stop.call, key: row?.key ?? this.state.selection.key };
+      this.state.emit("selection");
       this.complain("");
       if (state!.home === null || state!.home === this.stops!.home) {
         this.state.open("stop");
         this.arrived();
       }
     }
+  }
+
+  private repaintSide(): void {
+    const stop = this.stops?.shown.state?.stop ?? null;
+    if (isView(stop)) keepFocus(this.element, () => this.paintSide(stop));
   }
 
   private tick(): void {
@@ -218,7 +235,7 @@ export class StopPane {
         ? h("p", {}, h("b", {}, `${titleOf(stop)} is stopped on ${stop.thread}.`), " It is answered in the input box under the running cell: no panel answered the kernel's ping in time.")
         : h("p", {}, h("b", {}, "No call is stopped.")),
       h("p.dim", {}, "A call that hits a breakpoint takes this place: its source with the line, its locals, a console and the calls that queue behind it."),
-      h("p.dim", {}, "Set one with ", h("code", {}, "%pyfunc_break NODE"), ", ", h("code", {}, 'pfd.break_on("NODE")'), " or ", h("code", {}, "breakpoint()"), " inside a body."),
+      h("p.dim", {}, ...(this.breakpoints ? ["Set one below, on a line number in Source, or with "] : ["Set one with "]), h("code", {}, "%pyfunc_break NODE"), ", ", h("code", {}, 'pfd.break_on("NODE")'), " or ", h("code", {}, "breakpoint()"), " inside a body."),
     );
   }
 
@@ -226,11 +243,11 @@ export class StopPane {
     clear(this.why, h("b", {}, titleOf(stop)), ` on ${stop.thread}: ${stop.why}`, stop.rule ? h("code", {}, ` ${stop.rule}`) : null);
     text(this.way, WAYS[way]);
     text(this.prompt, stop.prompt.trim());
-    const lines = pieces(stop.source.map((line) => line.text));
+    const at = stop.source.find((line) => line.current)?.line ?? 0;
     clear(
       this.source,
-      ...stop.source.map((line, i) =>
-        h("li", { class: line.current ? "cur" : "", "aria-current": line.current ? "step" : null }, h("span.mark", { "aria-hidden": "true" }, line.current ? "▶" : ""), h("span.ln", {}, line.line), codeLine(lines[i]!)),
+      ...stop.source.map((line) =>
+        h("li", { class: line.current ? "cur" : "", "aria-current": line.current ? "step" : null }, h("span.mark", { "aria-hidden": "true" }, line.current ? "▶" : ""), this.lineNumber(line, at), codeLine(line.pieces ?? [["", line.text]])),
       ),
     );
     const current = this.source.querySelector<HTMLElement>(".cur");
@@ -239,19 +256,27 @@ export class StopPane {
     this.console.scrollTop = this.console.scrollHeight;
   }
 
+  /** The number of a later line runs on to it. */
+  private lineNumber(line: StopView["source"][number], at: number): HTMLElement {
+    if (line.line <= at || !line.text.trim() || line.text.trim().startsWith("#")) return h("span.ln", {}, line.line);
+    const button = h("button.ln", { type: "button", tabindex: -1, title: "Run to this line", "aria-label": `Run to line ${line.line}` }, line.line);
+    button.addEventListener("click", () => this.say(`until ${line.line}`));
+    return button;
+  }
+
   private paintSide(stop: StopView): void {
     const { shown } = this.stops!;
     const waiting = shown.state?.waiting ?? [];
     const now = performance.now();
     const top = this.side.scrollTop;
     clear(
-      this.side,
+      this.about,
       h("h4", {}, "Locals"),
-      stop.locals.length
-        ? h("table.locals", {}, h("tbody", {}, ...stop.locals.map((one) => h("tr", {}, h("th", { scope: "row", title: one.type }, one.name), h("td", { title: `${one.type}: ${one.text}` }, one.text)))))
-        : h("p.dim", {}, "none"),
+      stop.locals.length ? h("table.locals", {}, h("tbody", {}, ...this.variables.rows(stop.locals))) : h("p.dim", {}, "none"),
+      h("h4", {}, "Watch"),
+      this.watched(stop),
       h("h4", {}, "Frames"),
-      h("ul.frames", {}, ...stop.frames.map((frame, i) => this.frame(frame, i, stop.index)).reverse()),
+      h("ul.frames", {}, ...stop.frames.map((frame, i) => this.frame(frame, i, stop.index)).reverse(), ...this.below(stop)),
       h("h4", {}, "Waiting calls", h("small", {}, waiting.length ? ` ${waiting.length}, GIL free` : "")),
       waiting.length
         ? h(
@@ -269,6 +294,43 @@ export class StopPane {
       ),
     );
     this.side.scrollTop = top;
+  }
+
+  private watched(stop: StopView): HTMLElement {
+    const watches = stop.watches ?? [];
+    const names = watches.map((one) => one.name);
+    const send = (wanted: string[]): void => void this.stops?.watch(wanted).then((problem) => this.complain(problem));
+    return h(
+      "div.watch",
+      {},
+      watches.length
+        ? h("table.locals", {}, h("tbody", {}, ...watches.map((one) => {
+            const remove = h("button.lk.edit", { type: "button", "aria-label": `No longer watch ${one.name}`, "data-focus": `unwatch-${one.name}` }, "remove");
+            remove.addEventListener("click", () => send(names.filter((name) => name !== one.name)));
+            return h("tr", { class: one.failed ? "failed" : "" }, h("th", { scope: "row", title: one.type }, one.name), h("td", { title: one.text }, one.picture ? figure(one.picture, "") : null, h("span.val", {}, one.text, one.range ? h("span.dim", {}, `  ${one.range}`) : null), remove));
+          })))
+        : null,
+      this.watching(names, send),
+    );
+  }
+
+  private watching(names: string[], send: (wanted: string[]) => void): HTMLElement {
+    const input = this.watchInput;
+    input.onkeydown = (event) => {
+      if (event.key !== "Enter" || !input.value.trim()) return;
+      event.preventDefault();
+      send([...names, input.value.trim()]);
+      input.value = "";
+    };
+    return input;
+  }
+
+  /** Under the body's frames: TensorFlow's own, and the line that made the node. */
+  private below(stop: StopView): HTMLElement[] {
+    const lines = [h("li.cpp", {}, h("span", {}, "C++"), h("span", {}, `TensorFlow runs the graph, ${stop.thread}`))];
+    const { site } = stop;
+    if (site) lines.push(h("li", { title: `${site.file}:${site.line}` }, h("span.code", {}, placeOf(site)), h("span", {}, `${site.function}: made the node`)));
+    return lines;
   }
 
   private frame(frame: StopFrame, index: number, current: number): HTMLElement {

@@ -1,0 +1,113 @@
+// The list of breakpoints: condition, hits, on and off, remove; and a line to add one.
+import type { Breakpoint, Breakpoints } from "../data/breakpoints";
+import { clear, h, keepFocus, text } from "../dom";
+import { int } from "../format";
+import { State } from "../state";
+
+const WHENS = ["before", "after", "error", "gradient"];
+const CHECK_MS = 300;
+
+/** What a condition may say of a node whose inputs have these names. */
+export function suggestions(inputs: readonly string[]): string[] {
+  const names = inputs.map((name) => name.match(/^\w+/)?.[0] ?? "").filter((name) => name && !/^\d/.test(name));
+  return [...new Set(names)].slice(0, 4).flatMap((name) => [`np.isnan(${name}).any()`, `${name}.max() > 1`]).concat(["call.number > 100"]);
+}
+
+export class BreakpointList {
+  readonly element = h("section.bps", { "aria-label": "Breakpoints" });
+  private readonly rows = h("tbody");
+  private readonly table = h("table.grid.breaks", { "aria-label": "Breakpoints" });
+  private readonly where = h("input.code", { type: "text", placeholder: "node, or file.py:line", "aria-label": "Where to stop", spellcheck: "false", "data-focus": "bp-where" });
+  private readonly when = h("select", { "aria-label": "When to stop", "data-focus": "bp-when" }, ...WHENS.map((when) => h("option", { value: when }, when)));
+  private readonly condition = h("input.code", { type: "text", placeholder: "if ...", "aria-label": "Condition", spellcheck: "false", "data-focus": "bp-if" });
+  private readonly problem = h("span.trouble", { role: "status" });
+  private timer = 0;
+  private inputsOf = "";
+
+  constructor(
+    private readonly state: State,
+    private readonly breakpoints: Breakpoints,
+    private readonly inputs: (node: string) => Promise<string[]>,
+    signal: AbortSignal,
+  ) {
+    const nodes = h("datalist", { id: `pfd-${Math.random().toString(36).slice(2)}` });
+    const conditions = h("datalist", { id: `pfd-${Math.random().toString(36).slice(2)}` });
+    this.where.setAttribute("list", nodes.id);
+    this.condition.setAttribute("list", conditions.id);
+    const add = h("button.btn.sm", { type: "button", "data-focus": "bp-add" }, "Add");
+    this.table.append(
+      h("thead", {}, h("tr", {}, ...["on", "where", "when", "if", "hits", ""].map((name, i) => h("th", { scope: "col", class: i === 4 ? "" : "l" }, name || h("span.sr", {}, "remove"))))),
+      this.rows,
+    );
+    this.element.append(h("h4", {}, "Breakpoints"), this.table, h("div.bpadd", {}, this.where, this.when, this.condition, add, nodes, conditions), this.problem);
+    this.where.addEventListener("focus", () => {
+      const names = new Set(state.ledger.rows.filter((row) => row.type === "node" && row.call_kind === "forward").map((row) => State.body(row)));
+      clear(nodes, ...[...names].map((name) => h("option", { value: name })));
+    }, { signal });
+    this.condition.addEventListener("focus", () => void this.suggest(conditions), { signal });
+    for (const input of [this.where, this.condition]) input.addEventListener("keydown", (event) => event.key === "Enter" && this.add(), { signal });
+    this.condition.addEventListener("input", () => this.checkSoon(this.condition), { signal });
+    add.addEventListener("click", () => this.add(), { signal });
+    breakpoints.onChange(() => this.paint(), signal);
+    signal.addEventListener("abort", () => window.clearTimeout(this.timer));
+    this.paint();
+  }
+
+  private add(): void {
+    const where = this.where.value.trim();
+    if (!where) return text(this.problem, "Name a node, such as `augment*`, or a line, such as train.py:12.");
+    void this.breakpoints.add({ where, when: this.when.value, condition: this.condition.value }).then((problem) => {
+      text(this.problem, problem);
+      if (!problem) this.where.value = this.condition.value = "";
+    });
+  }
+
+  private async suggest(list: HTMLElement): Promise<void> {
+    const where = this.where.value.trim();
+    if (where === this.inputsOf && list.childElementCount) return;
+    this.inputsOf = where;
+    clear(list, ...suggestions(where ? await this.inputs(where) : []).map((one) => h("option", { value: one })));
+  }
+
+  /** A condition is checked by the kernel as it is typed. */
+  private checkSoon(input: HTMLInputElement): void {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      void this.breakpoints.check(input.value).then((problem) => {
+        input.setAttribute("aria-invalid", String(problem !== ""));
+        input.title = problem;
+        text(this.problem, problem);
+      });
+    }, CHECK_MS);
+  }
+
+  private paint(): void {
+    this.table.hidden = !this.breakpoints.all.length;
+    keepFocus(this.element, () => clear(this.rows, ...this.breakpoints.all.map((one) => this.row(one))));
+  }
+
+  private row(one: Breakpoint): HTMLElement {
+    const on = h("input", { type: "checkbox", checked: one.enabled, "aria-label": `Breakpoint ${one.number} on`, "data-focus": `bp-on-${one.number}` });
+    on.addEventListener("change", () => void this.breakpoints.change(one.number, { enabled: on.checked }).then((problem) => text(this.problem, problem)));
+    const condition = h("input.code", { type: "text", value: one.condition ?? "", placeholder: "always", "aria-label": `Condition of breakpoint ${one.number}`, spellcheck: "false", "data-focus": `bp-if-${one.number}` });
+    condition.addEventListener("input", () => this.checkSoon(condition));
+    condition.addEventListener("change", () => {
+      window.clearTimeout(this.timer);
+      void this.breakpoints.change(one.number, { condition: condition.value }).then((problem) => text(this.problem, problem));
+    });
+    const remove = h("button.lk", { type: "button", "aria-label": `Remove breakpoint ${one.number}`, "data-focus": `bp-remove-${one.number}` }, "remove");
+    remove.addEventListener("click", () => void this.breakpoints.remove(one.number).then((problem) => text(this.problem, problem)));
+    const row = this.state.ledger.rows.find((item) => item.type === "node" && State.body(item) === one.where);
+    const where = one.file === null ? one.where : one.where.replace(/^.*[\\/]/, "");
+    return h(
+      "tr",
+      { "data-breakpoint": one.number, class: one.enabled ? "" : "off" },
+      h("td.l", {}, on),
+      h("td.l", { title: [one.where, row?.place ?? ""].filter(Boolean).join("\n") }, h("code", {}, where), one.once ? h("small", {}, " once") : null, one.first_hit > 1 ? h("small", {}, ` from hit ${one.first_hit}`) : null),
+      h("td.l", {}, one.when),
+      h("td.l.bpif", {}, condition, one.error ? h("small.trouble", {}, ` off: ${one.error}`) : null),
+      h("td", { title: `${int(one.stopped)} of them stopped` }, int(one.hits)),
+      h("td.l", {}, remove),
+    );
+  }
+}

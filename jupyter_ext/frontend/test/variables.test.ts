@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+
+import { sameFile } from "../src/data/breakpoints";
+import { suggestions } from "../src/views/breakpoints";
+import { childOf } from "../src/views/variables";
+
+test("a child of a value has a Python expression", () => {
+  expect([childOf("x", "list", "[0]"), childOf("x", "dict", "'lr'"), childOf("self", "Model", "scale"), childOf("x", "dict", "[1]")]).toEqual(["x[0]", "x['lr']", "self.scale", "x[[1]]"]);
+});
+
+test("conditions are suggested in the names of the node's inputs", () => {
+  expect(suggestions(["x", "args[0]", "args[1]", "0"])).toEqual(["np.isnan(x).any()", "x.max() > 1", "np.isnan(args).any()", "args.max() > 1", "call.number > 100"]);
+});
+
+test("a breakpoint's file may be a part of the path", () => {
+  expect([sameFile("train.py", "/a/train.py"), sameFile("lib/train.py", "/a/lib/train.py"), sameFile("/a/train.py", "/a/train.py")]).toEqual([true, true, true]);
+  expect([sameFile("train.py", "/a/xtrain.py"), sameFile("b/train.py", "/a/train.py")]).toEqual([false, false]);
+});
