@@ -118,7 +118,7 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
 
         assert at.press("next") == "x = x + noise(x.shape)"
         assert at.press("step") == "def noise(shape):"
-        assert page.locator(".pfd .frames li").count() == 2
+        assert page.locator(".pfd .frames .lk").count() == 2
         assert at.press("next") == "scale = 0.0"
         assert at.press("up") == "x = x + noise(x.shape)"
         assert "float32[4, 4]" in at.local("x")
