@@ -300,7 +300,7 @@ def test_breakpoints_by_a_click_are_those_of_the_magic(server):
         assert "no breakpoints" in run(5)
         # A call: once.
         second.locator(".calls tr[data-call]").first.click()
-        second.locator('[data-focus="stop-next"]').click()
-        second.locator('[data-focus="stop-next"]', has_text="the next call stops").wait_for()
+        second.locator('[data-focus="stop-here-next"]').click()
+        second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
         assert "augment" in run(5)
         assert page.errors == []

@@ -82,7 +82,7 @@ def test_names_kinds_and_notes_are_the_terminals(ask, path):
 def test_a_row_with_a_mark_says_why(ask):
     rows = {row["key"]: row for row in ask("ledger")[0]["rows"]}
     assert rows["n1"]["severity"] == "error"
-    assert rows["n1"]["why"] == [f"{FINDINGS[0].rule}: {FINDINGS[0].message}"], "a mark is a finding of the doctor"
+    assert rows["n1"]["why"][0] == f"{FINDINGS[0].rule}: {FINDINGS[0].message}", "a mark is a finding of the doctor"
     assert rows["f1"]["severity"] == "warning"
     assert any("lr, a Python number" in why for why in rows["f1"]["why"])
     assert all(row["why"] for row in rows.values() if row["severity"])

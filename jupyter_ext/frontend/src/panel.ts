@@ -33,6 +33,7 @@ const KEYS: [string, string][] = [
   ["a d", "earlier and later"],
   ["f", "fit the selected call, or the whole recording"],
   ["[ ]", "previous and next call of the node"],
+  [", .", "back and forward through what was selected"],
   ["Ctrl + wheel", "zoom at the pointer (without Ctrl when the timeline has the focus)"],
   ["drag, Shift + drag", "move in time, select a stretch of time"],
   ["b", "stop calls of the selected node, or no longer"],
@@ -321,7 +322,7 @@ export class Panel {
     if (target.closest("input, select, textarea, [contenteditable]")) return;
     // With the focus in the Stop pane, letters are pdb's.
     if (this.panes.stop.element.contains(target)) return;
-    const { timeline } = this;
+    const { timeline, state } = this;
     const actions: Record<string, () => void> = {
       "/": () => this.ledger.filter.focus(),
       w: () => timeline.zoom(1 / 1.2),
@@ -333,6 +334,8 @@ export class Panel {
       "]": () => this.call.step(1),
       "?": () => this.toggleHelp(),
       b: () => this.toggleBreakpoint(),
+      ",": () => state.go(-1),
+      ".": () => state.go(1),
     };
     const action = actions[event.key];
     if (!action) return;

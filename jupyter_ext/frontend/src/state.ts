@@ -67,8 +67,21 @@ export class State {
   select(selection: Partial<Selection>): void {
     this.chosen = true;
     this.selection = { ...this.selection, ...selection };
+    this.path.visit(this.selection);
     this.emit("selection");
   }
+
+  /** What was selected before, or after that again. */
+  readonly path = new Path();
+  go(by: -1 | 1): void {
+    const to = this.path.go(by);
+    if (!to) return;
+    this.selection = to;
+    this.emit("selection");
+  }
+
+  /** When the selected call was, once it is known: for an arrow where it is out of sight. */
+  span: { call: number; start: number; end: number } | null = null;
 
   open(tab: Tab): void {
     if (tab === this.tab) return;
@@ -92,6 +105,29 @@ export class State {
 
   nodeName(id: number): string {
     return this.overview?.names[String(id)] ?? `node ${id}`;
+  }
+}
+
+const LONGEST_PATH = 200;
+
+/** The selections that somebody made, as a browser keeps its pages. */
+export class Path {
+  private readonly places: Selection[] = [];
+  private at = -1;
+
+  visit(place: Selection): void {
+    const now = this.places[this.at];
+    if (now && now.key === place.key && now.call === place.call) return;
+    this.places.splice(this.at + 1, Infinity, place);
+    if (this.places.length > LONGEST_PATH) this.places.shift();
+    this.at = this.places.length - 1;
+  }
+
+  go(by: -1 | 1): Selection | null {
+    const place = this.places[this.at + by];
+    if (!place) return null;
+    this.at += by;
+    return place;
   }
 }
 

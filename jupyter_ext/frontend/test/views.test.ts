@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { decodeArrays, type LedgerRow } from "../src/data/protocol";
-import { clampView } from "../src/state";
+import { clampView, Path } from "../src/state";
 import { luminance } from "../src/theme";
 import { makeScale, ticks } from "../src/timeline/scale";
 import { arrange } from "../src/views/ledger";
@@ -99,4 +99,15 @@ describe("binary answers", () => {
 describe("themes", () => {
   it.each([["rgb(255, 255, 255)", 1], ["rgb(0, 0, 0)", 0], ["color(srgb 1 1 1)", 1], ["rgba(17, 17, 17, 1)", 17 / 255]])("%s", (colour, light) =>
     expect(luminance(colour)).toBeCloseTo(light));
+});
+
+describe("back and forward", () => {
+  it("goes through what was selected, and forgets what was ahead when something else is selected", () => {
+    const path = new Path();
+    for (const call of [1, 2, 2, 3]) path.visit({ key: "n1", call });
+    expect(path.go(1)).toBeNull();
+    expect([path.go(-1)?.call, path.go(-1)?.call, path.go(-1), path.go(1)?.call]).toEqual([2, 1, null, 2]);
+    path.visit({ key: "n2", call: 9 });
+    expect([path.go(1), path.go(-1)?.call]).toEqual([null, 2]);
+  });
 });

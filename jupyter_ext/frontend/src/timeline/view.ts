@@ -26,6 +26,7 @@ export class Timeline {
   private readonly scroller = h("div.lanebox", {}, this.lanes);
   private readonly box = h("div.box", { hidden: true });
   private readonly empty = h("p.empty");
+  private readonly arrow = h("button.btn.sm.arrow", { type: "button", hidden: true, title: "The selected call is out of sight: go there", "data-focus": "arrow" });
   private readonly tip = h("div.tip", { hidden: true, role: "tooltip" });
   private readonly scene = new Scene();
   private paints: Paints | null = null;
@@ -47,8 +48,9 @@ export class Timeline {
       "section.tl",
       { "aria-label": "Timeline" },
       h("div.sh", {}, this.head, this.note, this.legend),
-      h("div.tlw", {}, this.minimap, this.axis, this.scroller, this.box, this.empty),
+      h("div.tlw", {}, this.minimap, this.axis, this.scroller, this.box, this.empty, this.arrow),
     );
+    this.arrow.addEventListener("click", () => this.fitSelection(), { signal });
     root.append(this.tip);
     const observer = new ResizeObserver(() => this.resize());
     observer.observe(this.element);
@@ -203,6 +205,7 @@ export class Timeline {
     this.empty.hidden = !nothing;
     if (nothing) text(this.empty, "No calls yet: a thread gets its lane with its first call.");
     this.lanes.setAttribute("aria-label", this.words());
+    this.paintArrow();
     this.paintLegend();
   }
 
@@ -230,6 +233,18 @@ export class Timeline {
       `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.rows.length, "lane")}, ` +
       `${plural(calls, "call")} of ${int(overview?.calls ?? 0)}. The table of calls lists the same calls.`
     );
+  }
+
+  /** Where the selected call is when it is out of sight; a click goes there. */
+  private paintArrow(): void {
+    const { span, selection, view } = this.state;
+    const known = span && span.call === selection.call ? span : null;
+    const side = !known ? 0 : known.end < view.start ? -1 : known.start > view.end ? 1 : 0;
+    this.arrow.hidden = side === 0;
+    if (!side) return;
+    text(this.arrow, side < 0 ? `◀ #${selection.call}` : `#${selection.call} ▶`);
+    this.arrow.style.left = side < 0 ? `${LEFT + 4}px` : "auto";
+    this.arrow.style.right = side < 0 ? "auto" : `${RIGHT + 4}px`;
   }
 
   private legendOf = "";

@@ -51,6 +51,8 @@ export class CallPane {
         if (asked !== this.asked) return;
         if (JSON.stringify(result) === JSON.stringify(this.detail)) return;
         this.detail = result;
+        this.state.span = result && { call, start: result.start_ns - (result.gil?.wait_ns ?? 0), end: result.end_ns ?? this.state.overview?.end_ns ?? result.start_ns };
+        this.state.emit("view");
         keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(`Call #${call} is not in this recording.`)])));
       })
       .catch((error: Error) => {
@@ -128,17 +130,30 @@ export class CallPane {
         call.forward !== null ? link("forward call", call.forward) : null,
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
         this.stopNext(call),
+        this.copyPlace(call),
         h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
       ),
       times_(call, this.state.overview?.resolution_ns ?? 0),
     );
   }
 
+  /** In a notebook: the line that leads here, for a cell or for somebody else. */
+  private copyPlace(call: CallDetail): HTMLElement | null {
+    if (this.source.kind !== "kernel") return null;
+    const line = `%pyfunc_show ${call.id}`;
+    const button = h("button.lk", { type: "button", title: `Copies ${line}`, "data-focus": "copy-place" }, "copy link");
+    button.addEventListener("click", () => {
+      const copied = navigator.clipboard?.writeText(line) ?? Promise.reject(new Error("no clipboard"));
+      copied.then(() => (button.textContent = "copied"), () => (button.textContent = line));
+    });
+    return button;
+  }
+
   /** A breakpoint that stops the next call of this node, once. */
   private stopNext(call: CallDetail): HTMLElement | null {
     const row = this.state.rowOfNode(call.node, false);
     if (!this.breakpoints || !row) return null;
-    const button = h("button.lk", { type: "button", "data-focus": "stop-next", title: `Stops the next call of ${row.name} before its first line, once` }, "stop here next time");
+    const button = h("button.lk", { type: "button", "data-focus": "stop-here-next", title: `Stops the next call of ${row.name} before its first line, once` }, "stop here next time");
     button.addEventListener("click", () => void this.breakpoints!.add({ where: State.body(row), when: call.kind === "gradient" ? "gradient" : "before", once: true }).then((problem) => {
       button.textContent = problem || "the next call stops";
     }));
