@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from jupyter_ext import breakpoints
 from pyfunc_debug.report.colours import coloured
-from pyfunc_debug.report.pictures import Elements, picture
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 
@@ -162,6 +161,11 @@ class PanelFront:
     @staticmethod
     def picture(array: Any) -> Json | None:
         """A small picture of an array among the locals."""
+        from pyfunc_debug.report.pictures import (
+            Elements,
+            picture,
+        )  # NumPy comes with the first stop, not with %load_ext
+
         return picture(Elements(array)) if array.nbytes <= _MOST_PICTURED else None
 
     def _line(self, content: Json) -> str:
