@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first, and marked."""
+    """Long files first, and marked. With PFD_TESTS_SEED: files in random order, and the tests in each."""
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path, len(LONG)))
+    seed = os.environ.get("PFD_TESTS_SEED")
+    if seed is None:
+        items.sort(key=lambda item: places.get(item.path, len(LONG)))
+    else:
+        order = random.Random(int(seed))
+        items.sort(key=lambda item: item.nodeid)  # both processes must agree
+        order.shuffle(items)
+        files = {path: place for place, path in enumerate(dict.fromkeys(item.path for item in items))}
+        items.sort(key=lambda item: files[item.path])
     for item in items:
         if item.path in places:
             item.add_marker(pytest.mark.slow)

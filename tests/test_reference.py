@@ -29,6 +29,7 @@ def test_the_reference_is_what_the_docstrings_say():
         ('def f() -> None:\n    """Does."""\n    raise NotKeptError("x")', "f: Raises lacks NotKeptError"),
         ("def f() -> None: ...", "f: no docstring"),
     ],
+    ids=["argument", "unknown argument", "result", "error", "docstring"],
 )
 def test_what_a_docstring_lacks_is_named(source, said):
     (function,) = ast.parse(source).body

@@ -13,19 +13,26 @@ from tests.jupyter_ext.program import SETUP, traced
 SCROLL = "() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "notebooks"
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("notebooks")) as server:
+        yield server
+
+
+def own_folder(server, name):
+    """A folder for one notebook and what it writes."""
+    folder = server.folder / name
     folder.mkdir()
     return folder
 
 
-def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(folder):
+def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(server):
+    folder = own_folder(server, "traced")
     until = "\nimport os\nwhile not os.path.exists('enough'):\n    time.sleep(.05)"
     cell = traced(40, 0.02).replace("\nround(", f"{until}\nround(")
     write_notebook(folder / "a.ipynb", [SETUP, cell, "1 + 1"])
-    with Server(folder) as server, browser((1500, 1000)) as page:
-        notebook = Notebook(page, server, "a.ipynb")
+    with browser((1500, 1000)) as page:
+        notebook = Notebook(page, server, "traced/a.ipynb")
         notebook.wait_kernel()
         notebook.run(0)
         notebook.wait(0)
@@ -108,17 +115,19 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(fo
         content = json.loads((folder / "a.ipynb").read_text())
         content["metadata"]["kernelspec"]["name"] = "no such kernel"
         (folder / "b.ipynb").write_text(json.dumps(content))
-        Notebook(page, server, "b.ipynb")
+        Notebook(page, server, "traced/b.ipynb")
         page.wait_for_selector(".pfd-static")
         assert page.locator(".pfd-static").is_visible()
         assert "log_huber" in page.locator(".pfd-static").inner_text()
         page.screenshot(path=str(_artifact("lab-reopened.png")))
 
 
-def test_show_opens_at_a_call_and_old_panels_stay_readable(folder):
-    write_notebook(folder / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment"])
-    with Server(folder) as server, browser((1500, 900)) as page:
-        notebook = Notebook(page, server, "a.ipynb")
+def test_show_opens_at_a_call_and_old_panels_stay_readable(server):
+    write_notebook(
+        own_folder(server, "show") / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment"]
+    )
+    with browser((1500, 900)) as page:
+        notebook = Notebook(page, server, "show/a.ipynb")
         notebook.wait_kernel()
         for cell in range(4):
             notebook.run(cell)
@@ -150,12 +159,12 @@ gate, opened = threading.Event(), channel.Answers
 channel.Answers = lambda *arguments: (gate.wait(300), opened(*arguments))[1]"""
 
 
-def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(folder):
+def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(server):
     lines = traced(10, 0).replace("%%pyfunc_trace", "%%pyfunc_trace --lines")
     cells = [SETUP, lines, SLOW, "%pyfunc_show 5", "gate.set()", "%pyfunc_show --source augment"]
-    write_notebook(folder / "a.ipynb", cells)
-    with Server(folder) as server, browser((1500, 900)) as page:
-        notebook = Notebook(page, server, "a.ipynb")
+    write_notebook(own_folder(server, "slow") / "a.ipynb", cells)
+    with browser((1500, 900)) as page:
+        notebook = Notebook(page, server, "slow/a.ipynb")
         notebook.wait_kernel()
         for cell in range(4):
             notebook.run(cell)
@@ -180,9 +189,9 @@ def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(folde
         assert page.errors == []
 
 
-def test_notebook_7_shows_the_panel_too(folder):
-    write_notebook(folder / "a.ipynb", [SETUP, traced(20, 0.02)])
-    with Server(folder, "notebook") as server, browser((1200, 900)) as page:
+def test_notebook_7_shows_the_panel_too(tmp_path):
+    write_notebook(tmp_path / "a.ipynb", [SETUP, traced(20, 0.02)])
+    with Server(tmp_path, "notebook") as server, browser((1200, 900)) as page:
         notebook = Notebook(page, server, "a.ipynb")
         notebook.wait_kernel()
         notebook.run(0)
