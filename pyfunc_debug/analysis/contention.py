@@ -174,33 +174,13 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
     return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), process_lines(reported))
 
 
-class Waits:
-    """Mean waits of calls in ms, before and inside them, for narrow tables: `0.31`, `<0.05`, `<=3.20`, `-`.
-
-    The last is for not measured.
-    """
-
-    def __init__(self, reader: Reader) -> None:
-        reported = reader.meta.get("gil") or {}
-        self._measured = reported.get("grade", "none") != "none"
-        self._sums: dict[tuple[int, str], tuple[int, int, str]] = {}
-        if self._measured:
-            for node, kind, *sums in reader.rows(
-                "SELECT node, kind, sum(wait_ns + ifnull(reacquire_ns, 0)), count(wait_ns), max(grade) "
-                "FROM call JOIN gil ON gil.call = call.id "
-                "WHERE wait_ns IS NOT NULL GROUP BY node, kind"
-            ):
-                self._sums[node, kind] = (sums[0], sums[1], sums[2])
-
-    def mean(self, nodes: Iterable[int], kind: str) -> str:
-        """Over the calls of some nodes; empty when the recording has no such measurements at all."""
-        found = [self._sums[node, kind] for node in nodes if (node, kind) in self._sums]
-        if not found:
-            return "-" if self._measured else ""
-        mean, grade = sum(one[0] for one in found) / sum(one[1] for one in found), grade_of(found[0][2])
-        if mean < RESOLUTION_NS[grade]:
-            return f"<{RESOLUTION_NS[grade] / 1e6:.2f}"
-        return ("<=" if grade == "bound" else "") + (f"{mean / 1e6:.2f}" if mean < 1e8 else f"{mean / 1e6:,.0f}")
+def mean_wait(ns: float | None, grade: Grade) -> str:
+    """A mean wait in ms for narrow tables: `0.31`, `<0.05`, `<=3.20`; `-` where it was not measured."""
+    if ns is None:
+        return "-"
+    if ns < RESOLUTION_NS[grade]:
+        return f"<{RESOLUTION_NS[grade] / 1e6:.2f}"
+    return ("<=" if grade == "bound" else "") + (f"{ns / 1e6:.2f}" if ns < 1e8 else f"{ns / 1e6:,.0f}")
 
 
 def gil_line(reader: Reader) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyfunc_debug.analysis.columns import ERROR, GRADIENT, RUNNING, Array, Columns
-from pyfunc_debug.analysis.contention import Waits, gil_line
+from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, RUNNING, Array, Columns
+from pyfunc_debug.analysis.contention import gil_line, grade_of, mean_wait
 from pyfunc_debug.analysis.facts import Facts, read_facts
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.processes import lives
@@ -60,7 +60,7 @@ class CallSums:
       running: Stored ones that have not ended.
       times: Of those that ended.
       parts: What their time is made of; None when the GIL was not measured.
-      wait: The mean wait for the GIL before a call, in words; empty when nobody measured.
+      wait: The mean wait for the GIL, before a call and inside it, in words; empty when nobody measured.
     """
 
     stored: int
@@ -280,7 +280,7 @@ def read_runs(connection: sqlite3.Connection) -> dict[int, Runs]:
 
 
 def _node_rows(reader: Reader, facts: Facts, columns: Columns) -> list[NodeRow]:
-    waits = Waits(reader)
+    measured = (facts.meta.get("gil") or {}).get("grade", "none") != "none"
     dropped = {
         (node, kind): (calls, errors)
         for node, kind, calls, errors in reader.rows("SELECT node, kind, calls, errors FROM dropped")
@@ -292,7 +292,7 @@ def _node_rows(reader: Reader, facts: Facts, columns: Columns) -> list[NodeRow]:
         mine = columns.node == key if len(group) == 1 else np.isin(columns.node, group)
         nodes = tuple(facts.nodes[number] for number in group)
         forward, backward = (
-            _sums(columns, mask, [dropped.get((number, kind), (0, 0)) for number in group], waits.mean(group, kind))
+            _sums(columns, mask, [dropped.get((number, kind), (0, 0)) for number in group], measured)
             for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
         )
         busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
@@ -300,7 +300,7 @@ def _node_rows(reader: Reader, facts: Facts, columns: Columns) -> list[NodeRow]:
     return rows
 
 
-def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], wait: str) -> CallSums:
+def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], measured: bool) -> CallSums:
     durations = columns.duration[mask]
     ended = durations[durations >= 0]
     status = columns.status[mask]
@@ -322,12 +322,21 @@ def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], wait: s
         running=int((status == RUNNING).sum()),
         times=times_of(ended),
         parts=parts,
-        wait=wait if len(durations) or lost else "",
+        wait=_wait(columns, mask) if measured and (len(durations) or lost) else "",
     )
 
 
 def _total(column: Array) -> float:
     return float(np.nansum(column, dtype=np.float64))
+
+
+def _wait(columns: Columns, mask: Array) -> str:
+    """The mean wait of calls, before and inside them; of several grades the coarsest counts."""
+    known = mask & ~np.isnan(columns.wait)
+    if not known.any():
+        return mean_wait(None, "none")
+    waited = columns.wait[known].astype(np.float64) + np.nan_to_num(columns.reacquire[known])
+    return mean_wait(float(waited.mean()), grade_of(GRADES[int(columns.grade[known].min())]))
 
 
 def _notes(node: Node, forward: CallSums, gradient: CallSums) -> tuple[str, ...]:
