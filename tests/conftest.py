@@ -15,11 +15,11 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # quiet, and the same numbe
 import pytest
 
 LONG = [
-    "jupyter_ext/test_lab.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab_stops.py", "stops/test_terminal.py",
-    "interception/gradients/test_gradients.py", "cli/test_record.py", "corpus/test_corpus.py",
-    "jupyter_ext/test_vscode.py", "interception/gradients/test_gradient_threads.py",
-    "jupyter_ext/test_report_page.py", "notebooks/test_lab.py", "interception/test_asynchronous.py",
-    "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
+    "cli/test_record.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py",
+    "interception/gradients/test_gradients.py", "jupyter_ext/test_lab_stops.py", "stops/test_terminal.py",
+    "corpus/test_corpus.py", "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py",
+    "jupyter_ext/test_accessibility.py", "interception/gradients/test_gradient_threads.py", "notebooks/test_lab.py",
+    "interception/test_asynchronous.py", "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
     "interception/lines/test_lines_beside_tools.py", "stops/test_coverage.py", "jupyter_ext/test_kernel.py",
     "pfrec/test_processes.py", "stops/test_turns.py", "stops/test_surfaces.py",
     "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug.recorder import hang
+from tests.limits import HANG_S
 
 lock = threading.Lock()
 owned = threading.RLock()
@@ -27,7 +28,7 @@ def told(monkeypatch):
         found.event.set()
 
     monkeypatch.setattr(hang, "_print", say)
-    found.wait = lambda: found.event.wait(120)
+    found.wait = lambda: found.event.wait(HANG_S)
     return found
 
 

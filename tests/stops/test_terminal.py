@@ -88,14 +88,14 @@ def test_ctrl_c_at_a_prompt_ends_the_call_and_the_program_goes_on(program, mode,
 
 def test_a_signal_from_elsewhere_ends_the_stop_too(program):
     rest = """
-    import os, threading
+    import os, threading, time
     import pyfunc_debug as pfd
     from pyfunc_debug.switchboard import board
     def send():
-        if board.broker.active is not None and board.broker.active.open and not sent:
-            sent.append(os.kill(os.getpid(), signal.SIGINT))
-    sent = []
-    board.broker.listeners.append(lambda: threading.Timer(0.1, send).start())
+        while board.broker.active is None or not board.broker.active.open:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
     b = pfd.break_on("body")
     try:
         f(tf.constant(1.0))

@@ -26,7 +26,7 @@ step(tf.constant(0.0))
 wrong = []
 
 def work(k):
-    for i in range(1000):
+    for i in range(250):
         x = float(k * 1000 + i)
         if float(step(tf.constant(x))) != 2 * x:
             wrong.append(x)
@@ -40,5 +40,5 @@ print(len(wrong), live_tapes())
 
 
 @pytest.mark.parametrize("inter_op", ["2", "16"])
-def test_sixteen_threads_get_a_thousand_gradients_each_all_their_own(inter_op):
+def test_sixteen_threads_get_hundreds_of_gradients_each_all_their_own(inter_op):
     assert run("-c", THREADS, inter_op).split() == ["0", "0"]
