@@ -10,12 +10,15 @@ import pytest
 from pyfunc_debug.api.recording import Recording
 from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
 from tests.jupyter_ext.vscode import Output
+from tests.limits import HANG_S
 from tests.report import recordings
 
 SETUP = """
 %load_ext pyfunc_debug
 import numpy as np, tensorflow as tf
 import pyfunc_debug as pfd
+from jupyter_ext import panel_front
+panel_front._PING_S = PATIENCE
 
 def body(x):
     y = x + 1
@@ -96,7 +99,7 @@ def press_all(page, target, seen, before, skip=()):
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
 def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
-    write_notebook(tmp_path / "a.ipynb", [SETUP, STOPPED, "y = 2", "z = 3"])
+    write_notebook(tmp_path / "a.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), STOPPED, "y = 2", "z = 3"])
     with Server(tmp_path, app) as server, browser((1400, 1000)) as page:
         notebook = Notebook(page, server, "a.ipynb")
         notebook.wait_kernel()
