@@ -17,24 +17,39 @@ _LEAST_INPUTS = 5
 _SQUASH = re.compile(r"tanh|sigmoid|expit|logistic|softmax|\bclip|clip_by_value|erf\b")
 _SATURATED = 0.95
 _JUMP = 1000.0
-_ROWS = 200_000
+_ROWS = 2000
+"""Calls of a node that are looked at one by one."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """At most one finding a body and rule. Float outputs only; numbers that were not kept say nothing."""
+    largest = _largest(facts)
     for group in facts.lines:
         if facts.calls_of(group).count < _LEAST_CALLS:
             continue
         ids = ", ".join(str(node.id) for node in group)
-        yield from _constant(facts, group[0], ids)
         rows = facts.reader.rows(
-            "SELECT c.id, v.min, v.max, v.histogram, v.shape FROM call c JOIN value v ON v.call = c.id AND "
-            f"v.role = 'output' AND v.position = 0 WHERE c.node IN ({ids}) AND c.kind = 'forward' AND c.status = 'ok' "
-            f"AND v.dtype LIKE '%float%' AND v.min IS NOT NULL ORDER BY c.id LIMIT {_ROWS}"
+            "SELECT c.id, v.min, v.max, v.histogram, v.shape, v.digest FROM (SELECT id FROM call WHERE "
+            f"node IN ({ids}) AND kind = 'forward' AND status = 'ok' ORDER BY id LIMIT {_ROWS}) c JOIN value v "
+            "ON v.call = c.id AND v.role = 'output' AND v.position = 0 WHERE v.dtype LIKE '%float%' "
+            "AND v.min IS NOT NULL ORDER BY c.id"
         )
         if len(rows) >= _LEAST_CALLS:
+            if len({row[5] for row in rows}) == 1 and rows[0][5] is not None:
+                yield from _constant(facts, group[0], ids)
             yield from _saturated(facts, group[0], rows)
-            yield from _jump(facts, group[0], rows)
+            yield from _jump(facts, group[0], ids, rows, max(largest.get(node.id, 0.0) for node in group))
+
+
+def _largest(facts: Facts) -> dict[int, float]:
+    """The largest number that each node's first output ever held."""
+    return dict(
+        facts.reader.rows(
+            "SELECT c.node, max(max(abs(v.min), abs(v.max))) FROM value v JOIN call c ON c.id = v.call "
+            "WHERE v.role = 'output' AND v.position = 0 AND v.min IS NOT NULL AND v.dtype LIKE '%float%' "
+            "AND c.kind = 'forward' GROUP BY c.node"
+        )
+    )
 
 
 def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
@@ -69,7 +84,7 @@ def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iter
         return
     bounds = {(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)}
     full = []
-    for call, low, high, histogram, shape in rows:
+    for call, low, high, histogram, shape, _ in rows:
         counts = json.loads(str(histogram)) if histogram else []
         close = next(
             (one for one in bounds if abs(float(str(low)) - one[0]) < 1e-3 and abs(float(str(high)) - one[1]) < 1e-3),
@@ -89,19 +104,26 @@ def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iter
     )  # fmt: skip
 
 
-def _jump(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iterator[Finding]:
+def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], largest: float) -> Iterator[Finding]:
     size = np.array([max(abs(float(str(row[1]))), abs(float(str(row[2])))) for row in rows])
     usual = float(np.median(size[size > 0])) if (size > 0).any() else 0.0
-    outliers = np.flatnonzero(size > _JUMP * usual) if usual > 0 else np.empty(0, np.int64)
-    if not len(outliers) or len(outliers) > max(1, 0.05 * len(rows)):
+    if not 0 < _JUMP * usual < largest or np.count_nonzero(size > _JUMP * usual) > max(1, 0.05 * len(rows)):
         return
-    first = int(outliers[0])
-    call = int(str(rows[first][0]))
+    found = facts.reader.rows(
+        "SELECT c.id, max(abs(v.min), abs(v.max)) AS size FROM call c JOIN value v ON v.call = c.id AND "
+        f"v.role = 'output' AND v.position = 0 WHERE c.node IN ({ids}) AND c.kind = 'forward' AND v.dtype LIKE "
+        "'%float%' AND size > ? ORDER BY c.id",
+        (_JUMP * usual,),
+    )
+    every = facts.calls_of([facts.nodes[int(one)] for one in ids.split(", ")]).count
+    if not found or len(found) > max(1, 0.05 * every):
+        return
+    call, value = found[0]
     yield Finding(
         "range-jump", "warning", node.id, (call,),
-        f"{node.body} returned values up to {size[first]:.3g} in call #{call}, where they are {usual:.3g} otherwise "
-        f"(median of {len(rows):,} calls; {len(outliers):,} such). Its input of that call shows whether it came in or "
-        "was made here",
+        f"{node.body} returned values up to {value:.3g} in call #{call}, where they are {usual:.3g} otherwise "
+        f"({len(found):,} of {every:,} calls are like it). Its input of that call shows whether it came in or was made "
+        "here",
         facts.stop_at(node.body, "after", f"np.abs(outputs[0]).max() > {_JUMP * usual:.3g}"), node.file, node.line,
         evidence=(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), confidence="likely",
     )  # fmt: skip

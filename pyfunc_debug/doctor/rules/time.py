@@ -22,6 +22,25 @@ _TINY_SHARE = 0.15
 
 def check(facts: Facts) -> Iterator[Finding]:
     """At most one finding a node and rule; nothing where the GIL was not measured."""
+    if _anybody_waited(facts):
+        yield from _contention(facts)
+    yield from _tiny(facts)
+
+
+def _anybody_waited(facts: Facts) -> bool:
+    """Whether a node waited for long: most recordings need no more than this question."""
+    rows = facts.reader.rows(
+        "SELECT sum(waited) AS waited, sum(took) AS took FROM (SELECT c.node AS node, "
+        "sum(g.wait_ns + coalesce(g.reacquire_ns, 0)) AS waited, sum(g.wait_ns + c.end_ns - c.start_ns) AS took "
+        "FROM gil g JOIN call c ON c.id = g.call WHERE g.grade IN ('native', 'op-start') GROUP BY c.node) s "
+        "JOIN node n ON n.id = s.node GROUP BY n.body, n.file, n.line "
+        "HAVING waited >= ? AND waited >= ? * took LIMIT 1",
+        (_WAIT_NS, _WAIT_SHARE),
+    )
+    return bool(rows)
+
+
+def _contention(facts: Facts) -> Iterator[Finding]:
     stages = {stage.contention.node.id: stage for stage in facts.stages}
     told: set[int] = set()
     for one in facts.contention.nodes:
@@ -35,7 +54,6 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield _useless(facts, one, stage.at_once, best.speedup)
         if one.node.id not in told and _much(one):
             yield _waits(facts, one)
-    yield from _tiny(facts)
 
 
 def _much(one: NodeContention) -> bool:
