@@ -185,5 +185,8 @@ class Observer(Protocol):
     def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None:
         """Something about the gradients of a node (by its forward token), for the doctor."""
 
+    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+        """Something else for the doctor, about the node with this token."""
+
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed; the program went on."""

@@ -48,14 +48,11 @@ class ExactGradients:
 
     def _start(self) -> None:
         """Runs inside the program's `import tensorflow` when that comes later: it must not raise there."""
-        from pyfunc_debug.interception.gradients.hub import Use, context_ready, hub
+        from pyfunc_debug.interception.gradients.hub import Use, hub
 
         late = self._waiting is not None
         try:
-            here = hub()
-            if context_ready():  # else it would start TensorFlow's devices before the program configured them
-                here.test()
-            self._use = here.acquire(Use(exact=True, order=self._order))
+            self._use = hub().acquire(Use(exact=True, order=self._order))
         except PyfuncDebugError as error:
             if not late:
                 raise

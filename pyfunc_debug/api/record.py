@@ -135,14 +135,12 @@ class LiveRecording(Recording):
                 self._hang.stop()
             self._tell_leaks(self._recorder)
             foreign = self._switch_off(self._recorder)
-            news = [self._tell_lines()]
-            if self._interception is not None:  # its self-test may have waited for the program's first graph
-                news.append(self._add_limits(self._interception.limits))
+            news = self._tell_lines()
             if self._open_reader is not None:
                 self._open_reader.release()
             result = self._recorder.close(self._last_meta())
-            for limits in filter(None, news):  # only now: a filter may make exceptions of warnings
-                self._say(limits)
+            if news:  # only now: a filter may make exceptions of warnings
+                self._say(news)
             if foreign:
                 self._say(f"{', '.join(foreign)} had been replaced by something else meanwhile and was left as it is")
             if result["stopped"]:

@@ -6,18 +6,16 @@ and puts the very same objects back when it goes off; what it sees it tells an `
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any
 
+from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.events import NodeFacts, Observer, RunFacts
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
-from pyfunc_debug.interception.calls import eager_numpy_call, innermost_call, registry_call
+from pyfunc_debug.interception.builds import verdict
+from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.failures import FailedCall, Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.graphs.functions import Functions
@@ -25,28 +23,12 @@ from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.lines.python_lines import Lines
-from pyfunc_debug.interception.patches import Patch, Patches, disguise
-from pyfunc_debug.interception.selftest import SelfTest, run_self_test
+from pyfunc_debug.interception.patches import Patch, Patches
 
 __all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts"]
 
 
 _MOST_BODIES = 10_000
-
-
-class _Fork:
-    """Whether this process was forked off one in which TensorFlow had been running."""
-
-    without_threads = False
-
-    @classmethod
-    def note(cls) -> None:
-        context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
-        cls.without_threads = getattr(context, "_context_handle", None) is not None
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_Fork.note)
 
 
 class Interception:
@@ -75,24 +57,22 @@ class Interception:
         self._line_patches = Patches()  # on top of the others, and switched on their own
         self.lines: Lines | None = None
         self.failures = Failures()
-        self._untested = True
-        self._testing = threading.Lock()
         self.live_runs = self._functions.live
         self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)
         self._bodies: dict[str, weakref.ref[types.FunctionType]] = {}
         self.on = False
 
     def start(self) -> None:
-        """Switches on. If the self-test fails, everything is put back.
+        """Switches on. Nothing of TensorFlow's is run or made for it.
 
         Raises:
-          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow; the message names what is missing.
+          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow; the message says why.
         """
-        self._untested = True
-        if _Fork.without_threads:
-            self._untested = False  # TensorFlow's threads stayed with the parent: to run a graph here would hang
-        elif self._context_ready():  # else it would start TensorFlow's devices before the program configured them
-            self._test()
+        found = verdict(self._names.folder, self._names.version)
+        if found.calls:
+            raise UnsupportedTensorFlowError(f"TensorFlow {self._names.version}: {found.calls}. Nothing was changed")
+        if found.construction and not self.limits:
+            self.limits = f"TensorFlow {self._names.version}: {found.construction}: only calls are recorded"
         self._start_gradients()
         try:
             self._patches.apply(self._wanted())
@@ -175,39 +155,6 @@ class Interception:
         """The number that `TraceFacts.object` gives a tf.function object; None if it was not traced while on."""
         return self._functions.retraces.number(function)
 
-    def _test(self) -> None:
-        self._untested = False
-        result: SelfTest = run_self_test(self._names)
-        if not result.construction and not self.limits:
-            self.limits = f"TensorFlow {self._names.version}: {result.why}: only calls are recorded"
-        if not self.limits:
-            self._gradients.test()
-
-    def _test_late(self) -> None:
-        """Before the first node or graph trace: by now the program has configured TensorFlow's devices."""
-        with self._testing:  # held for the question only: who comes second goes on without the patches
-            if not self._untested or not self.on:
-                return
-            self._untested = False
-        counting = self._line_patches.on
-        self._line_patches.revert()
-        self._patches.revert()
-        self._stop_gradients()
-        try:
-            self._test()
-            self._start_gradients()
-        except Exception as error:
-            self.limits = str(error)
-            self._observer.trouble("the self-test", error)
-            return
-        self._patches.apply(self._wanted())
-        if counting and self.lines is not None:
-            self._line_patches.apply(self.lines.patches())
-
-    def _context_ready(self) -> bool:
-        context: Any = self._names.context_module
-        return getattr(context.context(), "_context_handle", None) is not None
-
     def _wanted(self) -> list[Patch]:
         found = self._names
         call = registry_call(self._observer, self.failures, self._gradients.tokens)
@@ -225,17 +172,13 @@ class Interception:
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),
-            Patch(found.script_ops, "_internal_py_func", self._tested(self._nodes.internal_py_func)),
+            Patch(found.script_ops, "_internal_py_func", self._nodes.internal_py_func),
             Patch(
                 found.script_ops,
                 "py_func_common",
                 eager_numpy_call(self._observer, eagerly, self._nodes.eager_numpy, self.failures),
             ),
-            Patch(
-                found.tracing_compilation,
-                "_create_concrete_function",
-                self._tested(self._functions.create_concrete_function),
-            ),
+            Patch(found.tracing_compilation, "_create_concrete_function", self._functions.create_concrete_function),
             Patch(found.function_cache_type, "lookup", self._functions.retraces.lookup),
             Patch(found.function_type, "__init__", self._functions.retraces.function_init),
             Patch(found.concrete_function_type, "_call_flat", self._functions.call_flat),
@@ -243,31 +186,15 @@ class Interception:
             Patch(found.autograph_api, "_convert_actual", self._convert_actual),
         ]
 
-    def _tested(self, replacement: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Puts the late self-test before a patch, when it is still due."""
-        if not self._untested:
-            return replacement
-
-        def replace(original: Any) -> Any:
-            inner = replacement(original)
-            disguise(inner, original)
-
-            def tested(*args: Any, **kwargs: Any) -> Any:
-                if not self._untested:
-                    return inner(*args, **kwargs)
-                self._test_late()
-                return vars(owner)[name](*args, **kwargs)
-
-            owner, name = sys.modules[original.__module__], original.__name__
-            return tested
-
-        return replace
-
     def _convert_actual(self, original: Any) -> Any:
         """The replacement of `autograph.impl.api._convert_actual`: keeps the source map with the file it belongs to."""
 
         def _convert_actual(entity: Any, program_ctx: Any) -> Any:
-            converted = original(entity, program_ctx)
+            try:
+                converted = original(entity, program_ctx)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
             try:
                 self._maps.note(entity, converted)
             except Exception as error:

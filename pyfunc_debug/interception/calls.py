@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Observer
-from pyfunc_debug.interception.failures import Failures
+from pyfunc_debug.interception.failures import Failures, ends_data
 
 _OURS = "pyfunc_debug.interception."
 
@@ -143,8 +143,11 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
                 try:
                     outputs = original(self, token, device, args)
                 except BaseException as error:
-                    fail(ticket, error)
-                    failures.add(error, token, ticket)
+                    if ends_data(error):
+                        leave(ticket, ())
+                    else:
+                        fail(ticket, error)
+                        failures.add(error, token, ticket)
                     drop_our_frame(error)
                     raise
                 return leave(ticket, outputs)

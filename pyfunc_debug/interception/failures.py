@@ -28,6 +28,23 @@ _WRONG_COUNT = re.compile(
 """A node with a call id counts its results itself (interception/differentiation.py); it is said as TensorFlow does."""
 
 
+def ends_data(error: BaseException) -> bool:
+    """Whether an exception that leaves a body is no failure: the iterator of a Dataset.from_generator is at its end.
+
+    The body is TensorFlow's own (data/ops/from_generator_op.py) and calls `next` on the user's iterator, which says by
+    StopIteration that there is no more. That may come out of a `__next__` of the user's.
+    """
+    if not isinstance(error, StopIteration):
+        return False
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_name == "generator_py_func" and code.co_filename.endswith("from_generator_op.py"):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
 class FailedCall:
     """A body's exception, the node's token, and the observer's ticket of the call."""
 

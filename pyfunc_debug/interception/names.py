@@ -116,6 +116,7 @@ class GradientNames:
     """The private objects that exact gradients need; `missing` names those that were not found."""
 
     version: str
+    folder: str
     missing: tuple[str, ...]
     script_ops: Any
     gen_script_ops: Any
@@ -148,6 +149,7 @@ def load_gradients() -> GradientNames:
     script_ops = importlib.import_module("tensorflow.python.ops.script_ops")
     return GradientNames(
         version=tf.__version__,
+        folder=os.path.dirname(tf.__file__),
         missing=missing,
         script_ops=script_ops,
         gen_script_ops=getattr(script_ops, "gen_script_ops", None),
@@ -178,12 +180,26 @@ def _from_capsule() -> Any:
 
     direct = _find("tensorflow.python.pywrap_tfe:TFE_FromDlpackCapsule", None)
     context = _find("tensorflow.python.eager.context:context", None)
-    if direct is None or context is None or not hasattr(type(context()), "_handle"):
+    handle = _find("tensorflow.python.eager.context:Context._handle", None)
+    if direct is None or context is None or handle is None:
         return tf.experimental.dlpack.from_dlpack
     return lambda capsule: direct(capsule, context()._handle)  # the property starts the devices: only at a call
 
 
 _OP_ERROR = "tensorflow.python.framework.errors_impl:OpError.__init__"
+_WHOLE_MODULES = (
+    "tensorflow.python.autograph.operators.conditional_expressions",
+    "tensorflow.python.autograph.operators.control_flow",
+    "tensorflow.python.autograph.operators.logical",
+    "tensorflow.python.autograph.pyct.origin_info",
+    "tensorflow.python.autograph.pyct.transpiler",
+    "tensorflow.python.data.ops.structured_function",
+    "tensorflow.python.framework.func_graph",
+)
+MODULES = tuple(
+    sorted({name.partition(":")[0] for name in (*_SIGNATURES, *_RUNTIME, *_GRADIENTS, _OP_ERROR)} | {*_WHOLE_MODULES})
+)
+"""The modules of TensorFlow whose private names are used: their texts tell builds apart (builds.py)."""
 
 
 def _find(name: str, parameters: tuple[str, ...] | None) -> Any:

@@ -1,37 +1,42 @@
-"""Does interception see what it should on this TensorFlow? A tiny graph, forward and gradient, tells.
+"""Does interception see what it should on a TensorFlow that is not known? A tiny graph, forward and gradient, tells.
 
-It runs with every patch applied to a private observer and puts everything back before the real recording begins. It
-draws no random numbers and leaves nothing in TensorFlow's registry; only the numbers in op tokens move on.
+Never in the user's program: it would move the numbers in tokens and in the names of graphs, and start TensorFlow's
+devices. builds.py starts it in a process of its own, and reads the verdict from its last line.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.interception import builds, names
 from pyfunc_debug.interception.bodies import SourceMaps
+from pyfunc_debug.interception.builds import Verdict
 from pyfunc_debug.interception.calls import registry_call
 from pyfunc_debug.interception.failures import Failures
+from pyfunc_debug.interception.gradients.hub import Gradients, Use
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.interception.outside import executing_eagerly, outside
 from pyfunc_debug.interception.patches import Patch, Patches
 
 
-@dataclass(frozen=True)
-class SelfTest:
-    """Which tier works; `why` names the first thing that did not."""
+def main() -> None:
+    """Tries out the installed TensorFlow and prints the verdict, with TensorFlow's version, as one line of JSON."""
+    import tensorflow as tf
 
-    construction: bool
-    why: str
-
-
-_PASSED: list[SelfTest] = []
-"""The result, once it passed: one TensorFlow a process, one test."""
+    try:
+        found = names.load()
+        builds.trust(found.folder)
+        calls = _try_calls(found)
+        verdict = Verdict(calls) if calls else Verdict("", _try_construction(found), _try_gradients())
+    except UnsupportedTensorFlowError as error:
+        verdict = Verdict(calls=str(error))
+    print(json.dumps({"version": tf.__version__, **asdict(verdict)}), flush=True)
 
 
 class _Listener:
@@ -69,58 +74,52 @@ class _Listener:
 
     def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None: ...
 
+    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None: ...
+
     def trouble(self, where: str, error: BaseException) -> None:
         self.troubles.append(f"{where}: {error}")
 
 
-def run_self_test(names: TensorFlowNames) -> SelfTest:
-    """Records a function with one differentiable node, forward and gradient.
-
-    Raises:
-      UnsupportedTensorFlowError: not even calls are seen, or a result is wrong.
-    """
-    if _PASSED:
-        return _PASSED[0]
-    if not outside(executing_eagerly):
-        return SelfTest(names.construction, "" if names.construction else "some private names moved")
+def _try_calls(found: TensorFlowNames) -> str:
+    """Why calls cannot be seen here; an empty text when they can, with nothing but the run-time tier's patch."""
     listener = _Listener()
-    patches = Patches()
-    wanted = [Patch(names.registry_type, "__call__", registry_call(listener, Failures()))]
-    if names.construction:
-        library, maps = Library(names), SourceMaps(names)
-        functions = Functions(names, listener, library, maps)
-        nodes = Nodes(names, listener, functions, library, maps)
-        wanted += [
-            Patch(names.registry_type, "insert", nodes.insert),
-            Patch(names.script_ops, "_internal_py_func", nodes.internal_py_func),
-            Patch(names.tracing_compilation, "_create_concrete_function", functions.create_concrete_function),
-            Patch(names.concrete_function_type, "_call_flat", functions.call_flat),
-            Patch(names.context_type, "call_function", functions.call_function),
+    return _run([Patch(found.registry_type, "__call__", registry_call(listener, Failures()))]) or (
+        "" if listener.calls == listener.returned == 2 else
+        f"bodies are not called through script_ops.FuncRegistry.__call__ ({listener.calls} of 2 calls seen)"
+    )  # fmt: skip
+
+
+def _try_construction(found: TensorFlowNames) -> str:
+    """Why nodes, graph traces and runs cannot be seen here; an empty text when they can."""
+    if not found.construction:
+        return "some private names moved"
+    listener = _Listener()
+    library, maps = Library(found), SourceMaps(found)
+    functions = Functions(found, listener, library, maps)
+    nodes = Nodes(found, listener, functions, library, maps)
+    return _run(
+        [
+            Patch(found.registry_type, "__call__", registry_call(listener, Failures())),
+            Patch(found.registry_type, "insert", nodes.insert),
+            Patch(found.script_ops, "_internal_py_func", nodes.internal_py_func),
+            Patch(found.tracing_compilation, "_create_concrete_function", functions.create_concrete_function),
+            Patch(found.concrete_function_type, "_call_flat", functions.call_flat),
+            Patch(found.context_type, "call_function", functions.call_function),
         ]
-    patches.apply(wanted)
+    ) or _judge(listener)
+
+
+def _run(wanted: list[Patch]) -> str:
+    """Runs the program with these patches; what went wrong, in words."""
+    patches = Patches()
     try:
-        value, gradient = outside(_program)
+        patches.apply(wanted)
+        found = _program()
     except Exception as error:
-        raise UnsupportedTensorFlowError(
-            f"the self-test failed on TensorFlow {names.version} ({type(error).__name__}: {error}). Nothing was changed"
-        ) from error
+        return f"its tiny program failed ({type(error).__name__}: {error})"
     finally:
         patches.revert()
-    if (value, gradient) != (9.0, 6.0):
-        raise UnsupportedTensorFlowError(
-            f"the self-test on TensorFlow {names.version} got {value}, {gradient} for 9, 6. Nothing was changed"
-        )
-    if listener.calls < 2 or listener.returned < 2:  # more when other threads of the program run bodies meanwhile
-        raise UnsupportedTensorFlowError(
-            f"TensorFlow {names.version} does not call bodies through script_ops.FuncRegistry.__call__ "
-            f"({listener.calls} of 2 calls seen). Nothing was changed"
-        )
-    if not names.construction:
-        return SelfTest(False, "some private names moved")
-    result = _judge(listener)
-    if result.construction:
-        _PASSED.append(result)
-    return result
+    return "" if found == (9.0, 6.0) else f"its tiny program got {found[0]} and {found[1]} for 9 and 6"
 
 
 def _program() -> tuple[float, float]:
@@ -140,16 +139,51 @@ def _program() -> tuple[float, float]:
         return float(value), float(gradient)
 
 
-def _judge(seen: _Listener) -> SelfTest:
+def _judge(seen: _Listener) -> str:
     if seen.troubles:
-        return SelfTest(False, seen.troubles[0])
+        return seen.troubles[0]
     forward = [node for node in seen.nodes if node.body.name.endswith("_program.square")]
     if len(forward) != 1 or forward[0].name is None:
-        return SelfTest(False, "nodes are not made by script_ops._internal_py_func")
+        return "nodes are not made by script_ops._internal_py_func"
     if not any(node.gradient_of == forward[0].token for node in seen.nodes):
-        return SelfTest(False, "gradient nodes do not lead to their forward node")
+        return "gradient nodes do not lead to their forward node"
     if not any(forward[0].token in trace.tokens for trace in seen.traces):
-        return SelfTest(False, "graph traces are not made by _create_concrete_function")
+        return "graph traces are not made by _create_concrete_function"
     if not any(run.tokens and forward[0].token in run.tokens for run in seen.runs):
-        return SelfTest(False, "runs do not pass through Context.call_function")
-    return SelfTest(True, "")
+        return "runs do not pass through Context.call_function"
+    return ""
+
+
+def _try_gradients() -> str:
+    """Why gradients cannot be exact here; an empty text when they can: a node called twice before its gradient."""
+    gradients = Gradients()
+    if gradients.missing:
+        return ""  # the hub says so itself
+    try:
+        use = gradients.acquire(Use(exact=True))
+        try:
+            found = _two_calls()
+        finally:
+            gradients.release(use)
+    except Exception as error:
+        return f"exact gradients failed in a tiny program ({type(error).__name__}: {error})"
+    if found != 30.0 or gradients.tapes.kept:
+        return f"exact gradients got {found} for 30 in a tiny program ({len(gradients.tapes.kept)} tapes left)"
+    return ""
+
+
+def _two_calls() -> float:
+    """The derivative of x² + (2x)² at 3, both squares by one node: 30."""
+    import tensorflow as tf
+
+    def square(x: Any) -> Any:
+        return x * x
+
+    def graph(x: Any) -> Any:
+        node = tf.function(lambda x: tf.py_function(square, [x], tf.float32), autograph=False).get_concrete_function(
+            tf.TensorSpec([], tf.float32)
+        )
+        return tf.gradients(node(x) + node(x + x), x)[0]
+
+    with tf.device("CPU:0"):
+        return float(tf.function(graph, autograph=False)(tf.constant(3.0)))

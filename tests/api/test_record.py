@@ -12,7 +12,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.interception import Interception
-from pyfunc_debug.interception.selftest import SelfTest
+from pyfunc_debug.interception.builds import Verdict
 
 
 def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_path):
@@ -66,12 +66,12 @@ def test_a_warning_made_an_exception_does_not_break_the_import_of_tensorflow(tmp
     assert done.stdout.splitlines() == ["1.0", "not recording: moved"], done.stderr
 
 
-def test_what_a_late_self_test_finds_is_told(tf, tmp_path, monkeypatch):
-    monkeypatch.setattr(Interception, "_context_ready", lambda self: False)
-    monkeypatch.setattr("pyfunc_debug.interception.run_self_test", lambda names: SelfTest(False, "runs are not seen"))
-    recording = pfd.record(tmp_path / "a.pfrec", gil=False).start()
-    tf.function(lambda x: x + 1)(1.0)
-    with pytest.warns(UserWarning, match="runs are not seen"):
-        recording.stop()
+def test_what_does_not_work_on_this_tensorflow_is_told(tf, tmp_path, monkeypatch):
+    monkeypatch.setattr("pyfunc_debug.interception.verdict", lambda *_: Verdict(construction="runs are not seen"))
+    with pytest.warns(UserWarning, match="runs are not seen: only calls are recorded"):
+        recording = pfd.record(tmp_path / "a.pfrec", gil=False).start()
+    tf.function(lambda x: tf.py_function(lambda y: y, [x], tf.float32))(1.0)
+    recording.stop()
     assert "runs are not seen" in recording.meta["limits"]
+    assert len(list(recording.calls())) == 1
     recording.close()

@@ -19,6 +19,7 @@ from pyfunc_debug.doctor.rules import (
     ranges,
     retraces,
     second_order,
+    serialization,
     shared_state,
     time,
     trace_failed,
@@ -56,6 +57,7 @@ MODULES: tuple[Rule, ...] = (
     none_gradients,
     retraces,
     second_order,
+    serialization,
     trace_failed,
     wrong_tapes,
 )

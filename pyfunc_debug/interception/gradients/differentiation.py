@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfunc_debug.interception.calls import IN_PROGRESS, CallInProgress, drop_our_frame
+from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
 
 if TYPE_CHECKING:
@@ -147,9 +148,12 @@ class TapedCalls:
                 else:
                     outputs = hub.untaped_caller(self, device, given)
             except BaseException as error:
-                fail(ticket, error)
-                if hub.failures is not None:
-                    hub.failures.add(error, token, ticket)
+                if ends_data(error):
+                    leave(ticket, ())
+                else:
+                    fail(ticket, error)
+                    if hub.failures is not None:
+                        hub.failures.add(error, token, ticket)
                 drop_our_frame(error)
                 raise
             finally:

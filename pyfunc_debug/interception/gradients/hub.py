@@ -25,7 +25,8 @@ import numpy as np
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.calls import IN_PROGRESS, NOBODY, call_path
+from pyfunc_debug.interception.builds import verdict
+from pyfunc_debug.interception.calls import IN_PROGRESS, NOBODY, call_path, drop_our_frame
 from pyfunc_debug.interception.gradients.differentiation import (
     Making,
     OutputTypes,
@@ -35,7 +36,6 @@ from pyfunc_debug.interception.gradients.differentiation import (
     stock_callers,
 )
 from pyfunc_debug.interception.gradients.tapes import CallTape, Owner, Tapes
-from pyfunc_debug.interception.outside import executing_eagerly, outside
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
 
 _KEPT_ELSEWHERE = 1024
@@ -84,7 +84,6 @@ class Gradients:
         self._lock = threading.Lock()
         self._elsewhere: deque[Any] = deque(maxlen=_KEPT_ELSEWHERE)
         self._no_id: Any = None
-        self._tested: str | None = None
         if not self.missing:
             self.taped_caller, self.untaped_caller = stock_callers(self.names.eager_func_type)
             self._function_type = make_function_type(self)
@@ -97,7 +96,7 @@ class Gradients:
         """Switches on for one more reason.
 
         Raises:
-          UnsupportedTensorFlowError: this TensorFlow lacks something, or computed a wrong gradient in the self-test.
+          UnsupportedTensorFlowError: this TensorFlow lacks something, or got a wrong gradient when it was tried out.
         """
         with self._lock:
             why = self.limits()
@@ -134,26 +133,8 @@ class Gradients:
         """Why exact gradients do not work on this TensorFlow, or an empty text."""
         if self.missing:
             return f"TensorFlow {self.names.version} has moved {', '.join(self.missing)}: there are no exact gradients"
-        return self._tested or ""
-
-    def test(self) -> None:
-        """Tries it out, once in a process: a node called twice before its gradient."""
-        if self.missing or self._tested is not None:
-            return
-        before = self.observer, self.failures
-        self.connect(None, None)
-        use = self.acquire(Use(exact=True))
-        try:
-            found = outside(_program) if outside(executing_eagerly) else 30.0
-            self._tested = "" if found == 30.0 and not self.tapes.kept else (
-                f"the self-test of exact gradients on TensorFlow {self.names.version} got {found} for 30 "
-                f"({len(self.tapes.kept)} tapes left): there are none"
-            )  # fmt: skip
-        except Exception as error:
-            self._tested = f"the self-test of exact gradients on TensorFlow {self.names.version} failed: {error}"
-        finally:
-            self.release(use)
-            self.connect(*before)
+        why = verdict(self.names.folder, self.names.version).gradients
+        return f"TensorFlow {self.names.version}: {why}: there are no exact gradients" if why else ""
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -188,14 +169,18 @@ class Gradients:
 
         def eager_py_func(input: Any, token: Any, Tout: Any, is_async: bool = False, name: Any = None) -> Any:  # noqa: N803
             made = prepare(input, token, Tout, is_async)
-            if made is None:
-                return original(input=input, token=token, Tout=Tout, is_async=is_async, name=name)
-            if made.plan.eager:
+            try:
+                if made is None:
+                    return original(input=input, token=token, Tout=Tout, is_async=is_async, name=name)
+                if not made.plan.eager:
+                    result = original(input=made.inputs, token=token, Tout=made.tout, is_async=is_async, name=name)
+                    return finish(made, result)
                 with stop(), push():
                     result = original(input=made.inputs, token=token, Tout=made.tout, is_async=is_async, name=name)
-                return finish_eager(made, result)
-            result = original(input=made.inputs, token=token, Tout=made.tout, is_async=is_async, name=name)
-            return finish(made, result)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            return finish_eager(made, result)
 
         return eager_py_func
 
@@ -413,23 +398,6 @@ def _keep_with_graph(graph: Any, owner: Owner) -> None:
         graph = getattr(graph, "outer_graph", None)
 
 
-def _program() -> float:
-    """The derivative of x² + (2x)² at 3, both squares by one node: 30."""
-    import tensorflow as tf
-
-    def square(x: Any) -> Any:
-        return x * x
-
-    def graph(x: Any) -> Any:
-        node = tf.function(lambda x: tf.py_function(square, [x], tf.float32), autograph=False).get_concrete_function(
-            tf.TensorSpec([], tf.float32)
-        )
-        return tf.gradients(node(x) + node(x + x), x)[0]
-
-    with tf.device("CPU:0"):
-        return float(tf.function(graph, autograph=False)(tf.constant(3.0)))
-
-
 _hub: Gradients | None = None
 _hub_lock = threading.Lock()
 
@@ -441,14 +409,6 @@ def hub() -> Gradients:
         if _hub is None:
             _hub = Gradients()
         return _hub
-
-
-def context_ready() -> bool:
-    """Whether TensorFlow has started its devices; before that, nothing of ours may start them."""
-    import importlib
-
-    context = importlib.import_module("tensorflow.python.eager.context").context()
-    return getattr(context, "_context_handle", None) is not None
 
 
 def stock_tapes() -> dict[str, int]:

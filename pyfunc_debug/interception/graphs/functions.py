@@ -19,7 +19,8 @@ from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Observer, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated
-from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -47,6 +48,8 @@ class Functions:
         self._run_ids = itertools.count(1)
         self._started_at = RepeatedCaller()
         self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts]] = weakref.WeakKeyDictionary()
+        self._imported: dict[str, list[tuple[str, str, str]]] = {}  # nodes from files, by the function that holds them
+        self._clashes: set[tuple[str, str, str]] = set()
         self.live = LiveRuns()
 
     @property
@@ -81,6 +84,7 @@ class Functions:
                 return concrete
             except BaseException as raised:
                 error = raised
+                drop_our_frame(raised)
                 raise
             finally:
                 duration = time.monotonic_ns() - start
@@ -113,6 +117,8 @@ class Functions:
         reason = self.retraces.complete(reason, options, function, made, error)
         name = _text(concrete.name) if concrete is not None else None
         tokens = self._library.tokens(name) if name is not None else None
+        if name is not None and tokens:
+            self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         self._observer.trace_ended(
             TraceFacts(
                 id=trace, function=function, object=made, name=name, signature=signature(function_type),
@@ -186,6 +192,9 @@ class Functions:
             here.function = self
             try:
                 return original(self, tensor_inputs, captured_inputs)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
             finally:
                 here.function = before
 
@@ -204,7 +213,9 @@ class Functions:
             try:
                 return original(context, name, tensor_inputs, num_outputs)
             except BaseException as error:
-                run.error = type(error).__name__
+                if not _ends_data(error):
+                    run.error = type(error).__name__
+                drop_our_frame(error)
                 raise
             finally:
                 run.duration_ns = time.monotonic_ns() - run.start_ns
@@ -218,8 +229,11 @@ class Functions:
             name = _text(raw_name)
             kind: RunKind = "backward" if name.startswith("__inference___backward_") else "forward"
             trace, function = self._of(concrete, name)
+            tokens = self._library.tokens(name)
+            if tokens and concrete is not None and self._imported.get(name) != []:
+                self._tell_clashes(name, concrete)
             return RunFacts(
-                next(self._run_ids), kind, name, trace, function, self._library.tokens(name), _thread.get_native_id(),
+                next(self._run_ids), kind, name, trace, function, tokens, _thread.get_native_id(),
                 time.monotonic_ns(), self._started_at(raw_name),
             )  # fmt: skip
         except Exception as error:
@@ -231,6 +245,26 @@ class Functions:
         graph = getattr(concrete, "graph", None)
         known = self._by_graph.get(graph) if graph is not None else None
         return known or (None, FunctionFacts(readable(name), "tf.function", None, None, internal=False))
+
+    def _tell_clashes(self, name: str, concrete: Any) -> None:
+        """Tells of nodes from a file whose tokens belong to functions of this process: those are what will run."""
+        found = self._imported.get(name)
+        if found is None:
+            found = self._imported[name] = imported_nodes(concrete.graph)
+        for node in found:
+            if node not in self._clashes and self._names.registry.get(node[0]) is not None:
+                self._clashes.add(node)
+                token, op, graph = node
+                self._observer.notice("serialization", token, None, name=token, op=op, function=readable(graph))
+
+
+def _ends_data(error: BaseException) -> bool:
+    """Whether a run was only at the end of its data: so every epoch of a Dataset without a known size ends.
+
+    The text is that of TensorFlow's own iterators (kernels/data/iterator_ops.cc). A StopIteration that left a body also
+    becomes an OutOfRangeError, with another text.
+    """
+    return type(error).__name__ == "OutOfRangeError" and "End of sequence" in str(error)
 
 
 def _older(graph: Any, stack: tuple[Frame, ...]) -> FunctionFacts:

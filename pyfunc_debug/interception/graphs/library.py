@@ -9,8 +9,8 @@ from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames
 
-_PIECE, _REST_S = 16_384, 0.001
-"""The walk over a program's objects rests after so many: the program wants the GIL meanwhile."""
+_REST_S = 0.001
+"""The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 
 
@@ -67,10 +67,32 @@ class Library:
     def _index(self, graph: Any, found: dict[str, tuple[weakref.ref[Any], str]]) -> None:
         try:
             for op in graph.get_operations():
-                if op.type in PYFUNC_OPS:
+                if op.type in PYFUNC_OPS and op.traceback is not None:  # a SavedModel's may have another's token
                     found[op.get_attr("token").decode()] = weakref.ref(graph), op.name
         except Exception:  # a graph that is being dismantled
             pass
+
+
+def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:
+    """(token, op's name, graph's name) of nodes that came from a file: a SavedModel's, or an imported GraphDef's.
+
+    Python made the other nodes and TensorFlow keeps its stack with them; these have none. Nested functions included.
+    """
+    found: list[tuple[str, str, str]] = []
+    seen: set[int] = set()
+    todo = [graph]
+    while todo:
+        here = todo.pop()
+        if here is None or id(here) in seen:
+            continue
+        seen.add(id(here))
+        found.extend(
+            (op.get_attr("token").decode(), op.name, here.name)
+            for op in here.get_operations()
+            if op.type in PYFUNC_OPS and op.traceback is None
+        )
+        todo.extend(getattr(function, "_cached_graph", None) for function in list(here._functions.values()))
+    return found
 
 
 def live_graphs(names: TensorFlowNames) -> list[Any]:
@@ -81,14 +103,9 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
         new = [kind for kind in todo.pop().__subclasses__() if kind not in kinds]
         kinds.update(new)
         todo.extend(new)
-    found: list[Any] = []
-    things = gc.get_objects()
-    for start in range(0, len(things), _PIECE):
-        piece = things[start : start + _PIECE]
-        if not kinds.isdisjoint(map(type, piece)):
-            found.extend(thing for thing in piece if type(thing) in kinds)
-        time.sleep(_REST_S)
-    return found
+    # An instance refers to its class. gc.get_objects() would also hand out tuples that other threads are just making,
+    # and CPython's tuple() fails with SystemError when anybody else holds what it makes.
+    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
 
 
 def _scan(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Observer
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, input_names, unwrap
+from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs import structures
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.library import Library
@@ -76,6 +77,9 @@ class Nodes:
             making.inserted = inserted
             try:
                 result = original(func, inp, Tout, stateful, use_eager_py_func, is_grad_func, name)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
             finally:
                 making.inserted = before
             if not eager:
@@ -163,7 +167,10 @@ class Nodes:
         """Describes a node made before recording began, at its first call: the body at once, all else in `locate`."""
         registered = self._names.registry.get(token)
         is_eager_func = isinstance(registered, self._names.eager_func_type)
-        body = find_body(registered, self._names, self._maps)
+        if registered is None:  # a restored node: TensorFlow is about to say that it finds no function
+            body = Body(f"{token} (its function is not in this process)", None, None, (), internal=False)
+        else:
+            body = find_body(registered, self._names, self._maps)
         tout: tuple[str, ...] = ()
         if is_eager_func:
             tout = tuple(getattr(dtype, "name", str(dtype)) for dtype in registered._out_dtypes)

@@ -17,6 +17,7 @@ from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Observer
 from pyfunc_debug.interception.bodies import SourceMaps, closure, is_generated
+from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.advice import advise
 from pyfunc_debug.interception.graphs.signatures import Difference, differences, signature
 from pyfunc_debug.interception.names import TensorFlowNames
@@ -73,7 +74,11 @@ class Retraces:
         """The replacement of `polymorphic_function.Function.__init__`: the line where a tf.function object is made."""
 
         def __init__(self_: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces this method
-            original(self_, *args, **kwargs)
+            try:
+                original(self_, *args, **kwargs)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
             try:
                 site = caller()
                 if site is not None:

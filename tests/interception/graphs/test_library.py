@@ -1,0 +1,42 @@
+"""Looking for graphs among a program's objects disturbs none of them."""
+
+from __future__ import annotations
+
+import threading
+
+from pyfunc_debug.interception import names
+from pyfunc_debug.interception.graphs import library
+
+
+def test_a_tuple_that_another_thread_is_making_is_left_alone(tf, monkeypatch):
+    """CPython's `tuple(...)` raises SystemError when anybody holds the tuple that it is making."""
+    found = names.load()
+    looked, made = threading.Event(), threading.Event()
+    monkeypatch.setattr(library.time, "sleep", lambda seconds: (looked.set(), made.wait(60)))
+
+    def look():
+        library.live_graphs(found)
+        looked.set()
+
+    thread = threading.Thread(target=look)
+
+    def items():
+        for number in range(50):  # more than a tuple has room for at first: it is made larger while we look
+            if number == 20:
+                thread.start()
+                assert looked.wait(60)
+            yield number
+
+    try:
+        assert tuple(items()) == tuple(range(50))
+    finally:
+        made.set()
+        thread.join()
+
+
+def test_all_graphs_are_found(tf):
+    concrete = tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec([]))
+    with tf.Graph().as_default() as graph:
+        tf.constant(1)
+    found = library.live_graphs(names.load())
+    assert {id(graph), id(concrete.graph)} <= {id(one) for one in found}

@@ -1,0 +1,93 @@
+"""A TensorFlow that is not known is tried out once, in a process of its own, and what is missing is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from pyfunc_debug.interception import builds
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, os, sys, time, warnings
+from pyfunc_debug.interception import builds
+builds.KNOWN.clear()
+started = []
+real = builds.subprocess.run
+builds.subprocess.run = lambda *args, **kwargs: (
+    started.extend([1] * ("selftest" in str(args))), real(*args, **kwargs))[1]
+import tensorflow as tf
+from tensorflow.python.ops import script_ops
+import pyfunc_debug as pfd
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    with pfd.record(sys.argv[1], gil=False, overwrite=True) as recording:
+        f = tf.function(lambda x: tf.py_function(lambda v: v * 2, [x], tf.float32))
+        value = float(f(tf.constant(2.0)))
+print(json.dumps([value, len(started), len(list(recording.calls())), recording.meta["limits"],
+                  [str(one.message) for one in said if "pyfunc_debug" in str(one.message)]]))
+"""
+MOVED = """
+import inspect
+from pyfunc_debug.program.imports import when_imported
+
+def move():
+    # Nodes are made by another function than the one of this name.
+    from tensorflow.python.ops import script_ops
+
+    hidden = script_ops._internal_py_func
+    for function in list(vars(script_ops).values()):
+        function = inspect.unwrap(function) if callable(function) else None
+        code = getattr(function, "__code__", None)
+        if code is not None and "_internal_py_func" in code.co_names and function is not hidden:
+            names = tuple("_hidden" if one == "_internal_py_func" else one for one in code.co_names)
+            function.__code__ = code.replace(co_names=names)
+    script_ops._hidden = hidden
+
+when_imported("tensorflow", move)
+"""
+
+
+def _run(tmp_path, *, moved=False, cache="cache"):
+    folder = tmp_path / "path"
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(MOVED if moved else "")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "a.pfrec")], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": str(tmp_path / cache)},
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_new_build_is_tried_out_once_and_the_verdict_kept(tmp_path):
+    assert _run(tmp_path) == [4, 1, 1, "", []]
+    (file,) = (tmp_path / "cache" / "pyfunc_debug").iterdir()
+    assert json.loads(file.read_text()) == {"calls": "", "construction": "", "gradients": ""}
+    assert _run(tmp_path) == [4, 0, 1, "", []], "the second process asks the cache"
+    file.write_text("{ broken")
+    assert _run(tmp_path) == [4, 1, 1, "", []], "a broken file counts as none"
+
+
+def test_where_nothing_can_be_kept_it_is_tried_out_each_time(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert _run(tmp_path, cache="file") == [4, 1, 1, "", []]
+
+
+def test_what_does_not_work_is_named_and_calls_are_recorded_all_the_same(tmp_path):
+    value, started, calls, limits, said = _run(tmp_path, moved=True)
+    assert (value, started, calls) == (4, 1, 1)
+    assert re.fullmatch(
+        r"TensorFlow [\w.]+: nodes are not made by script_ops._internal_py_func: only calls are recorded", limits
+    )
+    assert said == [f"pyfunc_debug: {limits}"]
+
+
+def test_the_installed_build_is_known(tf):
+    """Else every user of it waits for a trial: tests/compatibility/known_builds adds it."""
+    assert builds.digest(os.path.dirname(tf.__file__)) in builds.KNOWN

@@ -1,0 +1,51 @@
+"""Switching on and off leaves nothing behind: TensorFlow and Python are as they were, to the last number."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interception.no_traces import MODES
+
+ROOT = Path(__file__).parents[2]
+_NUMBER = re.compile(r"(__inference_(?:step|<lambda>))_\d+")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What each mode printed, in a fresh process of its own."""
+    wanted = [f"{mode}{how}" for how in ("", ":ready", ":inside") for mode in ["stock", *MODES]]
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("no_traces.py")), str(tmp_path_factory.mktemp("files")), *wanted],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {one.pop("mode"): one for one in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("how", ["", ":ready"])
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_left_behind(found, mode, how):
+    one = found[mode + how]
+    assert one["after"] == one["before"]
+
+
+@pytest.mark.parametrize("how", ["", ":ready"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_that_runs_afterwards_is_given_the_numbers_of_stock(found, mode, how):
+    stock = found["stock" + how]
+    assert {key: found[mode + how][key] for key in stock if key not in ("before", "after")} == {
+        key: value for key, value in stock.items() if key not in ("before", "after")
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_that_runs_meanwhile_is_given_the_numbers_of_stock(found, mode):
+    """Only function names end in other numbers: each py_function has one tensor more, and TensorFlow counts tensors."""
+    ours, stock = (json.dumps({**found[f"{one}:inside"], "uid": None}) for one in (mode, "stock"))
+    assert _NUMBER.sub(r"\1", ours) == _NUMBER.sub(r"\1", stock)
