@@ -145,10 +145,37 @@ class HotPath:
             self._recorder.count_dropped(ticket)
 
 
+def works(kind: Any) -> bool:
+    """Whether a class does what `HotPath` does: an extension built from an older source would record no calls."""
+    queue: deque[Any] = deque()
+    owner: Any = _Trial()
+    try:
+        path = kind(owner, queue, {}, {}, LiveRuns(), Budget(1_000_000))
+        ticket = path.enter("", ())
+        return path.leave(ticket, path) is path and list(queue) == [ticket] and ticket.call == 1 and owner.threads == 1
+    except Exception:
+        return False
+
+
+class _Trial:
+    """An `Owner` of no consequence."""
+
+    threads = 0
+
+    def register(self, token: str, args: Any) -> tuple[str, int]:
+        return token, 0
+
+    def register_thread(self, native_id: int) -> None:
+        self.threads += 1
+
+
 if not TYPE_CHECKING:
     try:
-        from pyfunc_debug.recorder._hot import HotPath
+        from pyfunc_debug.recorder import _hot
     except ImportError:  # no compiler when it was installed, or another system
         pass
+    else:
+        if works(_hot.HotPath):
+            HotPath = _hot.HotPath
 
 __all__ = ["SKIP", "HotPath"]

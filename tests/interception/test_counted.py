@@ -95,9 +95,8 @@ def test_calls_that_run_while_we_are_switched_on_and_off_are_right_and_counted(t
     recordings = []
     try:
         for index in range(6):
-            before = len(done)
             with pfd.record(tmp_path / f"{index}.pfrec", gil=bool(index % 2)) as recording:
-                on = time.monotonic_ns()
+                on, before = time.monotonic_ns(), len(done)
                 while len(done) < before + 60:
                     stop.wait(0.001)
                 off = time.monotonic_ns()

@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -283,3 +284,14 @@ def test_the_budget_holds(make):
     assert recording.meta["dropped"]["values"] > 0
     assert recording.reader.counts()["call"] + recording.meta["dropped"]["calls"] == 600
     assert "not stored" in str(recording.ledger())
+
+
+def test_an_extension_that_does_not_fit_the_source_is_not_used(monkeypatch):
+    """Built before a method was renamed, it would record no calls."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: None)  # C can only say so on stderr
+
+    def older(owner, *others):
+        return hot.HotPath(SimpleNamespace(_meet=owner.register, _meet_thread=owner.register_thread), *others)
+
+    assert hot.works(hot.HotPath)
+    assert not hot.works(older)
