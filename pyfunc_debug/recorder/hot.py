@@ -171,11 +171,11 @@ class _Trial:
 
 if not TYPE_CHECKING:
     try:
-        from pyfunc_debug.recorder import _hot
+        from pyfunc_debug.recorder._hot import HotPath as _InC
     except ImportError:  # no compiler when it was installed, or another system
         pass
     else:
-        if works(_hot.HotPath):
-            HotPath = _hot.HotPath
+        if works(_InC):
+            HotPath = _InC
 
 __all__ = ["SKIP", "HotPath"]

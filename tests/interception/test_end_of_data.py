@@ -121,7 +121,7 @@ def test_a_stop_iteration_of_a_body_of_the_users_still_is(tf, tmp_path, capfd):
 
 def _nothing_said(recording, capfd):
     assert "StopIteration" not in capfd.readouterr().err
-    assert recording.findings() == []
+    assert not [one for one in recording.findings() if one.severity == "error" or one.rule == "body-raised"]
     assert not list(recording.calls(status="error"))
     assert recording.sql("SELECT * FROM failure") == []
     assert recording.sql("SELECT * FROM run WHERE error IS NOT NULL") == []
