@@ -16,6 +16,7 @@ from pyfunc_debug.analysis.tables import least_width, render
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS
 from pyfunc_debug.gil.blame import thread_name
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.program.printable import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HOLDERS = 4
@@ -114,7 +115,7 @@ def _stages(reader: Reader, stages: list[StageAnswer], width: int) -> list[str]:
 
 def _wrapped(texts: list[str], width: int) -> str:
     """Lines folded at a width, what follows the first indented."""
-    lines = [line for text in texts for line in (text.split("\n") if text else [""])]
+    lines = [line for text in texts for line in (printable(text).split("\n") if text else [""])]
     return "\n".join(
         textwrap.fill(line, width, initial_indent=" " * _indent(line), subsequent_indent=" " * (_indent(line) + 2))
         for line in lines

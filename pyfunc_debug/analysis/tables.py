@@ -5,15 +5,17 @@ from __future__ import annotations
 import html
 import io
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from pyfunc_debug.program.frames import cell_label
+from pyfunc_debug.program.printable import printable
 
 if TYPE_CHECKING:
     from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
@@ -133,15 +135,23 @@ def least_width(table: Table, name: int = 16) -> int:
     return needed
 
 
+class _SafeConsole(Console):
+    """Colours are its own; what control characters the text holds are shown, not obeyed."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def render(renderable: object, width: int = 80, color: bool = False) -> str:
-    """Something of rich's as text."""
+    """Something of rich's as text that is safe for a terminal."""
     out = io.StringIO()
-    console = Console(
+    console = _SafeConsole(
         file=out, width=width, force_terminal=color, force_jupyter=False, color_system="auto" if color else None,
         highlight=False,
     )  # fmt: skip
     console.print(renderable)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n")).rstrip("\n")
 
 
 def ledger_table(ledger: Ledger) -> Table:

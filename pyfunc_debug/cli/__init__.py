@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pyfunc_debug.cli import demo, doctor, learn, query, record, report, show
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
+from pyfunc_debug.program.printable import printable
 
 _COMMANDS = (record, show, doctor, report, query, demo, learn)
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
@@ -35,10 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except BadOptionError as error:
-        print(f"pyfunc-debug: {error}", file=sys.stderr)
+        print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 2
     except PyfuncDebugError as error:
-        print(f"pyfunc-debug: {error}", file=sys.stderr)
+        print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # `pyfunc-debug show ... | head`
         sys.stderr.close()

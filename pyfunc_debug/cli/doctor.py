@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
@@ -39,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadOptionError(f"fail-on = {severity!r} in pyproject.toml is none of {', '.join(SEVERITIES)}, never")
     findings = Recording(arguments.file).findings(arguments.select, arguments.ignore, front="shell")
     if arguments.json:
-        print(json.dumps([finding.as_dict() for finding in findings], indent=1))
+        options.show_json([finding.as_dict() for finding in findings])
     else:
-        print(findings_text(findings, options.terminal()[0]) or "No findings.")
+        options.show(findings_text(findings, options.terminal()[0]) or "No findings.")
     bad = () if severity == "never" else SEVERITIES[: SEVERITIES.index(severity) + 1]
     return int(any(finding.severity in bad for finding in findings))

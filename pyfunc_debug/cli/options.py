@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import shutil
 import sys
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.program.printable import printable
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
@@ -85,3 +88,21 @@ def terminal(stream: Any = None) -> tuple[int, bool]:
     if not stream.isatty():
         return 80, False
     return max(60, min(shutil.get_terminal_size().columns, 140)), "NO_COLOR" not in os.environ
+
+
+def show(text: str) -> None:
+    """Prints text that may hold a program's own: names, values, messages."""
+    print(printable(text))
+
+
+def show_json(thing: Any) -> None:
+    """Prints JSON: valid for every reader, so NaN and infinities are null."""
+    print(json.dumps(_finite(thing), indent=1, allow_nan=False))
+
+
+def _finite(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return {key: _finite(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [_finite(item) for item in thing]
+    return None if isinstance(thing, float) and not math.isfinite(thing) else thing

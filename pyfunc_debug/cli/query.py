@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
+import re
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
+
+_SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
 
 
 def add_parser(commands: Any) -> None:
@@ -20,7 +22,8 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", nargs="?")
     parser.add_argument("sql", metavar="SQL", nargs="?")
-    parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
+    # It may take the next word: argparse gives both positional arguments to what stands before an option.
+    parser.add_argument("--json", nargs="?", const="", metavar="", help="print a JSON list of objects")
     parser.add_argument("--schema", action="store_true", help="print the documented schema and stop")
     parser.set_defaults(run=run)
 
@@ -30,11 +33,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.schema:
         print(schema_text().rstrip())
         return 0
-    if arguments.file is None or arguments.sql is None:
+    words = [word for word in (arguments.json, arguments.file, arguments.sql) if word]
+    words.sort(key=lambda word: bool(_SQL.match(word)))
+    if len(words) != 2:
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
-    columns, rows = Recording(arguments.file).reader.query(arguments.sql)
-    if arguments.json:
-        print(json.dumps([dict(zip(columns, map(_plain, row))) for row in rows], indent=1))
+    columns, rows = Recording(words[0]).reader.query(words[1])
+    if arguments.json is not None:
+        options.show_json([dict(zip(columns, map(_plain, row))) for row in rows])
         return 0
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

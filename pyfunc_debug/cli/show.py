@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from typing import Any
 
 from pyfunc_debug.analysis import gil_text
@@ -45,15 +44,18 @@ def run(arguments: argparse.Namespace) -> int:
     width, color = options.terminal()
     if arguments.call is not None:
         call = recording.call(arguments.call)
-        print(json.dumps(_plain(call), indent=1) if arguments.json else call_text(call, recording.reader))
+        if arguments.json:
+            options.show_json(_plain(call))
+        else:
+            options.show(call_text(call, recording.reader))
     elif arguments.function is not None:
-        print(recording.explain(arguments.function))
+        options.show(str(recording.explain(arguments.function)))
     elif arguments.source is not None:
-        print(recording.source(arguments.source))
+        options.show(str(recording.source(arguments.source)))
     elif arguments.gil:
         contention, stages = recording.contention(), recording.stages()
         if arguments.json:
-            print(json.dumps(gil_text.as_dict(contention, stages), indent=1))
+            options.show_json(gil_text.as_dict(contention, stages))
         else:
             print(gil_text.gil_text(recording.reader, contention, stages, width, color))
     elif arguments.node is not None:
@@ -61,12 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
         nodes = [node for node in recording.nodes() if node.id in wanted]
         if arguments.json:
             found = [{**_plain(node), "calls": [_plain(call) for call in recording.calls(node)]} for node in nodes]
-            print(json.dumps(found, indent=1))
+            options.show_json(found)
         else:
-            print("\n\n".join(node_text(node, recording.reader, _SHOWN) for node in nodes))
+            options.show("\n\n".join(node_text(node, recording.reader, _SHOWN) for node in nodes))
     else:
         ledger = recording.ledger(arguments.all)
-        print(json.dumps(as_dict(ledger), indent=1) if arguments.json else ledger_text(ledger, width, color))
+        if arguments.json:
+            options.show_json(as_dict(ledger))
+        else:
+            print(ledger_text(ledger, width, color))
     return 0
 
 
@@ -80,6 +85,4 @@ def _plain(noun: Any) -> Any:
         }
     if isinstance(noun, (list, tuple)):
         return [_plain(item) for item in noun]
-    if isinstance(noun, float) and noun != noun:
-        return None
     return noun

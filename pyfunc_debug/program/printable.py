@@ -1,0 +1,15 @@
+"""Text of a program's (names, values, messages, queries) made safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# C0 but for tab and newline, DEL, C1, and what turns the direction of text or hides: such text can show as another.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+)
+
+
+def printable(text: str) -> str:
+    r"""The text with control characters as Python writes them (ESC is `\x1b`): a terminal shows them, and obeys none."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
