@@ -11,5 +11,5 @@ _CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters as Python writes them (ESC is `\x1b`): a terminal shows them, and obeys none."""
+    r"""The text with control characters as Python writes them (ESC is `\x1b`): shown by a terminal, not obeyed."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
