@@ -1,0 +1,97 @@
+"""What fails looks as it does without us, and what a failure held dies when it does without us."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import traceback
+import weakref
+
+import pytest
+
+import pyfunc_debug as pfd
+
+
+def _programs(tf):
+    def body(x):
+        raise ValueError("no")
+
+    def in_body(x):
+        return tf.py_function(body, [x], tf.float32)
+
+    def while_tracing(x):
+        raise ValueError("no")
+
+    def bad_type(x):
+        return tf.py_function(body, [x], "no such type")
+
+    def no_function(x):
+        return tf.py_function(3, [x], tf.float32)
+
+    def wrong_count(x):
+        return tf.py_function(lambda y: (y, y), [x], tf.float32)
+
+    def in_an_op(x):
+        return tf.debugging.check_numerics(tf.py_function(lambda y: y * float("nan"), [x], tf.float32), "seen")
+
+    programs = {one.__name__: one for one in (in_body, bad_type, no_function, wrong_count, in_an_op, while_tracing)}
+    return programs | {f"traced {name}": tf.function(one, autograph=False) for name, one in programs.items()}
+
+
+def _failures(tf):
+    """(file, line, function) of each frame, and type and text, of each program's exception."""
+    found = {}
+    for name, program in _programs(tf).items():
+        try:
+            found[name] = program(tf.constant(1.0)).numpy()  # an eager call may return too much
+            continue
+        except Exception as error:
+            caught = error
+        frames = [
+            (frame.f_code.co_filename, line, frame.f_code.co_name)
+            for frame, line in traceback.walk_tb(caught.__traceback__)
+        ]
+        text = re.sub(r"(__inference_\w*?)_\d+|pyfunc_\d+|0x\w+", r"\1", str(caught))
+        found[name] = frames, type(caught), text
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"values": "full"}, {"gradients": "exact"}])
+@pytest.mark.parametrize("filtered", [True, False])
+def test_tracebacks_and_texts_are_those_of_stock(tf, tmp_path, options, filtered):
+    switch = tf.debugging.enable_traceback_filtering if filtered else tf.debugging.disable_traceback_filtering
+    switch()
+    recording = pfd.record(tmp_path / "a.pfrec", gil=False, **options)
+    found = []
+    try:
+        for mode in (contextlib.nullcontext(), recording):  # from one line: texts hold where an op was made
+            with mode:
+                found.append(_failures(tf))
+    finally:
+        tf.debugging.enable_traceback_filtering()
+    stock, ours = found
+    assert sum(isinstance(one, tuple) for one in stock.values()) >= 9
+    for name, expected in stock.items():
+        assert ours[name] == expected, name
+
+
+def test_what_a_failed_trace_held_dies_as_in_stock(tf, tmp_path):
+    def alive():
+        references = []
+        for _ in range(20):
+
+            @tf.function
+            def fails(x):
+                references.append(weakref.ref(x.graph))
+                with tf.init_scope():
+                    return x + 1
+
+            with contextlib.suppress(TypeError):
+                fails(tf.constant(1.0))
+        gc.collect()
+        return sum(one() is not None for one in references), len(references)
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False):
+        ours = alive()
+    assert ours == alive() == (0, 20)
