@@ -107,6 +107,7 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
         notebook.wait(0)
         notebook.run(1)
         page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
+        page.wait_for_selector(".pfd .ledger tbody tr[tabindex='0']")
         page.wait_for_selector(".pfd .calls tr[data-call]")
         page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
         for mode in ("edit", "command"):
@@ -176,7 +177,12 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
             "() => document.querySelector('.pfd canvas.lanes').hasAttribute('data-lm-suppress-shortcuts')"
         )
 
+        # `b` was among the keys: every breakpoint goes, so that the cell ends.
         page.locator(".pfd [data-tab=stop]").click()
+        removes = page.locator(".pfd .breaks button", has_text="remove")
+        while left := removes.count():
+            removes.first.click()
+            page.wait_for_function("(n) => document.querySelectorAll('.pfd .breaks tbody tr').length < n", arg=left)
         page.locator(".pfd .d-stop .scroll").focus()
         line = page.locator(".pfd .d-stop .src li.cur").inner_text()
         page.keyboard.press("n")
