@@ -16,7 +16,9 @@ import pytest
 
 LONG = [
     "cli/test_record.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py",
-    "interception/gradients/test_gradients.py", "jupyter_ext/test_lab_stops.py", "stops/test_terminal.py",
+    "interception/test_no_traces.py", "interception/gradients/test_gradients.py", "jupyter_ext/test_lab_stops.py",
+    "stops/test_terminal.py", "interception/test_builds.py", "interception/test_counted.py",
+    "interception/test_restored.py", "interception/test_tracebacks.py",
     "corpus/test_corpus.py", "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py",
     "jupyter_ext/test_accessibility.py", "interception/gradients/test_gradient_threads.py", "notebooks/test_lab.py",
     "interception/test_asynchronous.py", "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
