@@ -1,0 +1,57 @@
+"""Why a program failed: the traps of Python in TensorFlow graphs, told by the exception. One module a cause.
+
+An explanation is made in the process that failed, from the live exception; the recording keeps it, and the doctor says
+the same later from there. A failure with another cause gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyfunc_debug.doctor.failures import (
+    autograph,
+    leaked_tensor,
+    none_shape,
+    output_contract,
+    structures,
+    symbolic_value,
+    unknown_shape,
+    variables,
+    xla,
+)
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.situation import Locate, Query, Situation, situation
+
+__all__ = ["Edit", "Explanation", "explain", "from_facts"]
+
+CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
+    xla.explain,
+    variables.explain,
+    leaked_tensor.explain,
+    structures.explain,
+    unknown_shape.explain,
+    none_shape.explain,
+    symbolic_value.explain,
+    symbolic_value.arguments,
+    output_contract.explain,
+    autograph.explain,
+)
+
+
+def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | None:
+    """Why an exception reached the user.
+
+    Args:
+      error: The exception, with its traceback.
+      locate: Maps a line of AutoGraph's generated code to the user's file and line.
+      rows: Asks the recording, if there is one: SQL and its parameters.
+
+    Returns:
+      The explanation; None where the cause is none of these traps.
+    """
+    found = situation(error, locate, rows)
+    for cause in CAUSES:
+        explanation = cause(found)
+        if explanation is not None:
+            return explanation
+    return None

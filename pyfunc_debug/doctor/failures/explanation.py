@@ -1,0 +1,93 @@
+"""What is said under a traceback: cause, line and a text to paste, in at most six lines of 80 columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+WIDTH = 80
+_LINES = 6
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Lines to paste.
+
+    Attributes:
+      file: The user's file.
+      first, last: The lines that they replace; `last` is `first` - 1 where they go before line `first`.
+      lines: What to paste, with its indentation.
+    """
+
+    file: str
+    first: int
+    last: int
+    lines: tuple[str, ...]
+
+    def instruction(self, place: str) -> str:
+        """Where the lines go, as a sentence.
+
+        Args:
+          place: How the file is called.
+        """
+        if self.last < self.first:
+            return f"Put above {place}:{self.first}:"
+        where = f"{place}:{self.first}" if self.first == self.last else f"{place}, lines {self.first} to {self.last},"
+        return f"Replace {where} by:"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a program failed, and what to do.
+
+    Attributes:
+      rule: The doctor's rule.
+      file, line: The user's line that it is about.
+      cause: What ran at trace and what at run, in one or two sentences.
+      edit: What to paste; None where only words can be given, which `advice` holds.
+      advice: What to do, where there is nothing to paste.
+      confidence: How sure it is: measured (read from the failure itself) or likely (a guess is in it).
+    """
+
+    rule: str
+    file: str
+    line: int
+    cause: str
+    edit: Edit | None = None
+    advice: str = ""
+    confidence: Literal["measured", "likely"] = "measured"
+
+    def text(self, label: Mapping[str, str] | None = None) -> str:
+        """What is printed.
+
+        Args:
+          label: How files are called, where not by their names: `In[4]` for a cell.
+        """
+        call = lambda file: (label or {}).get(file) or os.path.basename(file)  # noqa: E731 - one short rule
+        tail = [] if self.edit is None else [f"  {self.edit.instruction(call(self.edit.file))}"]
+        tail += [] if self.edit is None else [f"    {line}" for line in textwrap.dedent("\n".join(self.edit.lines)).split("\n")]
+        head = textwrap.wrap(
+            f"pyfunc-debug: {call(self.file)}:{self.line}: {self.cause}", WIDTH, subsequent_indent="  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        if self.advice:
+            tail += textwrap.wrap(self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        room = _LINES - len(tail)
+        if len(head) > room:
+            head = [*head[: room - 1], f"{head[room - 1][: WIDTH - 4]} ..."]
+        return "\n".join([*head, *tail])
+
+    def facts(self) -> dict[str, Any]:
+        """What is stored of it in a recording."""
+        return dataclasses.asdict(self)
+
+
+def from_facts(facts: dict[str, Any]) -> Explanation:
+    """The explanation that `facts` came from."""
+    edit = facts.get("edit")
+    kept = Edit(**{**edit, "lines": tuple(edit["lines"])}) if edit else None
+    return Explanation(**{**facts, "edit": kept})

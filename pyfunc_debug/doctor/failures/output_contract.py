@@ -1,0 +1,168 @@
+"""A body that returned something else than its node declares: another number of values, another dtype, None."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, return_value, returned, site_spot
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.source import read, short
+from pyfunc_debug.doctor.failures.symbols import alias
+
+RULE = "output-contract"
+_COUNT = re.compile(r"pyfunc_\d+ returns (\d+) values?, but expects to see (\d+) values?")
+_DTYPE = re.compile(r"(\d+)-th value returned by pyfunc_\d+ is (\w+), but expects (\w+)")
+_TENSOR = re.compile(r"Tensor conversion requested dtype (\w+) for Tensor with dtype (\w+)")
+_CONVERT = re.compile(r"Cannot convert (.*?) to EagerTensor of dtype (\w+)", re.DOTALL)
+_UNSUPPORTED = re.compile(r"Unsupported object type (NoneType|\w+)")
+_WORDS = {"float": "float32", "double": "float64", "half": "float16", "str": "string"}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if what a body returned is why the program failed."""
+    text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
+    for pattern, tell in ((_COUNT, _count), (_DTYPE, _dtype), (_TENSOR, _tensor), (_CONVERT, _convert), (_UNSUPPORTED, _object)):
+        found = pattern.search(text)
+        if found is None:
+            continue
+        if pattern in (_TENSOR, _CONVERT) and not _while_converting(situation):
+            continue
+        node = failed_node(situation)
+        return tell(situation, node, found) if node is not None else None
+    return None
+
+
+def _while_converting(situation: Situation) -> bool:
+    """Whether it was raised while TensorFlow converted what the body returned, and not by the body."""
+    traceback, names = situation.inner.__traceback__, []
+    while traceback is not None:
+        names.append(traceback.tb_frame.f_code.co_name)
+        traceback = traceback.tb_next
+    return situation.body and not situation.spots[len(situation.spots) :] and "_convert" in names
+
+
+def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    count, expected = int(found[1]), int(found[2])
+    declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
+    if count == 0:
+        cause = (
+            f"{_begin(node)} returned None in its call, but {declared}: a body needs a `return`, or Tout=[] if it returns "
+            "nothing. At trace nobody can know; it fails at the first run."
+        )
+        return _told(situation, node, cause, "[]")
+    cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
+    guess = returned(node, situation)
+    new = None
+    sure = False
+    if guess is not None and len(guess[0]) == count:
+        spot = site_spot(node, situation)
+        tf = alias(spot, "tensorflow") if spot is not None else "tf"
+        known = [*(f"{tf}.{name}" for name in node.tout), *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count]
+        new = f"[{', '.join(dtype or known[place] for place, dtype in enumerate(guess[0]))}]"
+        sure = None not in guess[0]
+    return _told(situation, node, cause, new, sure, names=count)
+
+
+def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    place, got, wanted = int(found[1]), *(_WORDS.get(found[group], found[group]) for group in (2, 3))
+    return _other_dtype(situation, node, place, got, wanted)
+
+
+def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    return _other_dtype(situation, node, _place(node, found[1]), found[2], found[1])
+
+
+def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    value, wanted = found[1], _WORDS.get(found[2], found[2])
+    got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
+    if not got:
+        cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
+        return _told(situation, node, cause, None)
+    return _other_dtype(situation, node, _place(node, wanted), got, wanted, short(value, 30))
+
+
+def _place(node: Node, dtype: str) -> int:
+    return node.tout.index(dtype) if dtype in node.tout else 0
+
+
+def _other_dtype(
+    situation: Situation, node: Node, place: int, got: str, wanted: str, value: str = ""
+) -> Explanation | None:
+    which = "" if len(node.tout) == 1 else f" as value {place}"
+    shown = f"{value} ({got})" if value else got
+    cause = f"{_begin(node)} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
+    cause += "the body has to return what Tout says."
+    spot = site_spot(node, situation)
+    tf = alias(spot, "tensorflow") if spot is not None else "tf"
+    if _kind(got) == _kind(wanted):
+        edit = _cast(situation, node, place, wanted)
+        if edit is not None:
+            return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
+    tout = [f"{tf}.{name}" for name in node.tout]
+    tout[place] = f"{tf}.{got}"
+    call = node.call()
+    many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    return _told(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
+
+
+def _kind(dtype: str) -> str:
+    return dtype.rstrip("0123456789").removeprefix("u")
+
+
+def _cast(situation: Situation, node: Node, place: int, wanted: str) -> Edit | None:
+    """The body's `return`, with a cast."""
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    if isinstance(value, ast.Tuple) and len(value.elts) > place:
+        value = value.elts[place]
+    elif len(node.tout) > 1:
+        return None
+    if value is None or node.file is None:
+        return None
+    source = read(node.file)
+    module = next((spot for spot in situation.spots if spot.file == node.file), None)
+    spot = module or site_spot(node, situation)
+    if spot is None:
+        return None
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
+    text = source.text(value)
+    if node.kind == "py_function":
+        new = f"{tf}.cast({text}, {tf}.{wanted})"
+    else:
+        new = f"{np}.asarray({text}, {np}.{wanted})"
+    found = source.replaced({value: new})
+    return None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+
+
+def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    if found[1] != "NoneType":
+        return None  # structures.py tells of dicts
+    cause = f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout declares {', '.join(node.tout)}."
+    return _told(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for what is missing.")
+
+
+def _told(
+    situation: Situation, node: Node, cause: str, tout: str | None, sure: bool = True, advice: str = "", names: int = 0
+) -> Explanation | None:
+    if node.site is None:
+        return None
+    call = node.call()
+    edit = None
+    given = argument(call, 2, "Tout") if call is not None else None
+    if given is not None and tout is not None:
+        pieces = {given: tout}
+        statement = node.source.parent(call) if call is not None else None
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and len(target.elts) < names:  # `a, b = ...` has to take all of them
+            pieces[target] = ", ".join([*map(node.source.text, target.elts), *["_"] * (names - len(target.elts))])
+        found = node.source.replaced(pieces)
+        edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    if edit is None and not advice:
+        advice = f"Make Tout say what {node.called} returns, or make {node.called} return what Tout says."
+    return Explanation(RULE, *node.site, cause, edit, "" if edit is not None else advice, "measured" if sure else "likely")
+
+
+def _begin(node: Node) -> str:
+    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

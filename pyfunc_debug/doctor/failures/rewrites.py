@@ -1,0 +1,268 @@
+"""Python and NumPy on symbolic tensors, written with TensorFlow's ops instead."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from typing import Any
+
+from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import Function, dotted, names
+from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, root_is, symbolic_parts
+
+_NUMPY = {
+    "sin": "sin", "cos": "cos", "tan": "tan", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "absolute": "abs",
+    "square": "square", "sign": "sign", "floor": "floor", "ceil": "math.ceil", "tanh": "tanh", "log": "math.log",
+    "log1p": "math.log1p", "maximum": "maximum", "minimum": "minimum", "mean": "reduce_mean", "sum": "reduce_sum",
+    "max": "reduce_max", "min": "reduce_min", "amax": "reduce_max", "amin": "reduce_min", "std": "math.reduce_std",
+    "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value", "isnan": "math.is_nan",
+    "expand_dims": "expand_dims", "transpose": "transpose", "reshape": "reshape", "stack": "stack",
+    "concatenate": "concat", "zeros_like": "zeros_like", "ones_like": "ones_like", "power": "pow", "matmul": "matmul",
+}  # fmt: skip
+_MATH = {
+    "sqrt": "sqrt", "exp": "exp", "log": "math.log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "pow": "pow",
+    "atan2": "math.atan2", "atan": "math.atan", "fabs": "abs", "floor": "floor", "ceil": "math.ceil",
+    "isnan": "math.is_nan", "log1p": "math.log1p",
+}  # fmt: skip
+_METHODS = {
+    "sum": "reduce_sum", "mean": "reduce_mean", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
+    "var": "math.reduce_variance", "prod": "reduce_prod", "any": "reduce_any", "all": "reduce_all", "copy": "identity",
+    "transpose": "transpose", "squeeze": "squeeze", "argmax": "argmax", "argmin": "argmin", "clip": "clip_by_value",
+    "round": "round", "repeat": "repeat",
+}  # fmt: skip
+_STRINGS = {"lower": "strings.lower", "upper": "strings.upper", "strip": "strings.strip", "split": "strings.split"}
+_CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", "eye": "eye", "empty": "zeros"}
+_SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
+
+
+class _Failed(Exception):
+    """Something has no op that does it."""
+
+
+class _Ops(ast.NodeTransformer):
+    """Replaces what cannot run on symbolic tensors; raises _Failed where there is no op for it."""
+
+    def __init__(self, spot: Spot, tainted: set[str]) -> None:
+        self._spot = spot
+        self._tf = alias(spot, "tensorflow")
+        self.tainted = tainted
+        self.changed = False
+
+    def is_tainted(self, node: ast.AST) -> bool:
+        return any(name in self.tainted for name in names(node)) or any(
+            dotted(one) in self.tainted for one in ast.walk(node) if isinstance(one, ast.Attribute)
+        )
+
+    def _op(self, name: str, args: list[ast.expr], keywords: list[ast.keyword] | None = None) -> ast.Call:
+        self.changed = True
+        function = ast.parse(f"{self._tf}.{name}", mode="eval").body
+        return ast.Call(function, args, keywords or [])
+
+    def _floats(self, node: ast.AST) -> bool:
+        parts = symbolic_parts(node, self._spot).values()
+        return all("float" in dtype_of(one) or "complex" in dtype_of(one) for one in parts)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - ast's name
+        touched = self.is_tainted(node)
+        given: list[ast.expr] = [*node.args, *(one.value for one in node.keywords)]
+        in_arguments = any(self.is_tainted(one) for one in given)
+        floats = self._floats(node)
+        on_tensor = isinstance(node.func, ast.Attribute) and self.is_tainted(node.func.value)
+        self.generic_visit(node)
+        if not touched or any(isinstance(one, ast.Starred) for one in node.args):
+            return node
+        if isinstance(node.func, ast.Attribute):
+            if on_tensor:
+                return self._method(node, node.func)
+            if in_arguments and root_is(node.func, self._spot, "tensorflow") and node.func.attr == "constant":
+                self.changed = True
+                return node.args[0] if len(node.args) == 1 and not node.keywords else node
+            if not in_arguments or root_is(node.func, self._spot, "tensorflow") or root_is(node.func, self._spot, "keras"):
+                return node
+            if root_is(node.func, self._spot, "numpy"):
+                return self._numpy(node, node.func, floats)
+            if root_is(node.func, self._spot, "math") and node.func.attr in _MATH:
+                return self._op(_MATH[node.func.attr], node.args, node.keywords)
+            raise _Failed
+        if not in_arguments:
+            return node
+        return self._builtin(node)
+
+    def _numpy(self, node: ast.Call, func: ast.Attribute, floats: bool) -> ast.AST:
+        name = func.attr
+        if dotted(func).count(".") > 1:
+            if dotted(func).endswith("linalg.norm"):
+                return self._op("norm", node.args, node.keywords)
+            raise _Failed
+        if name in _SELF and len(node.args) == 1:
+            dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+            self.changed = True
+            return node.args[0] if dtype is None else self._op("cast", [node.args[0], dtype])
+        keywords = {one.arg for one in node.keywords}
+        if name in _NUMPY and floats and keywords <= {"axis", "keepdims"}:
+            return self._op(_NUMPY[name], node.args, node.keywords)
+        if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
+            return self._op("cast", [node.args[0], ast.parse(f"{self._tf}.{name}", mode="eval").body])
+        ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
+        if hasattr(ported, name) and name not in ("random", "linalg"):
+            return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
+        raise _Failed
+
+    def _method(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
+        owner, name = func.value, func.attr
+        if name in ("numpy", "item") and not node.args:
+            self.changed = True
+            return owner
+        if name == "astype" and len(node.args) == 1:
+            kind = dotted(node.args[0]).rpartition(".")[2] or getattr(node.args[0], "value", "")
+            kind = {"float": "float32", "int": "int32", "bool": "bool"}.get(str(kind), str(kind))
+            return self._op("cast", [owner, ast.parse(f"{self._tf}.{kind}", mode="eval").body])
+        if name == "reshape":
+            single = len(node.args) == 1 and isinstance(node.args[0], (ast.Tuple, ast.List, ast.Name))
+            shape = node.args[0] if single else ast.List(list(node.args), ast.Load())
+            return self._op("reshape", [owner, shape])
+        if name in ("flatten", "ravel"):
+            return self._op("reshape", [owner, ast.parse("[-1]", mode="eval").body])
+        if name in ("get_shape", "set_shape", "ref"):
+            return node
+        strings = any(dtype_of(one) == "string" for one in symbolic_parts(owner, self._spot).values())
+        if strings and name in _STRINGS:
+            return self._op(_STRINGS[name], [owner, *node.args], node.keywords)
+        if name in _METHODS and not strings:
+            return self._op(_METHODS[name], [owner, *node.args], node.keywords)
+        raise _Failed
+
+    def _builtin(self, node: ast.Call) -> ast.AST:
+        name = getattr(node.func, "id", "")
+        if name in ("max", "min") and len(node.args) == 2 and not node.keywords:
+            return self._op(f"{name}imum", node.args)
+        if name in ("max", "min", "sum") and len(node.args) == 1 and not node.keywords:
+            return self._op(f"reduce_{name}", node.args)
+        if name == "len":
+            return ast.Subscript(self._op("shape", node.args), ast.Constant(0), ast.Load())
+        if name in ("int", "float", "bool") and len(node.args) == 1:
+            kind = {"int": "int32", "float": "float32", "bool": "bool"}[name]
+            return self._op("cast", [*node.args, ast.parse(f"{self._tf}.{kind}", mode="eval").body])
+        if name in ("list", "tuple") and len(node.args) == 1:
+            return self._op("unstack", node.args)
+        if name == "range":
+            return self._op("range", node.args)
+        if name in ("abs", "print", "isinstance", "enumerate", "zip", "getattr", "type"):
+            return node
+        raise _Failed
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+        tainted = self.is_tainted(node.value)
+        self.generic_visit(node)
+        if tainted and node.attr == "T":
+            return self._op("transpose", [node.value])
+        if tainted and node.attr == "size":
+            return self._op("size", [node.value])
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+        in_index, in_value = self.is_tainted(node.slice), self.is_tainted(node.value)
+        self.generic_visit(node)
+        if in_index and not in_value:
+            value = self._spot.value(node.value.id) if isinstance(node.value, ast.Name) else None
+            if isinstance(value, (list, tuple)) or type(value).__module__ == "numpy":
+                return self._op("gather", [node.value, node.slice])
+            raise _Failed
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:  # noqa: N802
+        if self.is_tainted(node):
+            raise _Failed
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+        return node
+
+
+class _Conditions(_Ops):
+    """The same, and `and`, `or`, `not`, chains of comparisons and conditional expressions."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+        tainted = self.is_tainted(node)
+        self.generic_visit(node)
+        if not tainted:
+            return node
+        name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        found: ast.expr = node.values[0]
+        for value in node.values[1:]:
+            found = self._op(name, [found, value])
+        return found
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+        tainted = self.is_tainted(node)
+        self.generic_visit(node)
+        return self._op("logical_not", [node.operand]) if tainted and isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+        tainted = self.is_tainted(node)
+        self.generic_visit(node)
+        if not tainted:
+            return node
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            found: ast.expr = self._op("reduce_any", [self._op("equal", [node.left, node.comparators[0]])])
+            return found if isinstance(node.ops[0], ast.In) else self._op("logical_not", [found])
+        if len(node.ops) > 1:
+            sides = [node.left, *node.comparators]
+            pairs: list[ast.expr] = [
+                ast.Compare(left, [op], [right]) for left, op, right in zip(sides, node.ops, sides[1:])
+            ]
+            joined = pairs[0]
+            for pair in pairs[1:]:
+                joined = self._op("logical_and", [joined, pair])
+            return joined
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+        tainted = self.is_tainted(node.test)
+        self.generic_visit(node)
+        return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
+
+
+def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str, ...] = ()) -> str | None:
+    """An expression with TensorFlow's ops in the place of Python and NumPy; None where some of it has none.
+
+    Args:
+      node: The expression.
+      spot: Where it ran: tells which of its names are symbolic.
+      conditions: Whether `and`, comparisons and the like are what failed.
+      also: Other names that are symbolic.
+    """
+    tainted = {*symbolic_parts(node, spot), *also}
+    ops = (_Conditions if conditions else _Ops)(spot, tainted)
+    try:
+        found = ops.visit(copy.deepcopy(node))
+    except _Failed:
+        return None
+    return ast.unparse(ast.fix_missing_locations(found)) if ops.changed else None
+
+
+def whole_as_ops(function: Function, spot: Spot) -> bool:
+    """Whether all that a function does with its tensors could be ops: then only its failing line needs a change."""
+    tainted = {name for name in spot.variables if name in symbolic_parts(ast.Name(name, ast.Load(), lineno=1, col_offset=0), spot)}
+    nodes = [function.body] if isinstance(function, ast.Lambda) else [*own_nodes(function)]
+    ops = _Ops(spot, tainted)
+    try:
+        for one in nodes:
+            if isinstance(one, (ast.With, ast.Try)):
+                return False
+            if isinstance(one, ast.Assign) and ops.is_tainted(one.value):
+                tainted.update(part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name))
+            if isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While)):
+                ops.visit(copy.deepcopy(one))
+            elif isinstance(function, ast.Lambda):
+                ops.visit(copy.deepcopy(one))
+    except _Failed:
+        return False
+    return True
+
+
+def created(name: str) -> str | None:
+    """TensorFlow's name for NumPy's function that makes an array of a shape."""
+    return _CREATE.get(name)

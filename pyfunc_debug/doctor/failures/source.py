@@ -1,0 +1,173 @@
+"""The user's source: statements, functions and calls by line, and pieces of text put in the place of others."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Source:
+    """A file's text and tree; empty where it cannot be read or is not Python."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = [line.rstrip("\n") for line in lines]
+        try:
+            self.tree: ast.Module = ast.parse("\n".join(_without_magics(self.lines)))
+        except (SyntaxError, ValueError):
+            self.tree = ast.Module([], [])
+        self._parents = {id(child): node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node around another."""
+        return self._parents.get(id(node))
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around another, innermost first."""
+        found = self.parent(node)
+        while found is not None:
+            yield found
+            found = self.parent(found)
+
+    def statement(self, line: int) -> ast.stmt | None:
+        """The innermost statement that holds a line."""
+        found: ast.stmt | None = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and _first(node) <= line <= (node.end_lineno or node.lineno):
+                if found is None or (node.lineno, -(node.end_lineno or 0)) >= (found.lineno, -(found.end_lineno or 0)):
+                    found = node
+        return found
+
+    def function(self, line: int) -> Function | None:
+        """The innermost function or lambda that holds a line."""
+        found: Function | None = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                first = node.body[0].lineno if not isinstance(node, ast.Lambda) else node.lineno
+                if first <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
+                    found = node
+        return found
+
+    def text(self, node: ast.AST) -> str:
+        """A node as it is written, on one line if it can be."""
+        found = ast.get_source_segment("\n".join(self.lines), node) or ""
+        return found if "\n" not in found else ast.unparse(node)
+
+    def replaced(self, pieces: dict[ast.expr, str]) -> tuple[int, int, str] | None:
+        """The lines that hold some expressions, with other text in the place of these.
+
+        Args:
+          pieces: Expressions, none inside another, and their new texts.
+
+        Returns:
+          The first and the last of the lines, and one line for them; None where that cannot be written on one line.
+        """
+        first = min(node.lineno for node in pieces)
+        last = max(node.end_lineno or node.lineno for node in pieces)
+        lines = [line.encode() for line in self.lines[first - 1 : last]]
+        for node, text in sorted(pieces.items(), key=lambda one: (one[0].lineno, one[0].col_offset), reverse=True):
+            start, end = node.lineno - first, (node.end_lineno or node.lineno) - first
+            after = lines[end][node.end_col_offset :]
+            lines[start : end + 1] = [lines[start][: node.col_offset] + text.encode() + after]
+        return first, last, _joined([line.decode() for line in lines])
+
+    def span(self, statement: ast.stmt) -> tuple[int, int]:
+        """First and last line of a statement, or of a compound statement's header."""
+        return statement.lineno, _header_end(statement)
+
+
+def _joined(lines: list[str]) -> str:
+    if len(lines) == 1:
+        return lines[0]
+    head = lines[0].split("#")[0].rstrip() if "'" not in lines[0] and '"' not in lines[0] else lines[0].rstrip()
+    rest = [line.strip() for line in lines[1:] if line.strip()]
+    text = head
+    for line in rest:
+        glue = "" if text.endswith(("(", "[", "{")) or line.startswith((")", "]", "}", ".", ",")) else " "
+        text += glue + line
+    return text
+
+
+def _first(node: ast.stmt) -> int:
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
+
+
+def _header_end(statement: ast.stmt) -> int:
+    body = getattr(statement, "body", None)
+    if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+        if body[0].lineno == statement.lineno:
+            return statement.end_lineno or statement.lineno
+        return min(max(_first(body[0]) - 1, statement.lineno), _last_of_header(statement))
+    return statement.end_lineno or statement.lineno
+
+
+def _last_of_header(statement: ast.stmt) -> int:
+    last = statement.lineno
+    for name, value in ast.iter_fields(statement):
+        if name in ("body", "orelse", "finalbody", "handlers", "decorator_list"):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, ast.AST):
+                last = max([last, *(getattr(node, "end_lineno", 0) or 0 for node in ast.walk(one))])
+    return last
+
+
+def _without_magics(lines: list[str]) -> list[str]:
+    return ["pass" if line.lstrip().startswith(("%", "!")) and not line[:1].isspace() else line for line in lines]
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Source:
+    return Source(text.split("\n"))
+
+
+def read(file: str) -> Source:
+    """The source of a file, or of a cell."""
+    linecache.checkcache(file)
+    return _parsed("".join(linecache.getlines(file)).rstrip("\n"))
+
+
+def dotted(node: ast.AST | None) -> str:
+    """`tf.data.Dataset` for such an expression; empty for any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        owner = dotted(node.value)
+        return f"{owner}.{node.attr}" if owner else ""
+    return ""
+
+
+def names(node: ast.AST) -> list[str]:
+    """Names that an expression reads, each once, in their order; those that it binds itself are left out."""
+    bound: set[str] = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.arg):
+            bound.add(one.arg)
+        elif isinstance(one, ast.comprehension):
+            bound.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
+    found: list[Any] = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id not in bound]
+    found.sort(key=lambda one: (one.lineno, one.col_offset))
+    return list(dict.fromkeys(one.id for one in found))
+
+
+def parameters(function: Function) -> list[str]:
+    """Names of a function's positional parameters, without `self`."""
+    found = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return found[1:] if found[:1] in (["self"], ["cls"]) else found
+
+
+def indent_of(line: str) -> str:
+    """The blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def short(text: str, width: int) -> str:
+    """A text on one line, cut to a width."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else textwrap.shorten(text, width, placeholder=" ...") if " " in text[:width] else text[: width - 3] + "..."

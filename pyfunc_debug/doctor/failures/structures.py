@@ -1,0 +1,203 @@
+"""Structures where py_function takes a flat list: dicts, tuples, objects, ragged and sparse tensors, a bare tensor."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, py_call, site_spot
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, short
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+
+RULE = "structure"
+_INPUT = re.compile(
+    r"NOT CONVERTIBLE TO TENSOR|Expected any non-tensor type|Failed to convert elements|unsupported type|to a Tensor"
+    r"|[Ii]terating over a symbolic|as a Python `?bool`?|must be a list|has no len|Cannot iterate over a scalar"
+    r"|[Aa]ttempt to convert a value|out of range|not iterable"
+)
+_TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
+_OUTPUT = re.compile(r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)")
+_COMPOSITE = re.compile(r"object of type '(Ragged|Sparse)Tensor' has no len|(Ragged|Sparse)Tensor")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a structure is why the program failed."""
+    if situation.body or situation.kind in ("InternalError", "UnimplementedError", "InvalidArgumentError"):
+        return _returned(situation)
+    spot = situation.last
+    if spot is None or situation.kind not in ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "NotImplementedError", "AttributeError"):
+        return None
+    call = py_call(spot.source, spot.line)
+    if call is None:
+        return None
+    if _TOUT.search(situation.message):
+        return _tout(spot, call)
+    return _given(situation, spot, call) if _INPUT.search(situation.message) else None
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | None:
+    inp = argument(call, 1, "inp")
+    if inp is None:
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    op = dotted(call.func).rpartition(".")[2]
+    name = _function_name(call, source)
+    if not isinstance(inp, (ast.List, ast.Tuple)):
+        value = spot.value(inp.id) if isinstance(inp, ast.Name) else None
+        if is_symbolic(value) or (value is None and not isinstance(inp, ast.Call)):
+            cause = f"inp={source.text(inp)} is one tensor, but {op} takes a list of tensors: it looped over the tensor at trace."
+            return _edited(spot, call, {inp: f"[{source.text(inp)}]"}, cause)
+        if isinstance(value, dict):
+            return _packed(spot, call, inp, [inp], source.text(inp), "a dict")
+        return None
+    for one in inp.elts:
+        value = spot.value(one.id) if isinstance(one, ast.Name) else None
+        text = source.text(one)
+        kind = type(value).__name__
+        if isinstance(value, (dict, list, tuple)) and not isinstance(value, type):
+            what = "a dict" if isinstance(value, dict) else f"a {kind}"
+            if len(inp.elts) == 1:
+                return _packed(spot, call, inp, inp.elts, text, what)
+            return _packed(spot, call, inp, inp.elts, source.text(inp), what)
+        if kind in ("SparseTensor", "RaggedTensor") and op != "py_function":
+            dense = f"{tf}.sparse.to_dense({text})" if kind == "SparseTensor" else f"{text}.to_tensor()"
+            cause = (
+                f"{text} is a {kind}: several tensors in one. {op} takes plain tensors only, so {name} never runs. Pass "
+                f"it dense; or use {tf}.py_function, which hands {name} the {kind}."
+            )
+            return _edited(spot, call, {one: dense}, cause)
+    return None
+
+
+def _packed(spot: Spot, call: ast.Call, inp: ast.expr, parts: list[ast.expr], text: str, what: str) -> Explanation | None:
+    """`tf.nest.flatten` on the way in, and `pack_sequence_as` in the body."""
+    source, tf = spot.source, alias(spot, "tensorflow")
+    function = argument(call, 0, "func")
+    if function is None:
+        return None
+    name = _function_name(call, source)
+    called = source.text(function)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    star = "" if len(parts) == 1 else "*"
+    pieces = {
+        function: f"lambda *flat: {called}({star}{tf}.nest.pack_sequence_as({text}, flat))",
+        inp: f"{tf}.nest.flatten({text})",
+    }
+    op = dotted(call.func).rpartition(".")[2]
+    cause = (
+        f"inp holds {what} ({short(text, 30)}), but {op} takes a flat list of tensors: an op has no other inputs. Flatten "
+        f"it at trace, and pack it again when {name} runs."
+    )
+    return _edited(spot, call, pieces, cause)
+
+
+def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
+    tout, function, inp = argument(call, 2, "Tout"), argument(call, 0, "func"), argument(call, 1, "inp")
+    if not isinstance(tout, ast.Dict) or function is None or inp is None:
+        return None
+    source, tf = spot.source, alias(spot, "tensorflow")
+    text, called = source.text(tout), source.text(function)
+    name = _function_name(call, source)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    new = (
+        f"{tf}.nest.pack_sequence_as({text}, {dotted(call.func)}(lambda *x: {tf}.nest.flatten({called}(*x)), "
+        f"{source.text(inp)}, {tf}.nest.flatten({text})))"
+    )
+    cause = (
+        f"Tout is a dict, but {dotted(call.func).rpartition('.')[2]} takes a list of dtypes: an op has a flat list of "
+        f"outputs. Flatten what {name} returns at run, and pack it again in the graph."
+    )
+    return _edited(spot, call, {call: new}, cause)
+
+
+# -- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _returned(situation: Situation) -> Explanation | None:
+    text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
+    value = _converted(situation)
+    kind = type(value).__name__
+    found = _OUTPUT.search(text)
+    composite = kind in ("RaggedTensor", "SparseTensor")
+    if not composite and (found is None or (situation.body and value is None)):
+        return None
+    if found is not None and (found["short"] or "") in ("NoneType",):
+        return None
+    node = failed_node(situation)
+    call = node.call() if node is not None else None
+    spot = site_spot(node, situation) if node is not None else None
+    if node is None or call is None or spot is None:
+        return None
+    if composite:
+        return _composite(node, call, spot, value)
+    name = (found["full"] or found["short"] or "").rpartition(".")[2] if found is not None else kind
+    if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
+        return None
+    return _flattened(node, call, spot, name)
+
+
+def _converted(situation: Situation) -> Any:
+    """What the body returned: a variable of the frame in which TensorFlow was converting it."""
+    traceback, value = situation.inner.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_convert" and "dtype" in frame.f_locals:
+            value = frame.f_locals.get("value")
+        traceback = traceback.tb_next
+    return value
+
+
+def _composite(node: Node, call: ast.Call, spot: Spot, value: Any) -> Explanation | None:
+    tf, kind, tout = alias(spot, "tensorflow"), type(value).__name__, argument(call, 2, "Tout")
+    if tout is None:
+        return None
+    shape = [None if size is None else int(size) for size in value.shape.as_list()]
+    if kind == "RaggedTensor":
+        new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype.name}, ragged_rank={value.ragged_rank})"
+    else:
+        new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype.name})"
+    many = isinstance(tout, (ast.List, ast.Tuple))
+    cause = (
+        f"{_begin(node)} returned a {kind}, but Tout declares plain {', '.join(node.tout[:2])}: it is several tensors in one, "
+        "and Tout has to say so with a spec."
+    )
+    return _edited(spot, call, {tout: f"[{new}]" if many and len(node.tout) == 1 else new}, cause)
+
+
+def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
+    function = argument(call, 0, "func")
+    if function is None:
+        return None
+    tf, source = alias(spot, "tensorflow"), spot.source
+    called = source.text(function)
+    called = f"({called})" if isinstance(function, ast.Lambda) else called
+    if kind in ("dict", "OrderedDict", "defaultdict"):
+        new, order = f"lambda *x: {tf}.nest.flatten({called}(*x))", "in the order of its sorted keys"
+    else:
+        new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
+    cause = (
+        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} tensor{'s' if len(node.tout) != 1 else ''} "
+        f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
+    )
+    return _edited(spot, call, {function: new}, cause)
+
+
+def _function_name(call: ast.Call, source: Any) -> str:
+    function = argument(call, 0, "func")
+    return "the lambda" if function is None or isinstance(function, ast.Lambda) else short(source.text(function), 30)
+
+
+def _edited(spot: Spot, call: ast.Call, pieces: dict[ast.expr, str], cause: str) -> Explanation | None:
+    found = spot.source.replaced(pieces)
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit)
+
+
+def _begin(node: Node) -> str:
+    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

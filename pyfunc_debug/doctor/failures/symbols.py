@@ -1,0 +1,113 @@
+"""Symbolic tensors among the user's variables: which they are, and how they are described. Nothing of them is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import dotted, names
+
+_TYPES = {"SymbolicTensor", "Tensor", "KerasTensor"}
+_LIBRARIES = ("tensorflow.", "keras.")
+
+
+class Described:
+    """A tensor of which only dtype and shape are known: a recorded input."""
+
+    def __init__(self, dtype: str, shape: tuple[int | None, ...] | None) -> None:
+        self.dtype = dtype
+        self.shape = shape
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a tensor of a graph, or a Keras input: something without a value of its own."""
+    kind = type(value)
+    if kind is Described:
+        return True
+    return kind.__name__ in _TYPES and kind.__module__.startswith(_LIBRARIES)
+
+
+def is_keras(value: Any) -> bool:
+    """Whether it is a KerasTensor."""
+    return is_symbolic(value) and type(value).__name__ == "KerasTensor"
+
+
+def shape_of(value: Any) -> tuple[int | None, ...] | None:
+    """A symbolic tensor's static shape; None where not even the rank is known."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return None
+    if isinstance(shape, tuple):
+        return shape
+    if shape.rank is None:
+        return None
+    return tuple(shape.as_list())
+
+
+def dtype_of(value: Any) -> str:
+    """`float32`."""
+    dtype = getattr(value, "dtype", "")
+    return str(getattr(dtype, "name", dtype))
+
+
+def described(value: Any) -> str:
+    """`float32[?, 3]`."""
+    shape = shape_of(value)
+    sizes = "unknown shape" if shape is None else ", ".join("?" if size is None else str(size) for size in shape)
+    return f"{dtype_of(value)}[{sizes}]" if shape is None or shape else dtype_of(value)
+
+
+def lookup(node: ast.AST, spot: Spot) -> Any:
+    """The value of a name or of `self.name`, read without running anything; None where it is not known."""
+    if isinstance(node, ast.Name):
+        return spot.value(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = lookup(node.value, spot)
+        try:
+            return vars(owner).get(node.attr)
+        except TypeError:
+            return None
+    return None
+
+
+def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
+    """The symbolic tensors that an expression reads, by how they are written."""
+    found: dict[str, Any] = {}
+    for name in names(node):
+        value = spot.value(name)
+        if is_symbolic(value):
+            found[name] = value
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute) and dotted(one).startswith("self."):
+            value = lookup(one, spot)
+            if is_symbolic(value):
+                found[dotted(one)] = value
+    return found
+
+
+def alias(spot: Spot, module: str) -> str:
+    """How the user's module calls a package: `tf`, `np`; the package's own name where it is not imported."""
+    for name, value in spot.module.items():
+        if type(value).__name__ in ("module", "KerasLazyLoader", "LazyLoader") or type(value).__name__.endswith("Loader"):
+            if getattr(value, "__name__", "") == module and not name.startswith("_"):
+                return name
+    return {"tensorflow": "tf", "numpy": "np"}.get(module, module)
+
+
+def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
+    """Whether `np.fft.fft` and the like begin at a package."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    value = spot.value(node.id)
+    return str(getattr(value, "__name__", "")).split(".")[0] == module and not callable(value)
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """All calls in an expression or statement."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            yield one

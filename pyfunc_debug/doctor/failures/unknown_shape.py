@@ -1,0 +1,208 @@
+"""A shape that a py_function lost: TensorFlow knows only the dtypes of what a body returns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.shapes import Shape, written
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import parameters, read, short
+from pyfunc_debug.doctor.failures.symbols import Described, alias, dtype_of, is_symbolic, shape_of, symbolic_parts
+
+RULE = "unknown-shape"
+_SAID = re.compile(
+    r"as_list\(\) is not defined on an unknown TensorShape|unknown rank|contains no shape|unknown TensorShape"
+    r"|(?:dimension|axis|channel)[^.]* should be defined|Found `?None`?|found ndim=None|must be fully defined"
+    r"|[Uu]nknown shape|[Uu]ndefined shape|Rank (?:is|must be) (?:unknown|known)|rank is unknown|<unknown>"
+    r"|must (?:be at least|have) (?:three|3)[- ]dimension|'NoneType' object|NoneType|None values not supported"
+    r"|Cannot infer num from shape|Cannot iterate over a (?:shape|tensor) with unknown (?:rank|first dimension)"
+    r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)? (?:shape|known)",
+    re.IGNORECASE,
+)
+_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+_FARTHEST = 400
+_THROUGH = {
+    "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",
+}  # fmt: skip
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a shape that a node lost is why the program failed."""
+    if situation.body or situation.kind not in ("ValueError", "TypeError", "AttributeError", "IndexError", "InvalidArgumentError"):
+        return None
+    if not _SAID.search(situation.message):
+        return None
+    tensor = _unknown_tensor(situation)
+    if tensor is None:
+        return None
+    nodes = user_nodes(situation)
+    found = _made_by(tensor, nodes)
+    if found is None and _is_input(tensor):  # an element of a dataset
+        candidates = [node for node in nodes if node.call() is not None and _in_data(node, situation)]
+        found = (candidates[0], None) if candidates else None
+    if found is None:
+        return None
+    node, op = found
+    return _told(situation, node, op, tensor)
+
+
+def _unknown_tensor(situation: Situation) -> Any:
+    """A symbolic tensor of unknown rank: in the user's line, or the innermost one among the library's variables."""
+    spot = situation.last
+    if spot is not None:
+        statement = spot.source.statement(spot.line)
+        for value in (symbolic_parts(statement, spot) if statement is not None else {}).values():
+            if shape_of(value) is None:
+                return value
+    innermost = None
+    for value in _variables(situation.inner.__traceback__):
+        if is_symbolic(value) and shape_of(value) is None:
+            innermost = value
+    return innermost
+
+
+def _variables(traceback: TracebackType | None) -> Iterator[Any]:
+    while traceback is not None:
+        for value in list(traceback.tb_frame.f_locals.values()):
+            yield value
+            if isinstance(value, (list, tuple)) and len(value) < 20:
+                yield from value
+            if isinstance(value, dict) and len(value) < 20:
+                yield from list(value.values())
+        traceback = traceback.tb_next
+
+
+def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
+    """The node whose output a tensor was computed from."""
+    waiting, seen = [tensor], set()
+    by_token = {node.token: node for node in nodes}
+    while waiting and len(seen) < _FARTHEST:
+        one = waiting.pop(0)
+        op = getattr(one, "op", None)
+        if op is None or id(op) in seen:
+            continue
+        seen.add(id(op))
+        if op.type in _OPS:
+            token = op.get_attr("token")
+            node = by_token.get(token.decode() if isinstance(token, bytes) else token)
+            if node is not None:
+                return node, op
+        waiting.extend(one for one in op.inputs if shape_of(one) is None)
+    return None
+
+
+def _is_input(tensor: Any) -> bool:
+    """Whether a tensor comes from outside of its graph."""
+    waiting, seen = [tensor], set()
+    while waiting and len(seen) < _FARTHEST:
+        op = getattr(waiting.pop(0), "op", None)
+        if op is None or id(op) in seen:
+            continue
+        seen.add(id(op))
+        if op.type in ("Placeholder", "IteratorGetNext"):
+            return True
+        waiting.extend(one for one in op.inputs if shape_of(one) is None)
+    return False
+
+
+def _in_data(node: Node, situation: Situation) -> bool:
+    rows = situation.rows(
+        "SELECT f.kind FROM node n JOIN function f ON f.id = n.function WHERE n.id = ?", (node.id,)
+    )
+    return bool(rows) and rows[0][0] == "tf.data"
+
+
+def _told(situation: Situation, node: Node, op: Any, tensor: Any) -> Explanation | None:
+    spot, call = site_spot(node, situation), node.call()
+    if spot is None or call is None or node.site is None:
+        return None
+    known, sure, said = _shapes(situation, node, op, call)
+    edit = _edit(node, spot, call, known)
+    last = situation.last
+    what = f"{_begin(node)} gave a tensor of unknown shape"
+    where = ""
+    if last is not None and last.line != node.site[1]:
+        statement = last.source.statement(last.line)
+        code = short(last.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
+        where = f" `{code}` (line {last.line}) needs it at trace."
+    kind = "numpy_function" if node.kind == "numpy_function" else "py_function"
+    cause = f"{what}: at trace a {kind} tells its dtype only, as {node.called} runs later.{where}{said}"
+    advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
+    return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure else "likely")
+
+
+def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
+    seen, calls = shapes.recorded(situation.rows, _same_body(situation, node))
+    if seen:
+        often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
+        return [seen.get(place) for place in range(len(node.tout))], True, f" In {often} it returned {written(next(iter(seen.values())))}."
+    function = node.function()
+    inputs: dict[str, Any] = {}
+    given = argument(call, 1, "inp")
+    if function is not None and op is not None:
+        names = parameters(function)
+        inputs = {name: Described(dtype_of(one), shape_of(one)) for name, one in zip(names, op.inputs)}
+    del given
+    spot = body_spot(node, situation, inputs)
+    found = shapes.guessed(function, spot) if function is not None and spot is not None else []
+    found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
+    if all(one is None for one in found) and len(inputs) == 1 and len(node.tout) == 1:
+        only = next(iter(inputs.values()))
+        if only.dtype == node.tout[0] and only.shape is not None:
+            return [only.shape], False, " The shape here is that of its input: check it."
+    return found, False, ""
+
+
+def _same_body(situation: Situation, node: Node) -> int:
+    """The node of the same body and line with most calls: each graph trace makes its node anew."""
+    rows = situation.rows(
+        "SELECT n.id FROM node n JOIN call c ON c.node = n.id WHERE n.body = ? AND n.file IS ? AND n.line IS ? "
+        "GROUP BY n.id ORDER BY count(*) DESC LIMIT 1",
+        (node.body, node.file, node.line),
+    )
+    return int(rows[0][0]) if rows else node.id
+
+
+def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> Edit | None:
+    """The lines that give the result its shape."""
+    if node.site is None or not known or all(shape is None for shape in known):
+        return None
+    source, tf = read(node.site[0]), alias(spot, "tensorflow")
+    statement = source.statement(call.lineno)
+    if statement is None:
+        return None
+    line = source.lines[statement.lineno - 1]
+    blanks = line[: len(line) - len(line.lstrip())]
+    after = (statement.end_lineno or statement.lineno) + 1
+    assigned = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    if isinstance(assigned, ast.Name) and len(known) == 1 and known[0] is not None:
+        new = f"{blanks}{assigned.id} = {tf}.ensure_shape({assigned.id}, {written(known[0])})"
+        return Edit(node.site[0], after, after - 1, (new,))
+    if isinstance(assigned, (ast.Tuple, ast.List)):
+        lines = [
+            f"{blanks}{source.text(target)} = {tf}.ensure_shape({source.text(target)}, {written(shape)})"
+            for target, shape in zip(assigned.elts, known) if shape is not None
+        ]  # fmt: skip
+        return Edit(node.site[0], after, after - 1, tuple(lines[:2]))
+    text = source.text(call)
+    many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    if not many and known[0] is not None:
+        new = f"{tf}.ensure_shape({text}, {written(known[0])})"
+    elif all(shape is not None for shape in known):
+        listed = ", ".join(written(shape) for shape in known if shape is not None)
+        new = f"[{tf}.ensure_shape(y, s) for y, s in zip({text}, [{listed}])]"
+    else:
+        return None
+    found = source.replaced({call: new})
+    return None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+
+
+def _begin(node: Node) -> str:
+    return node.called if not node.called.startswith("the ") else f"T{node.called[1:]}"

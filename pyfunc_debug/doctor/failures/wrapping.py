@@ -1,0 +1,236 @@
+"""Python that needs values, put into a py_function: the whole function that is mapped, a helper's call, or one expression."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, root_is, symbolic_parts
+
+_ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
+"""Methods of a Dataset whose function gives values, not a Dataset."""
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """Lines to paste, and whether every dtype in them is known rather than guessed."""
+
+    edit: Edit
+    sure: bool
+
+
+def entry(situation: Situation) -> tuple[int, str]:
+    """Where tracing began: the place of the traced function's frame among the spots, and who traced it."""
+    spots = situation.spots
+    for place in range(len(spots) - 1, -1, -1):
+        if spots[place].by in ("tf.data", "Keras"):
+            return place, spots[place].by
+    for place, spot in enumerate(spots):
+        if spot.generated:
+            return place, dataset_call(situation, place) and "tf.data" or "tf.function"
+    return len(spots) - 1, spots[-1].by or ("tf.data" if dataset_call(situation, len(spots) - 1) else "")
+
+
+def dataset_call(situation: Situation, place: int) -> tuple[Spot, ast.Call, ast.expr] | None:
+    """The call `ds.map(f)` that traced the function of a frame: the frame around it, the call, and `f` in it."""
+    spot = situation.spots[place]
+    for outer in reversed(situation.spots[: place + 1]):
+        if outer is spot and place > 0 and outer.file != situation.spots[place - 1].file:
+            continue
+        statement = outer.source.statement(outer.line)
+        if statement is None:
+            continue
+        function = spot.source.function(spot.line)
+        for one in calls(statement):
+            if isinstance(one.func, ast.Attribute) and one.func.attr in (*_ELEMENTS, "flat_map", "interleave", "reduce"):
+                for given in (*one.args, *(keyword.value for keyword in one.keywords)):
+                    if _is_function(given, function, spot, outer):
+                        return outer, one, given
+    return None
+
+
+def _is_function(given: ast.expr, function: Function | None, spot: Spot, outer: Spot) -> bool:
+    if isinstance(given, ast.Lambda):
+        return outer.file == spot.file and given.lineno <= spot.line <= (given.end_lineno or given.lineno)
+    name = getattr(function, "name", None)
+    return name is not None and dotted(given).rpartition(".")[2] == name
+
+
+def mapped_function(situation: Situation) -> Wrap | None:
+    """`ds.map(load)` as `ds.map(lambda path: tf.py_function(load, [path], tf.float32))`."""
+    place, _ = entry(situation)
+    found = dataset_call(situation, place)
+    spot = situation.spots[place]
+    function = spot.source.function(spot.line)
+    if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
+        return None
+    outer, call, given = found
+    inputs = parameters(function)
+    if not inputs or function.args.vararg is not None or not all(is_symbolic(spot.value(name)) for name in inputs):
+        return None
+    tf = alias(spot, "tensorflow")
+    dtypes, many = Guess(spot).returned(function)
+    sure = all(dtype is not None for dtype in dtypes)
+    if call.func.attr == "filter":  # type: ignore[attr-defined]
+        dtypes, many, sure = [f"{tf}.bool"], False, True
+    wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
+    tout = f"[{', '.join(wanted)}]" if many else wanted[0]
+    text = outer.source.text(given)
+    listed = ", ".join(inputs)
+    if not _asks_for_values(function):  # it takes plain values: bytes, NumPy arrays
+        text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
+        values = ", ".join(f"{name}.numpy()" for name in inputs)
+        text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
+    new = f"lambda {listed}: {tf}.py_function({text}, [{listed}], {tout})"
+    edit = _edit(outer, {given: new})
+    return None if edit is None else Wrap(edit, sure)
+
+
+def given_body(given: ast.Lambda, outer: Spot) -> str:
+    """A lambda's body, on the values of its arguments."""
+    return values_of(given.body, outer, parameters(given))
+
+
+def _asks_for_values(function: Function) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(function))
+
+
+def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
+    """An expression with `.numpy()` behind the names of tensors that Python or NumPy are given as they are."""
+
+    class Values(ast.NodeTransformer):
+        def visit_Attribute(self, one: ast.Attribute) -> ast.AST:  # noqa: N802 - ast's name
+            return one if one.attr == "numpy" else self.generic_visit(one)
+
+        def visit_Name(self, one: ast.Name) -> ast.AST:  # noqa: N802
+            if one.id not in inputs:
+                return one
+            return ast.Call(ast.Attribute(one, "numpy", ast.Load()), [], [])
+
+    import copy
+
+    return ast.unparse(ast.fix_missing_locations(Values().visit(copy.deepcopy(node))))
+
+
+def helper_call(situation: Situation) -> Wrap | None:
+    """`histogram(image)` in the caller's line, as `tf.py_function(histogram, [image], tf.float32)`."""
+    spot = situation.spots[-1]
+    outer = situation.outer(spot)
+    place, _ = entry(situation)
+    function = spot.source.function(spot.line)
+    if outer is None or function is None or situation.spots.index(spot) <= place or isinstance(function, ast.Lambda):
+        return None
+    statement = outer.source.statement(outer.line)
+    if statement is None:
+        return None
+    for one in calls(statement):
+        if dotted(one.func).rpartition(".")[2] != function.name or one.keywords or not one.args:
+            continue
+        inputs = [outer.source.text(given) for given in one.args]
+        values = [symbolic_parts(given, outer) for given in one.args]
+        if not all(values) or not all(is_symbolic(outer.value(given)) for given in inputs):
+            return None
+        dtypes, many = Guess(spot).returned(function)
+        tf = alias(outer, "tensorflow")
+        wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
+        tout = f"[{', '.join(wanted)}]" if many else wanted[0]
+        edit = _edit(outer, {one: f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"})
+        return None if edit is None else Wrap(edit, None not in dtypes)
+    return None
+
+
+def expression(situation: Situation) -> Wrap | None:
+    """The part of the failing statement that needs values, as a py_function of the tensors in it."""
+    spot = situation.spots[-1]
+    statement = spot.source.statement(spot.line)
+    value = None if statement is None else value_here(spot, statement)
+    if statement is None or value is None or not symbolic_parts(value, spot):
+        return None
+    part = _needing_values(value, spot)
+    inputs = list(symbolic_parts(part, spot))
+    if any("." in name for name in inputs):
+        return None
+    tf = alias(spot, "tensorflow")
+    listed = ", ".join(inputs)
+    function = spot.source.function(spot.line)
+    guess = Guess(spot)
+    if function is not None:
+        guess._assigned = assignments(function)
+    dtype = guess.of(part)
+    tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
+    if isinstance(statement, (ast.If, ast.While)) and part is value:
+        tout = f"{tf}.bool"
+    strings = [name for name in inputs if dtype_of(spot.value(name)) == "string"]
+    inner = values_of(part, spot, strings) if strings else spot.source.text(part)
+    if isinstance(part, ast.Subscript) and not strings:
+        inner = values_of(part, spot, inputs)
+    new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
+    edit = _edit(spot, {part: new})
+    return None if edit is None else Wrap(edit, dtype is not None or tout == "[]")
+
+
+def value_of(statement: ast.stmt) -> ast.expr | None:
+    """The expression that a statement computes; of a compound statement that of its header."""
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return statement.items[0].context_expr
+    for name in ("value", "test", "iter", "exc"):
+        found = getattr(statement, name, None)
+        if isinstance(found, ast.expr):
+            return found
+    return None
+
+
+def value_here(spot: Spot, statement: ast.stmt) -> ast.expr | None:
+    """What was computed in a frame: the body of the lambda that it is, or the statement's expression."""
+    function = spot.source.function(spot.line)
+    if isinstance(function, ast.Lambda):
+        wanted = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+        if wanted and all(name in spot.variables for name in wanted):
+            return function.body
+    return value_of(statement)
+
+
+def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
+    """The innermost expression that is a call outside of TensorFlow and holds every such call; else the whole."""
+    foreign = [
+        one for one in calls(value)
+        if symbolic_parts(one, spot) and not root_is(one.func, spot, "tensorflow") and not root_is(one.func, spot, "keras")
+    ]  # fmt: skip
+    tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
+    return tops[0] if len(tops) == 1 else value
+
+
+def _inside(node: ast.AST, other: ast.AST) -> bool:
+    return any(one is node for one in ast.walk(other))
+
+
+def _edit(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
+    found = spot.source.replaced(pieces)
+    if found is None:
+        return None
+    first, last, text = found
+    return Edit(spot.file, first, last, (text,))
+
+
+def replace_expression(spot: Spot, node: ast.expr, text: str) -> Edit | None:
+    """The lines of an expression with another in its place."""
+    return _edit(spot, {node: text})
+
+
+def above_function(spot: Spot, function: Function, line: str) -> Edit | None:
+    """A line above a function's `def`, with its indentation."""
+    if isinstance(function, ast.Lambda):
+        return None
+    return Edit(
+        spot.file, function.lineno, function.lineno - 1, (indent_of(spot.source.lines[function.lineno - 1]) + line,)
+    )
+
+
+__all__ = [
+    "Wrap", "above_function", "dataset_call", "entry", "expression", "helper_call", "mapped_function", "names",
+    "replace_expression", "value_here", "value_of",
+]  # fmt: skip
