@@ -45,6 +45,12 @@ class _Both:
 
 
 _LAST_CALLS_S = 2.0
+
+
+def _nothing(error: BaseException) -> None:
+    """Nobody wants to know."""
+
+
 _NOBODY: Any = (lambda token, args: None, lambda ticket, outputs: outputs, lambda ticket, error: None)
 
 
@@ -72,7 +78,9 @@ class Switchboard:
         self._breaking = False
         self._lines: Any = None
         self._cancel_import: Callable[[], None] | None = None
-        self._display = Display(self.broker.show_interrupt)
+        self._display = Display(self.broker.show_interrupt, lambda error: self.exception_shown(error))
+        self.exception_shown: Callable[[BaseException], None] = _nothing
+        """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
         self._interrupts = Interrupts(self.broker)
         self.last_failures: list[Any] = []
@@ -152,6 +160,7 @@ class Switchboard:
         """Records no more."""
         if self._recorder is recorder:
             self._recorder = None
+            self.exception_shown = _nothing
             if self._lines is not None:
                 self._lines = None
                 self._interception.stop_lines()

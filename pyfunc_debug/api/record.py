@@ -24,13 +24,15 @@ from pyfunc_debug.api.exact_gradients import ExactGradients
 from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.doctor.failures import explain
+from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import cores
 from pyfunc_debug.recorder import Budget, Recorder, parse_bytes
-from pyfunc_debug.records import Call, Node
+from pyfunc_debug.records import Call, Finding, Node
 from pyfunc_debug.stops.display import chain, original_of
 from pyfunc_debug.switchboard import board
 from pyfunc_debug.values import Policies
@@ -49,6 +51,9 @@ class LiveRecording(Recording):
     """A recording that this process makes. Use it with `with`, or `start()` and `stop()`; read it at any time.
 
     Reading while it records shows everything up to the moment of asking.
+
+    Attributes:
+      explained: Why the newest exception reached the user, if that was said.
     """
 
     def __init__(
@@ -58,6 +63,8 @@ class LiveRecording(Recording):
         self._lines = lines
         self._hang_after = hang_after
         self._hang: Any = None
+        self._explained: BaseException | None = None
+        self.explained: Finding | None = None
         self._policies = policies
         self._gradients = gradients
         self._gil = gil
@@ -149,6 +156,7 @@ class LiveRecording(Recording):
                 self._say(f"had trouble ({times}x), the program was not affected: {trouble}")
         finally:
             self._state = "stopped"
+            self._explained = None  # it holds the program's frames
             _Current.session = None
             atexit.unregister(self._at_exit)
 
@@ -180,8 +188,35 @@ class LiveRecording(Recording):
     ) -> None:
         self.note_end(error)
         if error is not None:
+            self.explain_failure(error)
             chain(error)  # it will be displayed when the hooks that do this are gone
         self.stop()
+
+    def explain_failure(self, error: BaseException) -> Finding | None:
+        """Prints why an exception reached the user, if its cause is a known trap, and records it for the doctor.
+
+        Args:
+          error: The exception, as it is about to leave the recorded code. Telling the same one again does nothing.
+
+        Returns:
+          What was said, as the finding that the doctor will give; None for any other failure.
+        """
+        if self._state != "recording" or self._recorder is None or self._interception is None:
+            return None
+        if self._explained is error or not isinstance(error, Exception):
+            return None
+        self._explained = error
+        try:
+            explanation = explain(error, self._interception.user_line, lambda *query: self._reader.rows(*query))
+            if explanation is None:
+                return None
+            self._recorder.notice("failure", None, None, **recorded_facts(explanation, error))
+            print(explanation.text(), file=sys.stderr, flush=True)
+            self.explained = finding_of(recorded_facts(explanation, error))
+            return self.explained
+        except Exception as trouble:  # never in the way of the program's own exception
+            self._recorder.trouble("explaining a failure", trouble)
+            return None
 
     def _switch_off(self, recorder: Recorder) -> tuple[str, ...]:
         """Puts TensorFlow back as it was; returns what `board.unplug_recorder` does."""
@@ -219,6 +254,8 @@ class LiveRecording(Recording):
         in_import = self._cancel_import is not None
         try:
             self._interception = self._plug_in(self._recorder)
+            told = weakref.ref(self)
+            board.exception_shown = lambda error: _tell(told(), error)
             self._tapes_before = frozenset(self._interception.stock_tapes())
             if self._gil:
                 self._measure_gil(self._recorder)
@@ -457,6 +494,11 @@ def record(
     return LiveRecording(
         path, Policies(values, nodes), gradients, gil, Budget(parse_bytes(budget)), overwrite, lines, hang_after, order
     )
+
+
+def _tell(recording: LiveRecording | None, error: BaseException) -> None:
+    if recording is not None:
+        recording.explain_failure(error)
 
 
 def current() -> LiveRecording | None:

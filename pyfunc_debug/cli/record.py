@@ -15,6 +15,7 @@ from pyfunc_debug.api.record import LiveRecording, record
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
 
 _SHOWN = 5
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         recording.note_end(error)
         ending.interrupted = isinstance(error, KeyboardInterrupt)
         _report(error, program)
+        ending.explained = recording.explain_failure(error) or recording.explained
         return 1
     finally:
         for one in breaks:
@@ -96,6 +98,7 @@ class _Ending:
         self.recording = recording
         self.quiet = quiet
         self.interrupted = False
+        self.explained: Finding | None = None  # said under the traceback already
         self.process = os.getpid()
 
     def finish(self) -> None:
@@ -121,7 +124,7 @@ class _Ending:
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
         print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
-        findings = self.recording.findings(front="shell")
+        findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
         if findings:
             from pyfunc_debug.doctor.text import findings_text
 

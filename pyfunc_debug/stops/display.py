@@ -107,10 +107,14 @@ class Display:
 
     Args:
       take_interrupt: Whether a stop was interrupted and nobody was told yet; asking ends it.
+      shown: Told of each exception after it was displayed.
     """
 
-    def __init__(self, take_interrupt: Callable[[], bool]) -> None:
+    def __init__(
+        self, take_interrupt: Callable[[], bool], shown: Callable[[BaseException], None] = lambda error: None
+    ) -> None:
         self._take_interrupt = take_interrupt
+        self._shown = shown
         self._excepthook: Any = None
         self._shell: Any = None
 
@@ -149,6 +153,7 @@ class Display:
         with _chained(error):
             hook(kind, error, traceback)
         remember_for_debuggers(error)
+        self._shown(error)
 
     def _showtraceback(self, exc_tuple: Any = None, *args: Any, **named: Any) -> Any:
         shell = self._shell
@@ -167,6 +172,8 @@ class Display:
             traceback = user_traceback(original.__traceback__)
             if traceback is not None and hasattr(shell, "InteractiveTB"):
                 shell.InteractiveTB.tb = traceback
+        if error is not None:
+            self._shown(error)
         return result
 
 

@@ -11,7 +11,10 @@ from pyfunc_debug.doctor.failures.source import indent_of
 from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "autograph"
-_UNDEFINED = re.compile(r"'(\w+)' must also be initialized in the (main|else) branch|'(\w+)' must be defined before the loop|'(\w+)' is (?:None|undefined)")
+_UNDEFINED = re.compile(
+    r"'(\w+)' must also be initialized in the (main|else) branch|'(\w+)' must be defined before the loop"
+    r"|'(\w+)' is (?:None|undefined)"
+)
 _RETURN = re.compile(r"the (main|else) branch must also have a return statement")
 _BRANCH_DTYPE = re.compile(r"'(\w+)' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch")
 _LOOP_DTYPE = re.compile(r"'(\w+)' has dtype (\w+) before the loop, but dtype (\w+) after one iteration")
@@ -22,10 +25,15 @@ def explain(situation: Situation) -> Explanation | None:
     """The explanation, if AutoGraph refused a branch or loop."""
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or situation.kind not in ("ValueError", "TypeError", "StagingError", "UnboundLocalError"):
+    if (
+        spot is None
+        or statement is None
+        or situation.kind not in ("ValueError", "TypeError", "StagingError", "UnboundLocalError")
+    ):
         return None
     for pattern, tell in (
-        (_UNDEFINED, _undefined), (_RETURN, _return), (_BRANCH_DTYPE, _dtypes), (_LOOP_DTYPE, _loop_dtype), (_LOOP_SHAPE, _loop_shape),
+        (_UNDEFINED, _undefined), (_RETURN, _return), (_BRANCH_DTYPE, _dtypes), (_LOOP_DTYPE, _loop_dtype),
+        (_LOOP_SHAPE, _loop_shape),
     ):  # fmt: skip
         found = pattern.search(situation.message)
         if found is not None:
@@ -61,7 +69,8 @@ def _return(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explanatio
             line = f"{blanks}return {alias(spot, 'tensorflow')}.zeros_like({spot.source.text(inner.value)})"
             edit = Edit(spot.file, after, after - 1, (line,))
     cause = (
-        "one branch of this `if` returns a tensor and the other nothing. A graph builds both branches at trace, and both "
+        "one branch of this `if` returns a tensor and the other nothing. A graph builds both branches at "
+        "trace, and both "
         "must return the same: same dtype, same structure. The value to paste is a guess."
     )
     advice = "" if edit else f"Give the {found[1]} branch a return as well."
@@ -88,7 +97,10 @@ def _loop_dtype(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explan
     body = function.body if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
     earlier = [one for one in body if one.lineno < statement.lineno]
     edit = _as_float(spot, earlier, name, after) if "int" in before else None
-    cause = f"{name} is {before} before this loop and {after} after one round: in a graph the loop's variables keep one dtype."
+    cause = (
+        f"{name} is {before} before this loop and {after} after one round: in a graph the loop's "
+        "variables keep one dtype."
+    )
     advice = "" if edit else f"Begin with {name} as {after}, or cast it back in the loop."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
@@ -98,7 +110,11 @@ def _as_float(spot: Spot, statements: list[ast.stmt], name: str, dtype: str) -> 
         if isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name:
             value, text = one.value, spot.source.text(one.value)
             whole = isinstance(value, ast.Constant) and isinstance(value.value, int) and dtype == "float32"
-            new = f"{text}.0" if whole else f"{alias(spot, 'tensorflow')}.cast({text}, {alias(spot, 'tensorflow')}.{dtype})"
+            new = (
+                f"{text}.0"
+                if whole
+                else f"{alias(spot, 'tensorflow')}.cast({text}, {alias(spot, 'tensorflow')}.{dtype})"
+            )
             found = spot.source.replaced({value: new})
             return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
     return None
@@ -113,9 +129,13 @@ def _loop_shape(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explan
     tf = alias(spot, "tensorflow")
     first = statement.body[0]
     blanks = indent_of(spot.source.lines[first.lineno - 1])
-    line = f"{blanks}{tf}.autograph.experimental.set_loop_options(shape_invariants=[({name}, {tf}.TensorShape([{sizes}]))])"
+    line = (
+        f"{blanks}{tf}.autograph.experimental.set_loop_options(shape_invariants=[({name}, "
+        f"{tf}.TensorShape([{sizes}]))])"
+    )
     cause = (
-        f"{name} grows in this loop: shape ({found[2]}) before, ({found[3]}) after one round. The loop is built once, at "
+        f"{name} grows in this loop: shape ({found[2]}) before, ({found[3]}) after one round. The loop is "
+        "built once, at "
         "trace, and has to be told which sizes change."
     )
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first.lineno, first.lineno - 1, (line,)))

@@ -17,7 +17,8 @@ _TEXT = {
     "decode", "lower", "upper", "strip", "join", "read", "replace", "format", "basename", "dirname", "splitext", "sub",
 }  # fmt: skip
 _SAME = {
-    "numpy", "copy", "flip", "fliplr", "flipud", "rot90", "sort", "reshape", "ravel", "flatten", "transpose", "clip", "abs",
+    "numpy", "copy", "flip", "fliplr", "flipud", "rot90", "sort", "reshape", "ravel", "flatten",
+    "transpose", "clip", "abs",
     "asarray", "array", "roll", "squeeze", "expand_dims", "concatenate", "stack", "where", "maximum", "minimum", "pad",
     "max", "min", "sum", "tile", "repeat", "ascontiguousarray", "cumsum", "round", "square", "diff", "identity",
 }  # fmt: skip
@@ -74,7 +75,9 @@ class Guess:
             return {str: "string", bytes: "string", bool: "bool", int: "int64", float: "float32"}.get(type(node.value))
         if isinstance(node, ast.JoinedStr):
             return "string"
-        if isinstance(node, (ast.Compare, ast.BoolOp)) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+        if isinstance(node, (ast.Compare, ast.BoolOp)) or (
+            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        ):
             return "bool"
         if isinstance(node, ast.UnaryOp):
             return self._of(node.operand)
@@ -128,7 +131,7 @@ class Guess:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         for one in (*node.args, *(keyword.value for keyword in node.keywords)):
             given = dotted(one).rpartition(".")[2] or (one.value if isinstance(one, ast.Constant) else "")
-            if given in _KNOWN and (name in ("astype", "cast", "convert_to_tensor", "constant") or one is not node.args[:1]):
+            if given in _KNOWN:
                 return str(given)
         if name in _KNOWN and name != "bool":
             return name
@@ -147,7 +150,13 @@ class Guess:
         if name in _SAME:
             return found
         if name in _FLOATS:
-            return found if found is not None and "float" in found else "float64" if root_is(node.func, self._spot, "numpy") else "float32"
+            return (
+                found
+                if found is not None and "float" in found
+                else "float64"
+                if root_is(node.func, self._spot, "numpy")
+                else "float32"
+            )
         if root_is(node.func, self._spot, "tensorflow"):
             return found
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pyfunc_debug.analysis.tables import source_line
 
 WIDTH = 80
 _LINES = 6
@@ -28,16 +28,12 @@ class Edit:
     last: int
     lines: tuple[str, ...]
 
-    def instruction(self, place: str) -> str:
-        """Where the lines go, as a sentence.
-
-        Args:
-          place: How the file is called.
-        """
+    def instruction(self) -> str:
+        """Where the lines go, as a sentence."""
+        first = source_line(self.file, self.first)
         if self.last < self.first:
-            return f"Put above {place}:{self.first}:"
-        where = f"{place}:{self.first}" if self.first == self.last else f"{place}, lines {self.first} to {self.last},"
-        return f"Replace {where} by:"
+            return f"Put above {first}:"
+        return f"Replace {first if self.first == self.last else f'lines {first} to {self.last}'} by:"
 
 
 @dataclass(frozen=True)
@@ -61,21 +57,22 @@ class Explanation:
     advice: str = ""
     confidence: Literal["measured", "likely"] = "measured"
 
-    def text(self, label: Mapping[str, str] | None = None) -> str:
-        """What is printed.
-
-        Args:
-          label: How files are called, where not by their names: `In[4]` for a cell.
-        """
-        call = lambda file: (label or {}).get(file) or os.path.basename(file)  # noqa: E731 - one short rule
-        tail = [] if self.edit is None else [f"  {self.edit.instruction(call(self.edit.file))}"]
-        tail += [] if self.edit is None else [f"    {line}" for line in textwrap.dedent("\n".join(self.edit.lines)).split("\n")]
+    def text(self) -> str:
+        """What is printed."""
+        tail = [] if self.edit is None else [f"  {self.edit.instruction()}"]
+        tail += (
+            []
+            if self.edit is None
+            else [f"    {line}" for line in textwrap.dedent("\n".join(self.edit.lines)).split("\n")]
+        )
         head = textwrap.wrap(
-            f"pyfunc-debug: {call(self.file)}:{self.line}: {self.cause}", WIDTH, subsequent_indent="  ",
+            f"pyfunc-debug: {source_line(self.file, self.line)}: {self.cause}", WIDTH, subsequent_indent="  ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         if self.advice:
-            tail += textwrap.wrap(self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+            tail += textwrap.wrap(
+                self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
         room = _LINES - len(tail)
         if len(head) > room:
             head = [*head[: room - 1], f"{head[room - 1][: WIDTH - 4]} ..."]

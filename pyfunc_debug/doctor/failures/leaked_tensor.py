@@ -28,14 +28,23 @@ def explain(situation: Situation) -> Explanation | None:
     name = graph[1]
     if name.startswith(("while_", "cond_")):
         where = "a loop" if name.startswith("while_") else "an `if`"
-        cause = f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no value, and a Python list only kept its symbol, once, at trace."
+        cause = (
+            f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no "
+            "value, and a Python list only kept its symbol, once, at trace."
+        )
         advice = (
             "Collect in the graph: kept = tf.TensorArray(dtype, size=0, dynamic_size=True); in the loop kept = "
             "kept.write(i, value); after it kept.stack()."
         )
     else:
-        cause = f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while {name} was traced; it has a value only inside that graph, while it runs."
-        advice = f"Return it from {name} and store what the call gives, or keep it in a tf.Variable: v.assign(x) runs each time."
+        cause = (
+            f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while "
+            f"{name} was traced; it has a value only inside that graph, while it runs."
+        )
+        advice = (
+            f"Return it from {name} and store what the call gives, or keep it in a tf.Variable: "
+            "v.assign(x) runs each time."
+        )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 

@@ -82,9 +82,10 @@ def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
     found = None
     for one in ast.walk(source.tree):
-        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _CALLS:
-            if one.lineno <= line <= (one.end_lineno or one.lineno):
-                found = one
+        if not isinstance(one, ast.Call) or dotted(one.func).rpartition(".")[2] not in _CALLS:
+            continue
+        if one.lineno <= line <= (one.end_lineno or one.lineno):
+            found = one
     return found
 
 

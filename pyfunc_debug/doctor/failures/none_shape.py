@@ -21,7 +21,12 @@ _NONE = re.compile(r"NoneType|\bNone\b")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a None of a shape is why the program failed."""
     spot = situation.last
-    if spot is None or situation.body or situation.kind not in ("TypeError", "ValueError") or not _NONE.search(situation.message):
+    if (
+        spot is None
+        or situation.body
+        or situation.kind not in ("TypeError", "ValueError")
+        or not _NONE.search(situation.message)
+    ):
         return None
     statement = spot.source.statement(spot.line)
     if statement is None:
@@ -30,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     for node in header:
         for read, tensor, value in _reads(node, spot):
             if _size(read, value) is None:
-                return _told(spot, statement, tensor, value, _in_place(spot, node, read, tensor, value), read)
+                return _told(spot, statement, tensor, value, _in_place(spot, node), read)
     return _bound_before(spot, statement, header)
 
 
@@ -47,7 +52,11 @@ def _reads(node: ast.AST, spot: Spot) -> Iterator[tuple[ast.Subscript, str, obje
 
 def _tensor_of(node: ast.expr) -> ast.expr | None:
     """`x` of `x.shape`, `x.shape.as_list()`, `x.get_shape()`, `tf.keras.backend.int_shape(x)`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("as_list", "get_shape"):
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("as_list", "get_shape")
+    ):
         if node.func.attr == "get_shape":
             return node.func.value
         node = node.func.value
@@ -67,18 +76,17 @@ def _size(read: ast.Subscript, value: object) -> object:
         return 0
 
 
-def _in_place(spot: Spot, node: ast.expr, read: ast.Subscript, tensor: str, value: object) -> Edit | None:
+def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
     tf = alias(spot, "tensorflow")
     pieces: dict[ast.expr, str] = {}
     for one, name, other in _reads(node, spot):
         if _size(one, other) is None:
             pieces[one] = f"{tf}.shape({name})[{spot.source.text(one.slice)}]"
-    for one in ast.walk(node):  # NumPy makes no array of such a size, and range has no such length
-        if isinstance(one, ast.Call) and any(_inside(part, one) for part in pieces):
-            if root_is(one.func, spot, "numpy") and created(dotted(one.func).rpartition(".")[2]):
-                pieces[one.func] = f"{tf}.{created(dotted(one.func).rpartition('.')[2])}"
-            elif dotted(one.func) == "range":
-                pieces[one.func] = f"{tf}.range"
+    for call in ast.walk(node):  # NumPy makes no array of such a size, and range has no such length
+        if isinstance(call, ast.Call) and any(_inside(part, call) for part in pieces):
+            makes = created(dotted(call.func).rpartition(".")[2]) if root_is(call.func, spot, "numpy") else None
+            if makes or dotted(call.func) == "range":
+                pieces[call.func] = f"{tf}.{makes or 'range'}"
     found = spot.source.replaced(pieces)
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
 
@@ -97,7 +105,7 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
         if isinstance(target, ast.Name) and target.id in used:
             for read, tensor, value in _reads(one.value, spot):
                 if _size(read, value) is None:
-                    return _told(spot, statement, tensor, value, _in_place(spot, one.value, read, tensor, value), read)
+                    return _told(spot, statement, tensor, value, _in_place(spot, one.value), read)
         if isinstance(target, (ast.Tuple, ast.List)) and any(getattr(part, "id", "") in used for part in target.elts):
             owner = _tensor_of(one.value)
             value = lookup(owner, spot) if owner is not None else None
@@ -121,7 +129,8 @@ def _told(
     tf = alias(spot, "tensorflow")
     what = f"{tensor}.shape" if read is None else spot.source.text(read)
     cause = (
-        f"`{code}` ran at trace, where {what} is None: {tensor} is {described(value)}, and the ? is known only when the "
+        f"`{code}` ran at trace, where {what} is None: {tensor} is {described(value)}, and the ? is known "
+        "only when the "
         f"graph runs. {tf}.shape({tensor}) is a tensor that has it then."
     )
     return Explanation(RULE, spot.file, spot.line, cause, edit)

@@ -23,7 +23,13 @@ _WORDS = {"float": "float32", "double": "float64", "half": "float16", "str": "st
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if what a body returned is why the program failed."""
     text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
-    for pattern, tell in ((_COUNT, _count), (_DTYPE, _dtype), (_TENSOR, _tensor), (_CONVERT, _convert), (_UNSUPPORTED, _object)):
+    for pattern, tell in (
+        (_COUNT, _count),
+        (_DTYPE, _dtype),
+        (_TENSOR, _tensor),
+        (_CONVERT, _convert),
+        (_UNSUPPORTED, _object),
+    ):
         found = pattern.search(text)
         if found is None:
             continue
@@ -48,7 +54,8 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
     declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
     if count == 0:
         cause = (
-            f"{_begin(node)} returned None in its call, but {declared}: a body needs a `return`, or Tout=[] if it returns "
+            f"{_begin(node)} returned None in its call, but {declared}: a body needs a `return`, or "
+            "Tout=[] if it returns "
             "nothing. At trace nobody can know; it fails at the first run."
         )
         return _told(situation, node, cause, "[]")
@@ -59,7 +66,10 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
     if guess is not None and len(guess[0]) == count:
         spot = site_spot(node, situation)
         tf = alias(spot, "tensorflow") if spot is not None else "tf"
-        known = [*(f"{tf}.{name}" for name in node.tout), *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count]
+        known = [
+            *(f"{tf}.{name}" for name in node.tout),
+            *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count,
+        ]
         new = f"[{', '.join(dtype or known[place] for place, dtype in enumerate(guess[0]))}]"
         sure = None not in guess[0]
     return _told(situation, node, cause, new, sure, names=count)
@@ -128,10 +138,7 @@ def _cast(situation: Situation, node: Node, place: int, wanted: str) -> Edit | N
         return None
     tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
     text = source.text(value)
-    if node.kind == "py_function":
-        new = f"{tf}.cast({text}, {tf}.{wanted})"
-    else:
-        new = f"{np}.asarray({text}, {np}.{wanted})"
+    new = f"{tf}.cast({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
     found = source.replaced({value: new})
     return None if found is None else Edit(node.file, found[0], found[1], (found[2],))
 
@@ -139,7 +146,10 @@ def _cast(situation: Situation, node: Node, place: int, wanted: str) -> Edit | N
 def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
     if found[1] != "NoneType":
         return None  # structures.py tells of dicts
-    cause = f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout declares {', '.join(node.tout)}."
+    cause = (
+        f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout "
+        f"declares {', '.join(node.tout)}."
+    )
     return _told(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for what is missing.")
 
 
@@ -161,7 +171,9 @@ def _told(
         edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
     if edit is None and not advice:
         advice = f"Make Tout say what {node.called} returns, or make {node.called} return what Tout says."
-    return Explanation(RULE, *node.site, cause, edit, "" if edit is not None else advice, "measured" if sure else "likely")
+    return Explanation(
+        RULE, *node.site, cause, edit, "" if edit is not None else advice, "measured" if sure else "likely"
+    )
 
 
 def _begin(node: Node) -> str:

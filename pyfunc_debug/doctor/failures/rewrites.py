@@ -22,7 +22,8 @@ _NUMPY = {
     "concatenate": "concat", "zeros_like": "zeros_like", "ones_like": "ones_like", "power": "pow", "matmul": "matmul",
 }  # fmt: skip
 _MATH = {
-    "sqrt": "sqrt", "exp": "exp", "log": "math.log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "pow": "pow",
+    "sqrt": "sqrt", "exp": "exp", "log": "math.log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh",
+    "pow": "pow",
     "atan2": "math.atan2", "atan": "math.atan", "fabs": "abs", "floor": "floor", "ceil": "math.ceil",
     "isnan": "math.is_nan", "log1p": "math.log1p",
 }  # fmt: skip
@@ -37,12 +38,12 @@ _CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", 
 _SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
 
 
-class _Failed(Exception):
+class _NoOpError(Exception):
     """Something has no op that does it."""
 
 
 class _Ops(ast.NodeTransformer):
-    """Replaces what cannot run on symbolic tensors; raises _Failed where there is no op for it."""
+    """Replaces what cannot run on symbolic tensors; raises _NoOpError where there is no op for it."""
 
     def __init__(self, spot: Spot, tainted: set[str]) -> None:
         self._spot = spot
@@ -64,7 +65,7 @@ class _Ops(ast.NodeTransformer):
         parts = symbolic_parts(node, self._spot).values()
         return all("float" in dtype_of(one) or "complex" in dtype_of(one) for one in parts)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         touched = self.is_tainted(node)
         given: list[ast.expr] = [*node.args, *(one.value for one in node.keywords)]
         in_arguments = any(self.is_tainted(one) for one in given)
@@ -79,13 +80,17 @@ class _Ops(ast.NodeTransformer):
             if in_arguments and root_is(node.func, self._spot, "tensorflow") and node.func.attr == "constant":
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
-            if not in_arguments or root_is(node.func, self._spot, "tensorflow") or root_is(node.func, self._spot, "keras"):
+            if (
+                not in_arguments
+                or root_is(node.func, self._spot, "tensorflow")
+                or root_is(node.func, self._spot, "keras")
+            ):
                 return node
             if root_is(node.func, self._spot, "numpy"):
                 return self._numpy(node, node.func, floats)
             if root_is(node.func, self._spot, "math") and node.func.attr in _MATH:
                 return self._op(_MATH[node.func.attr], node.args, node.keywords)
-            raise _Failed
+            raise _NoOpError
         if not in_arguments:
             return node
         return self._builtin(node)
@@ -95,7 +100,7 @@ class _Ops(ast.NodeTransformer):
         if dotted(func).count(".") > 1:
             if dotted(func).endswith("linalg.norm"):
                 return self._op("norm", node.args, node.keywords)
-            raise _Failed
+            raise _NoOpError
         if name in _SELF and len(node.args) == 1:
             dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
             self.changed = True
@@ -108,7 +113,7 @@ class _Ops(ast.NodeTransformer):
         ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
-        raise _Failed
+        raise _NoOpError
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
         owner, name = func.value, func.attr
@@ -132,7 +137,7 @@ class _Ops(ast.NodeTransformer):
             return self._op(_STRINGS[name], [owner, *node.args], node.keywords)
         if name in _METHODS and not strings:
             return self._op(_METHODS[name], [owner, *node.args], node.keywords)
-        raise _Failed
+        raise _NoOpError
 
     def _builtin(self, node: ast.Call) -> ast.AST:
         name = getattr(node.func, "id", "")
@@ -151,9 +156,9 @@ class _Ops(ast.NodeTransformer):
             return self._op("range", node.args)
         if name in ("abs", "print", "isinstance", "enumerate", "zip", "getattr", "type"):
             return node
-        raise _Failed
+        raise _NoOpError
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         tainted = self.is_tainted(node.value)
         self.generic_visit(node)
         if tainted and node.attr == "T":
@@ -162,29 +167,29 @@ class _Ops(ast.NodeTransformer):
             return self._op("size", [node.value])
         return node
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         in_index, in_value = self.is_tainted(node.slice), self.is_tainted(node.value)
         self.generic_visit(node)
         if in_index and not in_value:
             value = self._spot.value(node.value.id) if isinstance(node.value, ast.Name) else None
             if isinstance(value, (list, tuple)) or type(value).__module__ == "numpy":
                 return self._op("gather", [node.value, node.slice])
-            raise _Failed
+            raise _NoOpError
         return node
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:  # noqa: N802
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         if self.is_tainted(node):
-            raise _Failed
+            raise _NoOpError
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 
 
 class _Conditions(_Ops):
     """The same, and `and`, `or`, `not`, chains of comparisons and conditional expressions."""
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         tainted = self.is_tainted(node)
         self.generic_visit(node)
         if not tainted:
@@ -195,12 +200,12 @@ class _Conditions(_Ops):
             found = self._op(name, [found, value])
         return found
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         tainted = self.is_tainted(node)
         self.generic_visit(node)
         return self._op("logical_not", [node.operand]) if tainted and isinstance(node.op, ast.Not) else node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         tainted = self.is_tainted(node)
         self.generic_visit(node)
         if not tainted:
@@ -219,7 +224,7 @@ class _Conditions(_Ops):
             return joined
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         tainted = self.is_tainted(node.test)
         self.generic_visit(node)
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
@@ -238,14 +243,18 @@ def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str
     ops = (_Conditions if conditions else _Ops)(spot, tainted)
     try:
         found = ops.visit(copy.deepcopy(node))
-    except _Failed:
+    except _NoOpError:
         return None
     return ast.unparse(ast.fix_missing_locations(found)) if ops.changed else None
 
 
 def whole_as_ops(function: Function, spot: Spot) -> bool:
     """Whether all that a function does with its tensors could be ops: then only its failing line needs a change."""
-    tainted = {name for name in spot.variables if name in symbolic_parts(ast.Name(name, ast.Load(), lineno=1, col_offset=0), spot)}
+    tainted = {
+        name
+        for name in spot.variables
+        if name in symbolic_parts(ast.Name(name, ast.Load(), lineno=1, col_offset=0), spot)
+    }
     nodes = [function.body] if isinstance(function, ast.Lambda) else [*own_nodes(function)]
     ops = _Ops(spot, tainted)
     try:
@@ -253,12 +262,14 @@ def whole_as_ops(function: Function, spot: Spot) -> bool:
             if isinstance(one, (ast.With, ast.Try)):
                 return False
             if isinstance(one, ast.Assign) and ops.is_tainted(one.value):
-                tainted.update(part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name))
-            if isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While)):
+                tainted.update(
+                    part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)
+                )
+            if (isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While))) or isinstance(
+                function, ast.Lambda
+            ):
                 ops.visit(copy.deepcopy(one))
-            elif isinstance(function, ast.Lambda):
-                ops.visit(copy.deepcopy(one))
-    except _Failed:
+    except _NoOpError:
         return False
     return True
 

@@ -14,8 +14,10 @@ from pyfunc_debug.doctor.failures.symbols import is_symbolic, shape_of
 Shape = tuple[int | None, ...]
 _MAKE = {"zeros", "ones", "empty", "full", "random", "rand", "normal", "uniform", "integers", "randint"}
 _KEEP = {
-    "numpy", "astype", "copy", "sin", "cos", "exp", "sqrt", "abs", "square", "clip", "tanh", "asarray", "array", "float32",
-    "sort", "flip", "fliplr", "flipud", "log", "log1p", "cast", "identity", "zeros_like", "ones_like", "round", "convert_to_tensor",
+    "numpy", "astype", "copy", "sin", "cos", "exp", "sqrt", "abs", "square", "clip", "tanh", "asarray",
+    "array", "float32",
+    "sort", "flip", "fliplr", "flipud", "log", "log1p", "cast", "identity", "zeros_like", "ones_like",
+    "round", "convert_to_tensor",
     "constant",
 }  # fmt: skip
 
@@ -64,7 +66,9 @@ def _of(node: ast.expr, spot: Spot, assigned: dict[str, ast.expr], depth: int) -
         return None
     if isinstance(node, ast.Name):
         if node.id in assigned:
-            return _of(assigned[node.id], spot, {name: one for name, one in assigned.items() if name != node.id}, depth + 1)
+            return _of(
+                assigned[node.id], spot, {name: one for name, one in assigned.items() if name != node.id}, depth + 1
+            )
         value = spot.value(node.id)
         return shape_of(value) if is_symbolic(value) else _value(value)
     if isinstance(node, ast.Constant):
@@ -90,7 +94,9 @@ def _call(node: ast.Call, spot: Spot, assigned: dict[str, ast.expr], depth: int)
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     size = next((one.value for one in node.keywords if one.arg in ("size", "shape")), None)
     if name in _MAKE:
-        given = size or (node.args[0] if node.args and name not in ("normal", "uniform", "integers", "randint") else None)
+        given = size or (
+            node.args[0] if node.args and name not in ("normal", "uniform", "integers", "randint") else None
+        )
         if name == "rand":
             given = ast.Tuple(list(node.args), ast.Load())
         return None if given is None else _literal(given, spot)
@@ -99,7 +105,9 @@ def _call(node: ast.Call, spot: Spot, assigned: dict[str, ast.expr], depth: int)
     if name in ("float", "int", "len", "sum", "mean", "max", "min") and not node.keywords:
         return ()
     if name in _KEEP:
-        owner = node.func.value if isinstance(node.func, ast.Attribute) and name in ("numpy", "astype", "copy") else None
+        owner = (
+            node.func.value if isinstance(node.func, ast.Attribute) and name in ("numpy", "astype", "copy") else None
+        )
         given = owner or (node.args[0] if node.args else None)
         return None if given is None else _of(given, spot, assigned, depth + 1)
     if name == "reshape" and node.args:

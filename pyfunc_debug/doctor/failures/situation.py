@@ -43,7 +43,7 @@ class Spot:
       line: The line that was running.
       variables: Names and values of its variables, as they are now.
       module: Names and values of its module.
-      by: What called it, of TensorFlow's and Keras': "tf.data", "tf.function", "Keras", or "" for a caller of the user's.
+      by: What called it, of TensorFlow's and Keras': "tf.data", "tf.function", "Keras"; "" for none of them.
     """
 
     file: str

@@ -38,9 +38,10 @@ class Source:
         """The innermost statement that holds a line."""
         found: ast.stmt | None = None
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.stmt) and _first(node) <= line <= (node.end_lineno or node.lineno):
-                if found is None or (node.lineno, -(node.end_lineno or 0)) >= (found.lineno, -(found.end_lineno or 0)):
-                    found = node
+            if not isinstance(node, ast.stmt) or not _first(node) <= line <= (node.end_lineno or node.lineno):
+                continue
+            if found is None or (node.lineno, -(node.end_lineno or 0)) >= (found.lineno, -(found.end_lineno or 0)):
+                found = node
         return found
 
     def function(self, line: int) -> Function | None:
@@ -170,4 +171,10 @@ def indent_of(line: str) -> str:
 def short(text: str, width: int) -> str:
     """A text on one line, cut to a width."""
     text = " ".join(text.split())
-    return text if len(text) <= width else textwrap.shorten(text, width, placeholder=" ...") if " " in text[:width] else text[: width - 3] + "..."
+    return (
+        text
+        if len(text) <= width
+        else textwrap.shorten(text, width, placeholder=" ...")
+        if " " in text[:width]
+        else text[: width - 3] + "..."
+    )

@@ -19,7 +19,9 @@ _INPUT = re.compile(
     r"|[Aa]ttempt to convert a value|out of range|not iterable"
 )
 _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
-_OUTPUT = re.compile(r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)")
+_OUTPUT = re.compile(
+    r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
+)
 _COMPOSITE = re.compile(r"object of type '(Ragged|Sparse)Tensor' has no len|(Ragged|Sparse)Tensor")
 
 
@@ -28,7 +30,13 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or situation.kind in ("InternalError", "UnimplementedError", "InvalidArgumentError"):
         return _returned(situation)
     spot = situation.last
-    if spot is None or situation.kind not in ("TypeError", "ValueError", "OperatorNotAllowedInGraphError", "NotImplementedError", "AttributeError"):
+    if spot is None or situation.kind not in (
+        "TypeError",
+        "ValueError",
+        "OperatorNotAllowedInGraphError",
+        "NotImplementedError",
+        "AttributeError",
+    ):
         return None
     call = py_call(spot.source, spot.line)
     if call is None:
@@ -51,7 +59,10 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
     if not isinstance(inp, (ast.List, ast.Tuple)):
         value = spot.value(inp.id) if isinstance(inp, ast.Name) else None
         if is_symbolic(value) or (value is None and not isinstance(inp, ast.Call)):
-            cause = f"inp={source.text(inp)} is one tensor, but {op} takes a list of tensors: it looped over the tensor at trace."
+            cause = (
+                f"inp={source.text(inp)} is one tensor, but {op} takes a list of tensors: it looped over "
+                "the tensor at trace."
+            )
             return _edited(spot, call, {inp: f"[{source.text(inp)}]"}, cause)
         if isinstance(value, dict):
             return _packed(spot, call, inp, [inp], source.text(inp), "a dict")
@@ -68,14 +79,17 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
         if kind in ("SparseTensor", "RaggedTensor") and op != "py_function":
             dense = f"{tf}.sparse.to_dense({text})" if kind == "SparseTensor" else f"{text}.to_tensor()"
             cause = (
-                f"{text} is a {kind}: several tensors in one. {op} takes plain tensors only, so {name} never runs. Pass "
+                f"{text} is a {kind}: several tensors in one. {op} takes plain tensors only, so {name} "
+                "never runs. Pass "
                 f"it dense; or use {tf}.py_function, which hands {name} the {kind}."
             )
             return _edited(spot, call, {one: dense}, cause)
     return None
 
 
-def _packed(spot: Spot, call: ast.Call, inp: ast.expr, parts: list[ast.expr], text: str, what: str) -> Explanation | None:
+def _packed(
+    spot: Spot, call: ast.Call, inp: ast.expr, parts: list[ast.expr], text: str, what: str
+) -> Explanation | None:
     """`tf.nest.flatten` on the way in, and `pack_sequence_as` in the body."""
     source, tf = spot.source, alias(spot, "tensorflow")
     function = argument(call, 0, "func")
@@ -91,7 +105,8 @@ def _packed(spot: Spot, call: ast.Call, inp: ast.expr, parts: list[ast.expr], te
     }
     op = dotted(call.func).rpartition(".")[2]
     cause = (
-        f"inp holds {what} ({short(text, 30)}), but {op} takes a flat list of tensors: an op has no other inputs. Flatten "
+        f"inp holds {what} ({short(text, 30)}), but {op} takes a flat list of tensors: an op has no other "
+        "inputs. Flatten "
         f"it at trace, and pack it again when {name} runs."
     )
     return _edited(spot, call, pieces, cause)
@@ -164,7 +179,8 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: Any) -> Explanatio
         new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype.name})"
     many = isinstance(tout, (ast.List, ast.Tuple))
     cause = (
-        f"{_begin(node)} returned a {kind}, but Tout declares plain {', '.join(node.tout[:2])}: it is several tensors in one, "
+        f"{_begin(node)} returned a {kind}, but Tout declares plain {', '.join(node.tout[:2])}: it is "
+        "several tensors in one, "
         "and Tout has to say so with a spec."
     )
     return _edited(spot, call, {tout: f"[{new}]" if many and len(node.tout) == 1 else new}, cause)
@@ -182,7 +198,8 @@ def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (
-        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} tensor{'s' if len(node.tout) != 1 else ''} "
+        f"{_begin(node)} returned a {kind}, but Tout declares {len(node.tout)} "
+        f"tensor{'s' if len(node.tout) != 1 else ''} "
         f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
     )
     return _edited(spot, call, {function: new}, cause)

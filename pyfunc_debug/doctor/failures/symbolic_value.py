@@ -31,7 +31,9 @@ _VALUE = re.compile(
     r"|(?:Unsupported|Unexpected|unexpected|[Ii]nvalid) .*\bSymbolicTensor\b",
     re.DOTALL,
 )
-_BOOL = re.compile(r"as a Python `?bool`? is not allowed|KerasTensor cannot be used as a boolean|truth value of a .*[Tt]ensor")
+_BOOL = re.compile(
+    r"as a Python `?bool`? is not allowed|KerasTensor cannot be used as a boolean|truth value of a .*[Tt]ensor"
+)
 _ITERATE = re.compile(
     r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
     r"|Tensor objects are only iterable|Cannot iterate over a scalar"
@@ -44,7 +46,11 @@ _KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "O
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if this is why the program failed."""
     spot, message = situation.last, situation.message
-    if spot is None or situation.body or situation.kind not in {*_KINDS, "InvalidArgumentError", "UnidentifiedImageError"}:
+    if (
+        spot is None
+        or situation.body
+        or situation.kind not in {*_KINDS, "InvalidArgumentError", "UnidentifiedImageError"}
+    ):
         return None
     statement = spot.source.statement(spot.line)
     if statement is None:
@@ -71,8 +77,8 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _told(
-    situation: Situation, spot: Spot, statement: ast.stmt, parts: dict[str, object], edit: Edit | None, sure: bool = True,
-    advice: str = "",
+    situation: Situation, spot: Spot, statement: ast.stmt, parts: dict[str, object], edit: Edit | None,
+    sure: bool = True, advice: str = "",
 ) -> Explanation:  # fmt: skip
     code = short(spot.source.text(statement).split("\n")[0], 44)
     shown = [f"{name} ({described(one)})" for name, one in list(parts.items())[:2]]
@@ -81,7 +87,9 @@ def _told(
         what = f"{' and '.join(shown)} only describes an input of the model and has no value"
         cause = f"`{code}` ran once, while the Keras model was built: {what}. Only layers and keras.ops take it."
     else:
-        cause = f"`{code}` ran once, {_when(situation)}, when {' and '.join(shown)} had no value yet. {_runs(situation)}"
+        cause = (
+            f"`{code}` ran once, {_when(situation)}, when {' and '.join(shown)} had no value yet. {_runs(situation)}"
+        )
     if edit is None and not advice:
         tf = alias(spot, "tensorflow")
         advice = f"Use ops of {tf}, or do it in a py_function: {tf}.py_function(f, [{', '.join(parts)}], Tout)."
@@ -94,7 +102,11 @@ def _when(situation: Situation) -> str:
     name = getattr(function, "name", "the lambda")
     if by == "tf.data":
         call = wrapping.dataset_call(situation, place)
-        method = f"Dataset.{call[1].func.attr}" if call is not None and isinstance(call[1].func, ast.Attribute) else "tf.data"
+        method = (
+            f"Dataset.{call[1].func.attr}"
+            if call is not None and isinstance(call[1].func, ast.Attribute)
+            else "tf.data"
+        )
         return f"while {method} traced {name}"
     if by == "Keras":
         return f"while Keras traced {name}"
@@ -113,7 +125,11 @@ def _runs(situation: Situation) -> str:
 def _value_fix(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, attribute: str | None
 ) -> tuple[Edit | None, bool]:
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript) and "assignment" in situation.message:
+    if (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Subscript)
+        and "assignment" in situation.message
+    ):
         return _item_assignment(spot, statement), True
     if value is None:
         return None, True
@@ -122,7 +138,11 @@ def _value_fix(
         return printed, True
     function = spot.source.function(spot.line)
     in_data = wrapping.entry(situation)[1] == "tf.data"
-    if isinstance(statement, ast.For) and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and not spot.generated:
+    if (
+        isinstance(statement, ast.For)
+        and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and not spot.generated
+    ):
         return _autograph(spot, function), True
     if not in_data or function is None or whole_as_ops(function, spot):
         ops = as_ops(value, spot)
@@ -192,9 +212,13 @@ def _bool(
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
     code = short(spot.source.text(value), 40)
     cause = (
-        f"`{code}` was used as a Python bool {_when(situation)}: it depends on {_few(parts)}, which has no value there. "
-        + ("AutoGraph turns `if` into graph code only where it converts the function." if isinstance(statement, (ast.If, ast.While))
-           else "`and`, `or`, `not`, `a < b < c`, min and max need a value; ops do not.")
+        f"`{code}` was used as a Python bool {_when(situation)}: it depends on {_few(parts)}, which has "
+        "no value there. "
+        + (
+            "AutoGraph turns `if` into graph code only where it converts the function."
+            if isinstance(statement, (ast.If, ast.While))
+            else "`and`, `or`, `not`, `a < b < c`, min and max need a value; ops do not."
+        )
     )  # fmt: skip
     advice = "" if edit is not None else f"Write the condition with {alias(spot, 'tensorflow')}.cond or .where."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
@@ -232,13 +256,19 @@ def _iterate(
         shape = shape_of(next(iter(parts.values())))
         num = "" if shape and shape[0] is not None else f", num={count}"
         edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")
-    if edit is None and isinstance(statement, ast.For) and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if (
+        edit is None
+        and isinstance(statement, ast.For)
+        and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
         edit = _autograph(spot, function)
     if edit is None:
         text = as_ops(value, spot)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
     code = short(spot.source.text(statement).split("\n")[0], 44)
-    cause = f"`{code}` looped in Python over {_few(parts)} {_when(situation)}: it has no elements yet. {_runs(situation)}"
+    cause = (
+        f"`{code}` looped in Python over {_few(parts)} {_when(situation)}: it has no elements yet. {_runs(situation)}"
+    )
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
@@ -290,9 +320,14 @@ def _keras(
         if hasattr(ops, name):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
             return _told(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
-        text = f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, [{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
+        text = (
+            f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
+            f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
+        )
     if any("." in name for name in inputs):
-        return _told(situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call.")
+        return _told(
+            situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
+        )
     if len(inputs) == 1:
         new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
     else:
@@ -304,7 +339,11 @@ def _keras(
 def _keras_name(spot: Spot) -> str:
     for name, value in spot.module.items():
         called = str(getattr(value, "__name__", ""))
-        if not name.startswith("_") and (called == "keras" or called.endswith(".keras")) and not isinstance(value, type):
+        if (
+            not name.startswith("_")
+            and (called == "keras" or called.endswith(".keras"))
+            and not isinstance(value, type)
+        ):
             return name
     return f"{alias(spot, 'tensorflow')}.keras"
 
@@ -327,12 +366,22 @@ def _outside(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanati
     code = short(spot.source.text(statement).split("\n")[0], 44)
     cause = f"`{code}` ran once, {_when(situation)}, with a symbolic tensor, which had no value yet. {_runs(situation)}"
     tf = alias(spot, "tensorflow")
-    return Explanation(RULE, spot.file, spot.line, cause, None, f"Use ops of {tf} there, or put it in {tf}.py_function(f, [x], Tout).", "likely")
+    return Explanation(
+        RULE,
+        spot.file,
+        spot.line,
+        cause,
+        None,
+        f"Use ops of {tf} there, or put it in {tf}.py_function(f, [x], Tout).",
+        "likely",
+    )
 
 
 def arguments(situation: Situation) -> Explanation | None:
-    """Dataset.map gives a function one argument a component of a tuple: `f() takes 1 positional argument but 2 were given`."""
-    found = re.search(r"(?:tf__)?(<lambda>|\w+)\(\) takes (\d+) positional arguments? but (\d+) (?:was|were) given", situation.message)
+    """Dataset.map gives a function one argument for each component of a tuple: `f() takes 1 ... but 2 were given`."""
+    found = re.search(
+        r"(?:tf__)?(<lambda>|\w+)\(\) takes (\d+) positional arguments? but (\d+) (?:was|were) given", situation.message
+    )
     missing = re.search(r"(?:tf__)?(<lambda>|\w+)\(\) missing (\d+) required positional argument", situation.message)
     spot = situation.last
     if spot is None or situation.kind != "TypeError" or not (found or missing):
@@ -369,6 +418,11 @@ def arguments(situation: Situation) -> Explanation | None:
                 f"tuple come as arguments of their own. The element is no tuple."
             )
             return Explanation(
-                RULE, spot.file, spot.line, cause, None, f"Make {named} take one argument, or zip the datasets: tf.data.Dataset.zip((a, b))."
+                RULE,
+                spot.file,
+                spot.line,
+                cause,
+                None,
+                f"Make {named} take one argument, or zip the datasets: tf.data.Dataset.zip((a, b)).",
             )
     return None

@@ -90,9 +90,9 @@ def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
 def alias(spot: Spot, module: str) -> str:
     """How the user's module calls a package: `tf`, `np`; the package's own name where it is not imported."""
     for name, value in spot.module.items():
-        if type(value).__name__ in ("module", "KerasLazyLoader", "LazyLoader") or type(value).__name__.endswith("Loader"):
-            if getattr(value, "__name__", "") == module and not name.startswith("_"):
-                return name
+        loaded = type(value).__name__ == "module" or type(value).__name__.endswith("Loader")
+        if loaded and getattr(value, "__name__", "") == module and not name.startswith("_"):
+            return name
     return {"tensorflow": "tf", "numpy": "np"}.get(module, module)
 
 

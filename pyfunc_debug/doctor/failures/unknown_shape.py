@@ -35,7 +35,13 @@ _THROUGH = {
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a shape that a node lost is why the program failed."""
-    if situation.body or situation.kind not in ("ValueError", "TypeError", "AttributeError", "IndexError", "InvalidArgumentError"):
+    if situation.body or situation.kind not in (
+        "ValueError",
+        "TypeError",
+        "AttributeError",
+        "IndexError",
+        "InvalidArgumentError",
+    ):
         return None
     if not _SAID.search(situation.message):
         return None
@@ -81,7 +87,8 @@ def _variables(traceback: TracebackType | None) -> Iterator[Any]:
 
 def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
     """The node whose output a tensor was computed from."""
-    waiting, seen = [tensor], set()
+    seen: set[int] = set()
+    waiting = [tensor]
     by_token = {node.token: node for node in nodes}
     while waiting and len(seen) < _FARTHEST:
         one = waiting.pop(0)
@@ -100,7 +107,8 @@ def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
 
 def _is_input(tensor: Any) -> bool:
     """Whether a tensor comes from outside of its graph."""
-    waiting, seen = [tensor], set()
+    seen: set[int] = set()
+    waiting = [tensor]
     while waiting and len(seen) < _FARTHEST:
         op = getattr(waiting.pop(0), "op", None)
         if op is None or id(op) in seen:
@@ -113,9 +121,7 @@ def _is_input(tensor: Any) -> bool:
 
 
 def _in_data(node: Node, situation: Situation) -> bool:
-    rows = situation.rows(
-        "SELECT f.kind FROM node n JOIN function f ON f.id = n.function WHERE n.id = ?", (node.id,)
-    )
+    rows = situation.rows("SELECT f.kind FROM node n JOIN function f ON f.id = n.function WHERE n.id = ?", (node.id,))
     return bool(rows) and rows[0][0] == "tf.data"
 
 
@@ -142,7 +148,11 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     seen, calls = shapes.recorded(situation.rows, _same_body(situation, node))
     if seen:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
-        return [seen.get(place) for place in range(len(node.tout))], True, f" In {often} it returned {written(next(iter(seen.values())))}."
+        return (
+            [seen.get(place) for place in range(len(node.tout))],
+            True,
+            f" In {often} it returned {written(next(iter(seen.values())))}.",
+        )
     function = node.function()
     inputs: dict[str, Any] = {}
     given = argument(call, 1, "inp")

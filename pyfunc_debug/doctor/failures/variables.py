@@ -23,7 +23,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     code = short(spot.source.text(statement).split("\n")[0], 36)
     cause = (
-        f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only the first trace "
+        f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only "
+        "the first trace "
         "may make them."
     )
     edit = _lifted(spot, function, statement)
@@ -34,8 +35,10 @@ def explain(situation: Situation) -> Explanation | None:
 def _lifted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Edit | None:
     """The function with the statement above it instead of at its beginning."""
     local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
-    if not isinstance(statement, ast.Assign) or function.body[0] is not statement or any(
-        name in local for name in names(statement)
+    if (
+        not isinstance(statement, ast.Assign)
+        or function.body[0] is not statement
+        or any(name in local for name in names(statement))
     ):
         return None
     first = min([function.lineno, *(one.lineno for one in function.decorator_list)])

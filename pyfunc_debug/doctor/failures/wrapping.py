@@ -1,4 +1,4 @@
-"""Python that needs values, put into a py_function: the whole function that is mapped, a helper's call, or one expression."""
+"""Python that needs values, put into a py_function: the mapped function, a helper's call, or one expression."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def entry(situation: Situation) -> tuple[int, str]:
             return place, spots[place].by
     for place, spot in enumerate(spots):
         if spot.generated:
-            return place, dataset_call(situation, place) and "tf.data" or "tf.function"
+            return place, (dataset_call(situation, place) and "tf.data") or "tf.function"
     return len(spots) - 1, spots[-1].by or ("tf.data" if dataset_call(situation, len(spots) - 1) else "")
 
 
@@ -46,7 +46,12 @@ def dataset_call(situation: Situation, place: int) -> tuple[Spot, ast.Call, ast.
             continue
         function = spot.source.function(spot.line)
         for one in calls(statement):
-            if isinstance(one.func, ast.Attribute) and one.func.attr in (*_ELEMENTS, "flat_map", "interleave", "reduce"):
+            if isinstance(one.func, ast.Attribute) and one.func.attr in (
+                *_ELEMENTS,
+                "flat_map",
+                "interleave",
+                "reduce",
+            ):
                 for given in (*one.args, *(keyword.value for keyword in one.keywords)):
                     if _is_function(given, function, spot, outer):
                         return outer, one, given
@@ -103,10 +108,10 @@ def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
     """An expression with `.numpy()` behind the names of tensors that Python or NumPy are given as they are."""
 
     class Values(ast.NodeTransformer):
-        def visit_Attribute(self, one: ast.Attribute) -> ast.AST:  # noqa: N802 - ast's name
+        def visit_Attribute(self, one: ast.Attribute) -> ast.AST:
             return one if one.attr == "numpy" else self.generic_visit(one)
 
-        def visit_Name(self, one: ast.Name) -> ast.AST:  # noqa: N802
+        def visit_Name(self, one: ast.Name) -> ast.AST:
             if one.id not in inputs:
                 return one
             return ast.Call(ast.Attribute(one, "numpy", ast.Load()), [], [])
@@ -198,7 +203,7 @@ def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
     """The innermost expression that is a call outside of TensorFlow and holds every such call; else the whole."""
     foreign = [
         one for one in calls(value)
-        if symbolic_parts(one, spot) and not root_is(one.func, spot, "tensorflow") and not root_is(one.func, spot, "keras")
+        if symbolic_parts(one, spot) and not any(root_is(one.func, spot, name) for name in ("tensorflow", "keras"))
     ]  # fmt: skip
     tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
     return tops[0] if len(tops) == 1 else value

@@ -10,7 +10,9 @@ from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import read
 
 RULE = "xla"
-_SAID = re.compile(r"unsupported operations when trying to compile|tf2xla conversion failed|No registered '\w*PyFunc\w*' OpKernel")
+_SAID = re.compile(
+    r"unsupported operations when trying to compile|tf2xla conversion failed|No registered '\w*PyFunc\w*' OpKernel"
+)
 _PYTHON = re.compile(r"\b(?:EagerPyFunc|PyFunc|PyFuncStateless)\b")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _JIT = re.compile(r",?\s*jit_compile\s*=\s*(?:True|\"auto\"|'auto')")
@@ -26,10 +28,13 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     found = _switch(situation, node)
     cause = (
-        f"jit_compile=True asked XLA to compile the graph that holds {node.called}: a {node.kind} runs Python, which XLA "
+        f"jit_compile=True asked XLA to compile the graph that holds {node.called}: a {node.kind} runs "
+        "Python, which XLA "
         "cannot compile. TensorFlow runs both on its own: keep the node outside of what is compiled."
     )
-    return Explanation(RULE, *node.site, cause, found, "" if found else f"Leave out jit_compile=True around {node.called}.")
+    return Explanation(
+        RULE, *node.site, cause, found, "" if found else f"Leave out jit_compile=True around {node.called}."
+    )
 
 
 def _named(text: str, nodes: list[Node]) -> Node | None:

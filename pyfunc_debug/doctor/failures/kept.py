@@ -1,0 +1,37 @@
+"""Explanations in a recording: what was said under a traceback is what the doctor says later."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Explanation, from_facts
+from pyfunc_debug.program.error_text import error_text
+from pyfunc_debug.records import Finding
+
+
+def recorded_facts(explanation: Explanation, error: BaseException) -> dict[str, Any]:
+    """What the recording's notice `failure` holds."""
+    return {"explanation": explanation.facts(), "error": error_text(error)[0]}
+
+
+def finding_of(facts: dict[str, Any]) -> Finding:
+    """The finding of one failure."""
+    explanation = from_facts(facts["explanation"])
+    fix = explanation.advice
+    if explanation.edit is not None:
+        pasted = textwrap.dedent("\n".join(explanation.edit.lines))
+        fix = f"{explanation.edit.instruction()}\n{textwrap.indent(pasted, '  ')}"
+    return Finding(
+        explanation.rule, "error", None, (), explanation.cause, fix, explanation.file, explanation.line,
+        evidence=(f"the program failed with {facts['error']}",), confidence=explanation.confidence,
+    )  # fmt: skip
+
+
+def failures(facts: Facts, rules: tuple[str, ...]) -> Iterator[Finding]:
+    """Findings of the recorded failures that these rules explain."""
+    for _, _, noticed in facts.notices["failure"]:
+        if noticed["explanation"]["rule"] in rules:
+            yield finding_of(noticed)

@@ -1,0 +1,25 @@
+"""Why the program failed, as it was said under the traceback. See pyfunc_debug/doctor/failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.records import Finding
+
+NAMES = (
+    "autograph",
+    "leaked-tensor",
+    "output-contract",
+    "structure",
+    "symbolic-value",
+    "unknown-shape",
+    "variable-in-function",
+    "xla",
+)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a failure."""
+    yield from failures(facts, NAMES)

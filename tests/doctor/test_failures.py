@@ -1,0 +1,174 @@
+"""A program that fails by a trap of the field is told why under its traceback, and the paste makes it run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from IPython.core.interactiveshell import InteractiveShell
+
+import jupyter_ext
+import pyfunc_debug as pfd
+
+FOLDER = Path(__file__).parent / "failing"
+_ROUNDS = 3
+"""A program may have more than one trap: each is told when it is reached."""
+
+
+def programs():
+    for file in sorted(FOLDER.glob("*.txt")):
+        for part in file.read_text().split("=== ")[1:]:
+            head, _, rest = part.partition("\n")
+            source, _, expected = rest.partition("\n--- ")
+            yield pytest.param(source + "\n", expected.strip(), id=f"{file.stem}-{head.split()[0]}")
+
+
+def run(path: Path):
+    """What the program raised, what was printed on stderr, and the recording."""
+    error, told = None, io.StringIO()
+    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+        recording = pfd.record(gil=False)
+        try:
+            with recording:
+                exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+        except Exception as raised:
+            error = raised
+    text = told.getvalue()
+    return error, text[text.index("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
+
+
+def apply(told: str, path: Path) -> bool:
+    """Does what the printed text says; whether there was something to paste."""
+    lines = told.split("\n")
+    for place, line in enumerate(lines):
+        found = re.fullmatch(r"  (?:Put above|Replace(?: lines)?) \S+?:(\d+)(?: to (\d+))?(?: by)?:", line)
+        if found is None:
+            continue
+        first = int(found[1])
+        last = first - 1 if line.startswith("  Put") else int(found[2] or first)
+        source = path.read_text().split("\n")
+        blanks = re.match(r"\s*", source[min(first, len(source)) - 1] if last >= first else source[first - 2])[0]
+        if last < first:  # `def` and loops: as deep as the line that it goes above; at the end of a block as the block
+            following = re.match(r"\s*", source[first - 1])[0] if source[first - 1].strip() else blanks
+            blanks = max(blanks, following, key=len) if ":" not in source[first - 2] else following
+        pasted = [blanks + one for one in textwrap.dedent("\n".join(lines[place + 1 :])).split("\n")]
+        source[first - 1 : last] = pasted
+        path.write_text("\n".join(source))
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("source", "expected"), list(programs()))
+def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_program(source, expected, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(source)
+    error, told, recording = run(path)
+    if expected == "runs":
+        assert error is None
+        return
+    assert error is not None
+    if expected == "untold":
+        assert told == ""
+        return
+    rule, _, words = expected.partition(" ")
+    assert told.startswith("pyfunc-debug: program.py:")
+    assert len(told.split("\n")) <= 6
+    pasted = len(told.split("\n")) if not words else None
+    assert all(len(line) <= 80 for line in told.split("\n")[: None if words else pasted - 1] if "    " not in line[:4])
+    finding = next(one for one in recording.findings() if one.rule == rule)
+    assert " ".join(finding.message.split())[:60] in " ".join(told.split()), "one source"
+    assert finding.severity == "error"
+    if words:
+        assert not apply(told, path)
+        return
+    for _ in range(_ROUNDS):
+        assert apply(told, path), told
+        error, told, recording = run(path)
+        if error is None:
+            return
+    raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
+
+
+FAILING = """
+import tensorflow as tf
+def to_array(tensor):
+    return tensor.numpy().tobytes()
+def main():
+    return tf.data.Dataset.range(3).map(to_array)
+main()
+"""
+
+ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_same_from_the_file(tmp_path):
+    (tmp_path / "load.py").write_text(FAILING)
+    command = [sys.executable, "-m", "pyfunc_debug", "record", "-o", "out.pfrec", "load.py"]
+    ran = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    plain = subprocess.run(
+        [sys.executable, "load.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == plain.returncode == 1
+    said = plain.stderr[plain.stderr.index("Traceback") :].strip()
+    assert said.splitlines()[-1] in ran.stderr, "the exception itself stays as it was"
+    assert ran.stderr.count("pyfunc-debug: load.py:4: ") == 1
+    told = ran.stderr[ran.stderr.index("pyfunc-debug: load.py:4: ") :]
+    assert ran.stderr.index("has no attribute 'numpy'") < ran.stderr.index("pyfunc-debug: load.py:4: ")
+    assert "Replace load.py:6 by:" in told
+    assert ran.stderr.count("Replace load.py:6 by:") == 1, "the findings at the end do not say it again"
+    command = [sys.executable, "-m", "pyfunc_debug", "doctor", "out.pfrec", "--json"]
+    doctor = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    (finding,) = [one for one in json.loads(doctor.stdout) if one["rule"] == "symbolic-value"]
+    assert doctor.returncode == 1
+    assert (finding["file"], finding["line"]) == (str(tmp_path / "load.py"), 4)
+    assert "tf.py_function(to_array, [tensor], tf." in finding["fix"]
+
+
+def test_in_a_notebook_it_stands_under_the_cells_traceback_with_the_cells_number():
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "pyfunc_debug")
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            shell.run_cell("%%pyfunc_trace --no-panel\n" + FAILING.lstrip("\n"), store_history=True)
+            result = shell.run_cell("1 / 0", store_history=True)
+    finally:
+        jupyter_ext.unload_ipython_extension(shell)
+        InteractiveShell.clear_instance()
+    text = out.getvalue()
+    assert text.count("pyfunc-debug: In[1]:4: ") == 1
+    assert text.index("has no attribute 'numpy'") < text.index("pyfunc-debug: In[1]:4: ")
+    assert "Replace In[1]:6 by:" in text
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+
+
+def test_an_exception_that_the_program_catches_is_not_told():
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told), pfd.record() as recording, pytest.raises(AttributeError):
+        tf.data.Dataset.range(3).map(lambda x: x.numpy().tobytes())
+    assert told.getvalue() == ""
+    assert [one.rule for one in recording.findings() if one.severity == "error"] == []
+
+
+def test_the_exception_is_the_very_same_with_its_text_and_traceback(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(FAILING)
+    raised = []
+    for recording in (contextlib.nullcontext(), pfd.record()):
+        with contextlib.redirect_stderr(io.StringIO()), pytest.raises(AttributeError) as caught, recording:
+            exec(compile(path.read_text(), str(path), "exec"), {})
+        raised.append(caught.value)
+    one, other = raised
+    assert type(one) is type(other)
+    assert str(one) == str(other)
+    assert vars(one).keys() == vars(other).keys()
