@@ -96,7 +96,7 @@ def _joined(lines: list[str]) -> str:
 
 def _first(node: ast.stmt) -> int:
     decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    return min([node.lineno, *(int(one.lineno) for one in decorators)])
 
 
 def _header_end(statement: ast.stmt) -> int:
@@ -105,7 +105,7 @@ def _header_end(statement: ast.stmt) -> int:
         if body[0].lineno == statement.lineno:
             return statement.end_lineno or statement.lineno
         return min(max(_first(body[0]) - 1, statement.lineno), _last_of_header(statement))
-    return statement.end_lineno or statement.lineno
+    return int(statement.end_lineno or statement.lineno)
 
 
 def _last_of_header(statement: ast.stmt) -> int:
