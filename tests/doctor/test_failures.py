@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -56,12 +55,7 @@ def apply(told: str, path: Path) -> bool:
         first = int(found[1])
         last = first - 1 if line.startswith("  Put") else int(found[2] or first)
         source = path.read_text().split("\n")
-        blanks = re.match(r"\s*", source[min(first, len(source)) - 1] if last >= first else source[first - 2])[0]
-        if last < first:  # `def` and loops: as deep as the line that it goes above; at the end of a block as the block
-            following = re.match(r"\s*", source[first - 1])[0] if source[first - 1].strip() else blanks
-            blanks = max(blanks, following, key=len) if ":" not in source[first - 2] else following
-        pasted = [blanks + one for one in textwrap.dedent("\n".join(lines[place + 1 :])).split("\n")]
-        source[first - 1 : last] = pasted
+        source[first - 1 : last] = [one[4:] for one in lines[place + 1 :]]
         path.write_text("\n".join(source))
         return True
     return False

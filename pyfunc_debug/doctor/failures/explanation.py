@@ -60,11 +60,7 @@ class Explanation:
     def text(self) -> str:
         """What is printed."""
         tail = [] if self.edit is None else [f"  {self.edit.instruction()}"]
-        tail += (
-            []
-            if self.edit is None
-            else [f"    {line}" for line in textwrap.dedent("\n".join(self.edit.lines)).split("\n")]
-        )
+        tail += [] if self.edit is None else [f"    {line}" for line in self.edit.lines]
         head = textwrap.wrap(
             f"pyfunc-debug: {source_line(self.file, self.line)}: {self.cause}", WIDTH, subsequent_indent="  ",
             break_long_words=False, break_on_hyphens=False,

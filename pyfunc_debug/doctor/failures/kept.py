@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,8 +21,8 @@ def finding_of(facts: dict[str, Any]) -> Finding:
     explanation = from_facts(facts["explanation"])
     fix = explanation.advice
     if explanation.edit is not None:
-        pasted = textwrap.dedent("\n".join(explanation.edit.lines))
-        fix = f"{explanation.edit.instruction()}\n{textwrap.indent(pasted, '  ')}"
+        pasted = "\n".join(f"  {line}" for line in explanation.edit.lines)
+        fix = f"{explanation.edit.instruction()}\n{pasted}"
     return Finding(
         explanation.rule, "error", None, (), explanation.cause, fix, explanation.file, explanation.line,
         evidence=(f"the program failed with {facts['error']}",), confidence=explanation.confidence,
