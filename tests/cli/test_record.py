@@ -98,7 +98,8 @@ def test_a_program_runs_as_with_python(folder, how, code, calls):
 
 
 def test_stdin_is_the_programs(folder):
-    _, ours, _ = both(folder, "stdin", input="hello\n")
+    command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", "stdin.pfrec", "program.py", "stdin")
+    ours = run(*command, cwd=folder, input="hello\n")
     assert "got hello" in ours.stdout
 
 
