@@ -38,6 +38,8 @@ _IDLE = frozenset(
 )  # fmt: skip
 """Ops that say nothing about a line: TensorFlow adds, moves and drops them as it likes."""
 _LOOPS = ("While", "StatelessWhile")
+_DATASET_LOOPS = ("ScanDataset", "ReduceDataset")
+"""What AutoGraph makes of `for element in dataset` (data/ops/dataset_autograph.py)."""
 _CALLEES = {
     "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
     "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
@@ -53,14 +55,21 @@ _AUTOGRAPH = os.path.join("autograph", "operators", "control_flow.py")
 _OP = re.compile(rb"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*")  # the profiler's name of an op: node:Type
 _PROCESS, _RUN, _EAGER = b"ExecutorState::Process", b"FunctionRun", b"EagerExecute"
 _CAPTURED = b"InstantiatedCapturedFunction::"
+_OWN_STEP = 2**64 - 1
+"""What TensorFlow runs for itself has this number: constants computed ahead, datasets being made."""
 
 
 class Op(NamedTuple):
-    """An op that somebody's line made. `header`: by AutoGraph's loop statement itself."""
+    """An op that somebody's line made. `header`: by AutoGraph's loop statement itself; `source`: its one input.
+
+    `loop` is the function that a loop over a Dataset runs for each element.
+    """
 
     type: str
     source_line: SourceLine
     header: bool
+    source: str = ""
+    loop: str = ""
 
 
 @dataclass
@@ -113,6 +122,7 @@ class Executed(NamedTuple):
 
     graph: int
     name: str
+    fused: bool = False
 
 
 @dataclass
@@ -295,7 +305,10 @@ def _made(op: Any) -> Op | None:
         return None
     kind = "lambda" if found.name == "<lambda>" else "line"
     line = found.lineno if kind == "lambda" else statements(found.filename)[0].get(found.lineno, found.lineno)
-    return Op(op.type, SourceLine(found.filename, line, kind), header)
+    inputs = op.inputs
+    source = inputs[0].op.name if len(inputs) == 1 else ""
+    loop = op.get_attr("f").name if op.type in _DATASET_LOOPS else ""
+    return Op(op.type, SourceLine(found.filename, line, kind), header, source, loop)
 
 
 def _resident() -> int:
@@ -334,7 +347,9 @@ class Join:
         found: defaultdict[SourceLine, Count] = defaultdict(Count)
         for number, ops in executed.items():
             owner = next(one for one in self._roots if id(one) == number)
-            for source_line, count in _lines(owner, ops).items():
+            counts = _lines(owner, ops)
+            self._loops_over_datasets(owner, ops, executed, counts)
+            for source_line, count in counts.items():
                 found[source_line].times += count.times
                 found[source_line].at_least |= count.at_least
         return {
@@ -343,13 +358,41 @@ class Join:
             if count.times and source_line not in self._doubtful
         }
 
+    def _loops_over_datasets(
+        self,
+        owner: Root,
+        ops: Counter[Executed],
+        executed: dict[int, Counter[Executed]],
+        counts: dict[SourceLine, Count],
+    ) -> None:
+        """The header of `for element in dataset` runs once more than the loop's body, as in Python."""
+        rounds: defaultdict[SourceLine, int] = defaultdict(int)
+        begun: Counter[SourceLine] = Counter()
+        for name, op in owner.graph.ops.items():
+            if not op.loop:
+                continue
+            begun[op.source_line] = max(begun[op.source_line], ops.get(Executed(id(owner.graph), name), 0))
+            for body in self._by_name.get(op.loop, ()):
+                most = max(executed.get(id(body), Counter()).values(), default=0)
+                rounds[op.source_line] = max(rounds[op.source_line], most)
+        for source_line, times in begun.items():
+            counts.pop(source_line, None)
+            if rounds[source_line] and times:
+                counts[source_line] = Count(rounds[source_line] + times)
+
     def _steps(self, data: bytes) -> Iterator[tuple[list[Root], str, int]]:
         """The ops of each function that was run: candidates for the function, the op's path, how often."""
         started: dict[int, str | None] = {}  # by step: the function's name, None for one of tf.data's
         steps: defaultdict[int, Counter[str]] = defaultdict(Counter)
         by_line: defaultdict[int, list[xspace.Event]] = defaultdict(list)
+        begins: dict[int, int] = {}
+        captured: list[tuple[int, int]] = []
         for event in xspace.events(data, _wanted, _with_stats):
             by_line[event.line].append(event)
+            if event.name == _PROCESS:
+                begins[_number(event)] = min(event.begin_ns, begins.get(_number(event), event.begin_ns))
+            elif event.name == _CAPTURED + b"Run":
+                captured.append((event.begin_ns, event.end_ns))
         for events in by_line.values():
             around: list[xspace.Event] = []
             for event in sorted(events, key=lambda one: (one.begin_ns, -one.end_ns)):
@@ -362,10 +405,13 @@ class Join:
                     if process is not None:
                         path, _, kind = event.name.decode().rpartition(":")
                         if kind not in _IDLE:
-                            steps[_number(process)][path.removesuffix(_FUSED)] += 1
+                            steps[_number(process)][path] += 1
                     continue
                 around.append(event)
         merged: defaultdict[tuple[str | None, frozenset[str]], Counter[str]] = defaultdict(Counter)
+        for step, begin_ns in begins.items():
+            if step not in started and step != _OWN_STEP and any(low <= begin_ns <= high for low, high in captured):
+                started[step] = None  # the body of a loop over a Dataset: run by the thread that asks for the element
         for step, ops in steps.items():
             if step in started:  # else TensorFlow's own: constants computed ahead, datasets being made
                 who = started[step]
@@ -408,9 +454,11 @@ class Join:
 
     def _resolve(self, root: Root, graph: Graph, path: str, depth: int = 0) -> list[tuple[Root, Executed, Op]]:
         """The op of a path, followed through calls, branches and loops; several when it is not certain which."""
+        fused, path = path.endswith(_FUSED), path.removesuffix(_FUSED)
         op = graph.ops.get(path)
         if op is not None:
-            return [(root, Executed(id(graph), path), op)]
+            return [(root, Executed(id(graph), path, fused), op)]
+        path += _FUSED * fused
         caller = max((name for name in graph.callees if path.startswith(f"{name}/")), key=len, default=None)
         if caller is None or depth > _DEEPEST:
             return _rewritten(root, path)
@@ -500,6 +548,9 @@ def _lines(root: Root, executed: Counter[Executed]) -> dict[SourceLine, Count]:
             if op.header:
                 headers.add(op.source_line)
                 loops[op.source_line] += op.type in _LOOPS
+    _unfuse(reached, executed)
+    active = {id(graph) for _, graph in reached if any(Executed(id(graph), name) in executed for name in graph.ops)}
+    gone: set[tuple[SourceLine, str]] = set()
     ran: defaultdict[SourceLine, Counter[str]] = defaultdict(Counter)
     busiest: Counter[SourceLine] = Counter()
     copies: defaultdict[SourceLine, Counter[str]] = defaultdict(Counter)
@@ -510,6 +561,8 @@ def _lines(root: Root, executed: Counter[Executed]) -> dict[SourceLine, Count]:
                 continue  # what a line hides inside (the loop of tf.map_fn) is not the line
             copies[source_line][op.type] += 1
             times = executed.get(Executed(id(graph), name), 0)
+            if not times and id(graph) in active:
+                gone.add((source_line, op.type))
             ran[source_line][op.type] += times
             busiest[source_line] = max(busiest[source_line], times)
     found = {}
@@ -521,10 +574,35 @@ def _lines(root: Root, executed: Counter[Executed]) -> dict[SourceLine, Count]:
         exact = [
             times * runs // total[kind] for kind, times in kinds.items()
             if runs and total[kind] % runs == 0 and times * runs % total[kind] == 0
+            and (source_line, kind) not in gone
         ]  # fmt: skip
+        if runs > 1 and source_line not in headers and not exact:
+            continue  # TensorFlow made one op of several, or none: what is left says nothing of the line
+        if runs > 1 and source_line not in headers:
+            busiest[source_line] = 0
         several = source_line not in headers and not runs and max(total.values()) > 1
         found[source_line] = Count(max([busiest[source_line], *exact]), several)
     return found
+
+
+def _unfuse(reached: list[tuple[int, Graph]], executed: Counter[Executed]) -> None:
+    """Gives the runs of an op that TensorFlow made of a chain of unary ones to all of the chain.
+
+    The chain's other ops are gone: one that still runs has a result that others use, and ends the chain.
+    """
+    graphs = {id(graph): graph for _, graph in reached}
+    for one, times in list(executed.items()):
+        if not one.fused:
+            continue
+        ops = graphs[one.graph].ops if one.graph in graphs else {}
+        name = one.name
+        executed[Executed(one.graph, name)] += times
+        for _ in range(len(ops)):
+            name = ops[name].source if name in ops else ""
+            if name not in ops or not ops[name].source or Executed(one.graph, name) in executed:
+                break
+            executed[Executed(one.graph, name)] += times
+        del executed[one]
 
 
 __all__ = ["LONGEST_S", "GraphLines"]

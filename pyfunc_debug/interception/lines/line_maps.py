@@ -8,6 +8,7 @@ Tables are kept by the identity of code objects: code objects of different files
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import linecache
 import re
@@ -19,6 +20,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.program.frames import is_installed, is_user
 
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+_ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH", "SETUP_ASYNC_WITH")
 _FLAGS = re.compile(r"(do_return|break_|continue_)")
 _ROLES = {
     "if_stmt": ("", "body", "orelse", "state", "state"),
@@ -36,13 +38,18 @@ class SourceLine(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What the lines of one code object stand for. With `repeats`, several of its lines are one statement."""
+    """What the lines of one code object stand for. With `repeats`, several of its lines are one statement.
+
+    `entered` says of lines with a `with` statement up to which instruction they are being entered: CPython comes to
+    such a line once more when it leaves the block.
+    """
 
     source_lines: dict[int, SourceLine]
     repeats: bool
+    entered: dict[int, int]
 
 
-NOTHING = Table({}, False)
+NOTHING = Table({}, False, {})
 
 
 class LineTables:
@@ -67,7 +74,7 @@ class LineTables:
             source_lines = _generated_source_lines(code, source) if source is not None else _plain_source_lines(code)
         except (SyntaxError, OSError, RecursionError, ValueError):
             source_lines = {}
-        table = Table(source_lines, _repeats(code, source_lines)) if source_lines else NOTHING
+        table = Table(source_lines, _repeats(code, source_lines), _entered(code)) if source_lines else NOTHING
         self._tables[id(code)] = (code, source, table)
         if not source_lines and not is_generated(code.co_filename):  # what was generated may yet get its source map
             self.libraries.add(id(code))
@@ -81,6 +88,18 @@ class LineTables:
 def is_counted(file: str) -> bool:
     """Whether lines of this file are counted: the user's, not those of installed packages or of text run by exec."""
     return is_user(file) and not is_installed(file) and not file.startswith("<string")
+
+
+def _entered(code: types.CodeType) -> dict[int, int]:
+    """By line, the last instruction that enters a `with` block."""
+    found: dict[int, int] = {}
+    line = 0
+    starts = {offset: number for offset, _, number in code.co_lines() if number}
+    for one in dis.get_instructions(code):
+        line = starts.get(one.offset, line)
+        if one.opname in _ENTERS or (one.opname == "LOAD_SPECIAL" and "__enter__" in one.argrepr):
+            found[line] = one.offset
+    return found
 
 
 def _repeats(code: types.CodeType, source_lines: dict[int, SourceLine]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.interception.lines.graph_lines import GraphLines
-from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, statements
+from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, Table, statements
 from pyfunc_debug.interception.lines.prints import Prints
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.interception.patches import Patch
@@ -354,14 +354,14 @@ class _Tracing:
             table = tables.of(code)
             if not table.source_lines:
                 return None
-            return _local(table.source_lines, lines, here, is_generated(code.co_filename), None)
+            return _local(table, lines, here, is_generated(code.co_filename), None)
 
         def chained_tracer(frame: FrameType, event: str, arg: Any) -> Any:
             chained = before(frame, event, arg)
             table = tables.of(frame.f_code)
             if not table.source_lines:
                 return chained
-            return _local(table.source_lines, lines, here, is_generated(frame.f_code.co_filename), chained)
+            return _local(table, lines, here, is_generated(frame.f_code.co_filename), chained)
 
         trace = alone if before is None else chained_tracer
         trace.pfd_lines = True  # type: ignore[attr-defined]  # a mark for `arm`
@@ -369,9 +369,10 @@ class _Tracing:
 
 
 def _local(
-    source_lines: dict[int, SourceLine], lines: Lines, here: Any, generated: bool, chained: Any
+    table: Table, lines: Lines, here: Any, generated: bool, chained: Any
 ) -> Callable[[FrameType, str, Any], Any]:
     """The trace function of one frame: counts a statement once for each time it is begun."""
+    source_lines, entered = table.source_lines, table.entered
     last: SourceLine | None = None
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
@@ -380,6 +381,8 @@ def _local(
             chained = chained(frame, event, arg)
         if event == "line":
             source_line = source_lines.get(frame.f_lineno)
+            if source_line is not None and frame.f_lasti > entered.get(frame.f_lineno, frame.f_lasti):
+                return trace  # a `with` block is left
             if source_line is not None and source_line != last:
                 phase = getattr(here, "phase", None)
                 if phase is not None and lines.hit(source_line, phase) and chained is None:
@@ -476,6 +479,8 @@ class _Monitoring:
         phase = getattr(self._lines._here, "phase", None)
         if phase is None:
             return None  # not DISABLE: that would be for all threads
+        if line in table.entered and sys._getframe(1).f_lasti > table.entered[line]:
+            return None  # a `with` block is left
         if table.repeats:
             last, frame = self._last(), id(sys._getframe(1))
             if last.get(frame) == source_line:
