@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol
 
 from pyfunc_debug.records import Frame, FunctionKind, NodeKind, RunKind
@@ -147,6 +148,37 @@ class LiveRuns:
         return made[1]
 
 
+class Notice(str, Enum):
+    """What is noticed while recording, for the doctor and whoever shows a call: the names in the table `notice`."""
+
+    NONE_GRADIENT = "none-gradient"
+    VARIABLE_NO_INPUT = "variable-no-input"
+    WRONG_TAPE = "wrong-tape"
+    SECOND_ORDER = "second-order"
+    LEAKED_TAPES = "leaked-tapes"
+    TRACE_FAILED = "trace-failed"
+    SERIALIZATION = "serialization"
+    HANG = "hang"
+    HANG_TROUBLE = "hang-trouble"
+    STOP = "stop"
+    STOP_UNANSWERED = "stop-unanswered"
+    CHANGED_BY_HAND = "changed-by-hand"
+
+    __str__ = str.__str__
+
+    @classmethod
+    def read(cls, text: str) -> str:
+        """The name of a notice in a recording, which may be an older one with another spelling."""
+        return _OLDER_SPELLINGS.get(text, text)
+
+
+_OLDER_SPELLINGS: dict[str, str] = {
+    "gradient-none": Notice.NONE_GRADIENT.value,
+    "stop_unanswered": Notice.STOP_UNANSWERED.value,
+    "changed_by_hand": Notice.CHANGED_BY_HAND.value,
+}
+
+
 class Observer(Protocol):
     """Who listens to interception. No method may raise; `enter` and `leave` are the hot path."""
 
@@ -182,10 +214,10 @@ class Observer(Protocol):
           dx: Which inputs of the forward node the gradients going out belong to.
         """
 
-    def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None:
+    def gradient_notice(self, rule: Notice, token: str, ticket: Any, **facts: Any) -> None:
         """Something about the gradients of a node (by its forward token), for the doctor."""
 
-    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+    def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something else for the doctor, about the node with this token."""
 
     def trouble(self, where: str, error: BaseException) -> None:

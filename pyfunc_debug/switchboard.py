@@ -17,7 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
-from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
@@ -69,8 +69,7 @@ class Switchboard:
         self.terminal = Terminal()
         self.broker.fronts.append(self.terminal)
         self.observer = StopObserver(self.rules, self.broker, _Environment(self))
-        self._rules_changed = self.rules.changed
-        self.rules.changed = self._breakpoints_changed
+        self.rules.listeners.append(self._breakpoints_changed)
         self._lock = threading.RLock()
         self._interception: Any = None
         self._wanted_by: list[Any] = []
@@ -169,7 +168,6 @@ class Switchboard:
 
     def _breakpoints_changed(self) -> None:
         """The first breakpoint switches interception on, the last one off."""
-        self._rules_changed()
         if len(self.rules) and not self._breaking:
             self._breaking = True
             atexit.register(self._at_exit)
@@ -307,7 +305,7 @@ class Switchboard:
         if recorder is not None:
             recorder.paired(_recorded(ticket), _recorded(own), _recorded(used), dy, dx)
 
-    def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None:
+    def gradient_notice(self, rule: Notice, token: str, ticket: Any, **facts: Any) -> None:
         """Something about gradients, for the doctor."""
         recorder = self._recorder
         if recorder is not None:
@@ -320,7 +318,7 @@ class Switchboard:
         else:
             self.observer.say(f"had trouble {where}: {type(error).__name__}: {error}", once=True)
 
-    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+    def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the recording, if there is one."""
         if self._recorder is not None:
             self._recorder.notice(rule, token, call, **facts)
@@ -439,7 +437,7 @@ class _Environment(Environment):
                 whole[first : first + len(before)] = after
                 break
 
-    def note(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+    def note(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         self._board.notice(rule, token, call, **facts)
 
     def trouble(self, where: str, error: BaseException) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable
 
 from pyfunc_debug.analysis.contention import wait_text
 from pyfunc_debug.analysis.tables import kind_text, milliseconds, source_line
+from pyfunc_debug.events import Notice
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Frame, Node, Value
@@ -71,6 +73,7 @@ def call_text(call: Call, reader: Reader) -> str:
     if node.stack:
         lines.append("  call site when the graph was traced")
         lines += _stack(node.stack)
+    lines += _stops(call, reader)
     if call.failure is not None:
         lines.append("  failure")
         lines += textwrap.indent(call.failure.traceback.rstrip(), "    ").splitlines()
@@ -90,6 +93,22 @@ def _gil(call: Call) -> list[str]:
     if gil.blame and gil.wait_ns + (gil.reacquire_ns or 0) >= RESOLUTION_NS[gil.grade]:
         who = ", ".join(f"{label} {milliseconds(ns)} ms" for label, ns in gil.blame[:3])
         lines.append(f"    meanwhile: {who}")
+    return lines
+
+
+def _stops(call: Call, reader: Reader) -> list[str]:
+    """What happened at breakpoints: a stop, a hit that nobody could answer, values that somebody changed."""
+    lines = []
+    for rule, text in reader.rows("SELECT rule, facts FROM notice WHERE call = ? ORDER BY id", (call.id,)):
+        noticed, kind = json.loads(text), Notice.read(rule)
+        if kind == Notice.STOP:
+            held = milliseconds(noticed["end_ns"] - noticed["start_ns"])
+            lines.append(f"  stopped for {held} ms: {noticed['why']}")
+        elif kind == Notice.STOP_UNANSWERED:
+            lines.append(f"  hit, but nobody could answer: {noticed['why']}")
+            lines += [f"    {one}" for one in (*noticed.get("inputs", ()), *noticed.get("frames", ()))]
+        elif kind == Notice.CHANGED_BY_HAND:
+            lines.append(f"  changed at a stop: {', '.join(noticed['names'])}")
     return lines
 
 

@@ -27,6 +27,7 @@ from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor.failures import explain
 from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
+from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
@@ -293,7 +294,7 @@ class LiveRecording(Recording):
             }
             if left:
                 largest = max(left, key=left.__getitem__)
-                recorder.gradient_notice("leaked-tapes", largest, None, tapes=len(left), nbytes=sum(left.values()))
+                recorder.gradient_notice(Notice.LEAKED_TAPES, largest, None, tapes=len(left), nbytes=sum(left.values()))
         except Exception as error:
             recorder.trouble("counting tapes", error)
 

@@ -17,6 +17,7 @@ from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
 
@@ -115,7 +116,7 @@ class Facts:
         """What was noticed while recording: node, call and facts, by the notice's rule, in order."""
         found: dict[str, list[tuple[int | None, int | None, dict[str, Any]]]] = defaultdict(list)
         for rule, node, call, text in self.reader.rows("SELECT rule, node, call, facts FROM notice ORDER BY id"):
-            found[rule].append((node, call, json.loads(text)))
+            found[Notice.read(rule)].append((node, call, json.loads(text)))
         return found
 
     # -- the user's program -------------------------------------------------------------------------------------------

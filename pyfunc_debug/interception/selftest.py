@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
-from pyfunc_debug.events import NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.interception import builds, names
 from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.builds import Verdict
@@ -72,9 +72,9 @@ class _Listener:
 
     def paired(self, ticket: Any, own: Any, used: Any, dy: Any, dx: Any) -> None: ...
 
-    def gradient_notice(self, rule: str, token: str, ticket: Any, **facts: Any) -> None: ...
+    def gradient_notice(self, rule: Notice, token: str, ticket: Any, **facts: Any) -> None: ...
 
-    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None: ...
+    def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None: ...
 
     def trouble(self, where: str, error: BaseException) -> None:
         self.troubles.append(f"{where}: {error}")

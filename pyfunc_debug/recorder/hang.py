@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pyfunc_debug.events import Notice
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import Waiting, cpu_ticks, waiting
 from pyfunc_debug.recorder.ticket import Ticket
@@ -69,7 +70,7 @@ class HangWatch:
             try:
                 self.look()
             except Exception as error:  # a thread may end while we look at it
-                self._notice("hang-trouble", None, None, error=f"{type(error).__name__}: {error}")
+                self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
                 return
 
     def look(self) -> None:
@@ -107,7 +108,7 @@ class HangWatch:
                 "age_s": round(age, 1), "what": state.what, "pool": len(still) if pool else 0, "lock": state.lock,
                 "frames": [[one.file, one.line, one.function, one.text] for one in state.stack],
             }  # fmt: skip
-            self._notice("hang", ticket.token, ticket.call, **facts)
+            self._notice(Notice.HANG, ticket.token, ticket.call, **facts)
             waits = f"waits for {state.what}" if state.what else "is in C code"
             lines.append(f"  call #{ticket.call} of {self._body(ticket.token)}, for {age:.0f} s: {waits}")
             lines += [f"    {line}" for line in where[-_TEXT_FRAMES:]]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
 from typing import Any
 
-from pyfunc_debug.events import LiveRuns, NodeFacts, RunFacts, TraceFacts
+from pyfunc_debug.events import LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
@@ -28,7 +28,7 @@ from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values import Held, Policies, hold
 from pyfunc_debug.values.policy import matches
 
-_SAY = {"wrong-tape": 20}
+_SAY = {Notice.WRONG_TAPE: 20}
 """How often a rule's notice is written for one node and one line that took the gradient; once if it is not here."""
 _SAY_ALL = 2000
 _EAGER_REMEMBERED = 10_000  # eager calls whose gradient may still be asked for
@@ -198,7 +198,7 @@ class Recorder:
             self._queue.append(("trace", trace, thread))
             if trace.failure is not None:
                 message, frames = trace.failure
-                self.notice("trace-failed", None, None, trace=trace.id, message=message, frames=frames)
+                self.notice(Notice.TRACE_FAILED, None, None, trace=trace.id, message=message, frames=frames)
 
     def run_began(self, run: RunFacts) -> None:
         """Python started a tf.function: nothing to do, calls see it among the runs in flight."""
@@ -223,7 +223,7 @@ class Recorder:
                 used.call if used is not None and used.recorder is self else None, dy, dx,
             )  # fmt: skip
 
-    def gradient_notice(self, rule: str, token: str, ticket: Ticket | None, **facts: Any) -> None:
+    def gradient_notice(self, rule: Notice, token: str, ticket: Ticket | None, **facts: Any) -> None:
         """Something about gradients, for the doctor; written a few times for each node, then only the calls show it."""
         runs = ticket.runs if ticket is not None and rule in _SAY else ()
         key = (rule, token, runs[0].site if runs else None)
@@ -241,10 +241,10 @@ class Recorder:
         if self._hot.accepting and (lines or prints):
             self._queue.append(("lines", tuple(lines), tuple(prints)))
 
-    def notice(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+    def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the doctor."""
         if self._hot.accepting:
-            self._queue.append(("notice", rule, self._eager.get(token, token) if token else None, call, facts))
+            self._queue.append(("notice", rule.value, self._eager.get(token, token) if token else None, call, facts))
 
     # -- switching ----------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.records import Node
 from pyfunc_debug.report.pictures import Elements, difference, elements, picture, small_table
@@ -243,7 +244,11 @@ def _failure(connection: sqlite3.Connection, facts: Facts, failure: int | None) 
 
 def _notices(connection: sqlite3.Connection, call: int) -> list[Json]:
     found = connection.execute("SELECT rule, facts FROM notice WHERE call = ? LIMIT 20", (call,))
-    return [{"rule": rule, "facts": json.loads(text)} for rule, text in found]
+    return [{"rule": _FRONT_END.get(Notice.read(rule), rule), "facts": json.loads(text)} for rule, text in found]
+
+
+_FRONT_END = {"changed-by-hand": "changed_by_hand"}
+"""Names that the front end knows otherwise (frontend/src/views/call.ts)."""
 
 
 _VALUE = (

@@ -9,6 +9,7 @@ import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pyfunc_debug.events import Notice
 from pyfunc_debug.program.frames import user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer
 from pyfunc_debug.stops.commands import TracerHost, settrace
@@ -312,11 +313,11 @@ class CallWatch(TracerHost):
         self.tracer, self._held_since = None, 0
         if since:
             self.observer.environment.note(
-                "stop", self.token, self.number, why=tracer.stop.why, start_ns=since, end_ns=time.monotonic_ns()
+                Notice.STOP, self.token, self.number, why=tracer.stop.why, start_ns=since, end_ns=time.monotonic_ns()
             )
         if tracer.changed:
             self.observer.environment.note(
-                "changed_by_hand", self.token, self.number, names=sorted(set(tracer.changed))
+                Notice.CHANGED_BY_HAND, self.token, self.number, names=sorted(set(tracer.changed))
             )
         self._result = tracer.result or self._result
 

@@ -6,7 +6,7 @@ import contextlib
 from types import FrameType
 from typing import Any
 
-from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.events import NodeFacts, Notice
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 
 
@@ -41,7 +41,7 @@ class Environment:
         """Makes the body that is about to run get `values`. Raises where that cannot be."""
         inputs[:] = values
 
-    def note(self, rule: str, token: str | None, call: int | None, **facts: Any) -> None:
+    def note(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the recording."""
 
     def trouble(self, where: str, error: BaseException) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.events import NodeFacts, Notice
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
@@ -53,7 +53,7 @@ class StopObserver:
         self._inside: dict[int, CallWatch] = {}
         self.aborted: dict[int, CallWatch] = {}
         """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
-        rules.changed = self._rules_changed
+        rules.listeners.append(self._rules_changed)
         rules.nearest = self._nearest
         broker.on_unanswered = self._unanswered
 
@@ -212,7 +212,7 @@ class StopObserver:
         self.say("a breakpoint was hit and nobody can answer (no terminal, no input box): recorded, going on", True)
         frames = [f"{name} ({file}:{line})" for file, line, name in stop_frames()]
         self.environment.note(
-            "stop_unanswered", stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
+            Notice.STOP_UNANSWERED, stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
         )  # fmt: skip
 

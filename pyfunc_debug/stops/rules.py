@@ -183,12 +183,12 @@ class Rules:
     """The breakpoints of this process.
 
     Attributes:
-      changed: Called after every change of the list.
+      listeners: Called in this order after every change of the list.
       nearest: What to say of a breakpoint that no node fits so far.
     """
 
     def __init__(self) -> None:
-        self.changed: Callable[[], None] = lambda: None
+        self.listeners: list[Callable[[], None]] = []
         self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
         self._all: tuple[Breakpoint, ...] = ()
         self._last = 0
@@ -228,21 +228,25 @@ class Rules:
         )  # fmt: skip
         breakpoint_.nearest = self.nearest
         self._all = (*self._all, breakpoint_)
-        self.changed()
+        self._tell_listeners()
         return breakpoint_
 
     def remove(self, breakpoint_: Breakpoint) -> None:
         """Forgets a breakpoint; one that is gone already is not an error."""
         breakpoint_.enabled, breakpoint_.removed = False, True
         self._all = tuple(one for one in self._all if one is not breakpoint_)
-        self.changed()
+        self._tell_listeners()
 
     def clear(self) -> None:
         """Forgets all of them."""
         for one in self._all:
             one.enabled, one.removed = False, True
         self._all = ()
-        self.changed()
+        self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        for listener in list(self.listeners):
+            listener()
 
     def all(self) -> tuple[Breakpoint, ...]:
         """The breakpoints, oldest first."""

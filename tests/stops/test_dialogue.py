@@ -94,7 +94,7 @@ def test_after_shows_and_replaces_the_return_value(tf, function, script):
         breakpoint_.remove()
     assert "float32[] 8." in said.text
     notices = recording.sql("SELECT rule, call, facts FROM notice ORDER BY id")
-    assert [(one["rule"], one["call"]) for one in notices] == [("stop", 1), ("changed_by_hand", 1)]
+    assert [(one["rule"], one["call"]) for one in notices] == [("stop", 1), ("changed-by-hand", 1)]
     assert breakpoint_.outcomes == {"stopped": 1}
 
 
@@ -319,9 +319,38 @@ def test_nobody_to_answer_records_and_goes_on(tf, function, capsys):
         breakpoint_.remove()
     assert breakpoint_.outcomes == {"nobody to answer": 3}
     assert capsys.readouterr().err.count("nobody can answer") <= 1
-    notices = recording.sql("SELECT facts FROM notice WHERE rule = 'stop_unanswered'")
+    notices = recording.sql("SELECT facts FROM notice WHERE rule = 'stop-unanswered'")
     assert len(notices) == 3
     assert "x = float32[] 3." in notices[0]["facts"]
+
+
+def test_a_stop_without_an_answer_is_shown_with_its_call_and_by_the_doctor(tf, function, capsys, tmp_path):
+    from pyfunc_debug.cli import main
+
+    path = str(tmp_path / "t.pfrec")
+    with pfd.record(path, gil=False) as recording:
+        breakpoint_ = pfd.break_on("scale")
+        for _ in range(3):
+            function(tf.constant(3.0))
+        breakpoint_.remove()
+    (finding,) = (one for one in recording.findings() if one.rule == "stop-unanswered")
+    assert "scale would have stopped 3 times" in finding.message
+    assert "The first one was given x = float32[] 3." in finding.message
+    assert len(finding.calls) == 3
+    capsys.readouterr()
+    main(["show", path, "--call", str(finding.calls[1])])
+    shown = capsys.readouterr().out
+    assert f"hit, but nobody could answer: breakpoint {breakpoint_.number} (before)" in shown
+    assert "k = float32[] 1." in shown
+
+
+def test_every_listener_hears_of_every_change_of_the_breakpoints():
+    from pyfunc_debug.stops import Rules
+
+    rules, heard = Rules(), []
+    rules.listeners += [lambda: heard.append("first"), lambda: heard.append("second")]
+    rules.add("body").remove()
+    assert heard == ["first", "second"] * 2
 
 
 def test_the_trace_function_of_others_is_put_back(tf, function, script):

@@ -139,7 +139,7 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
     assert sum(one.count("nobody can answer") for one in text) == 1
     noted = [
         row["facts"]
-        for row in pfd.open(tmp_path / "t.pfrec").sql("select * from notice where rule = 'stop_unanswered'")
+        for row in pfd.open(tmp_path / "t.pfrec").sql("select * from notice where rule = 'stop-unanswered'")
     ]
     assert len(noted) == 3
     assert "x = " in noted[0]

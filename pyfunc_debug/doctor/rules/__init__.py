@@ -24,6 +24,7 @@ from pyfunc_debug.doctor.rules import (
     shared_state,
     time,
     trace_failed,
+    unanswered_stops,
     wrong_tapes,
 )
 from pyfunc_debug.records import Finding
@@ -61,5 +62,6 @@ MODULES: tuple[Rule, ...] = (
     second_order,
     serialization,
     trace_failed,
+    unanswered_stops,
     wrong_tapes,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.facts import Facts
@@ -13,15 +12,13 @@ NAMES = ("changed-by-hand",)
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a call."""
-    reader = facts.reader
-    for node, call, told, body, file, line in reader.rows(
-        "SELECT t.node, t.call, t.facts, n.body, n.file, n.line FROM notice t JOIN node n ON n.id = t.node "
-        "WHERE t.rule = 'changed_by_hand' ORDER BY t.id"
-    ):
-        names = json.loads(told)["names"]
+    for node, call, noticed in facts.notices["changed-by-hand"]:
+        if node is None:
+            continue
+        known = facts.nodes[node]
         yield Finding(
             "changed-by-hand", "note", node, () if call is None else (call,),
-            f"somebody changed {', '.join(names)} at a stop in {body}: what follows in this recording is not the "
-            "program's own doing",
-            "record again without changing anything, to compare", file, line,
+            f"somebody changed {', '.join(noticed['names'])} at a stop in {known.body}: what follows in this recording "
+            "is not the program's own doing",
+            "record again without changing anything, to compare", known.file, known.line,
         )  # fmt: skip

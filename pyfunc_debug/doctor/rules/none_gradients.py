@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     variable in its graph, or if the body has no gradient for any of its inputs.
     """
     seen: dict[tuple[object, ...], list[tuple[int, int | None]]] = {}
-    for node, call, noticed in facts.notices["gradient-none"]:
+    for node, call, noticed in facts.notices["none-gradient"]:
         if node is None or facts.nodes[node].origin != "user":
             continue
         without = noticed["inputs"]

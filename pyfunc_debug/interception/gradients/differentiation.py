@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyfunc_debug.events import Notice
 from pyfunc_debug.interception.calls import IN_PROGRESS, CallInProgress, drop_our_frame
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
@@ -391,7 +392,7 @@ def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: lis
     ]
     if positions and not plan.level > 1:
         observer.gradient_notice(
-            "gradient-none", own.token, ticket, inputs=positions, wanted=plan.wanted, trained=plan.trained
+            Notice.NONE_GRADIENT, own.token, ticket, inputs=positions, wanted=plan.wanted, trained=plan.trained
         )
 
 
@@ -402,7 +403,7 @@ def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:
         return
     if variables:
         names = sorted({str(getattr(one, "path", None) or getattr(one, "name", "?")) for one in variables})
-        observer.gradient_notice("variable-no-input", own.token, ticket, variables=names)
+        observer.gradient_notice(Notice.VARIABLE_NO_INPUT, own.token, ticket, variables=names)
 
 
 def _tell_wrong(
@@ -414,7 +415,7 @@ def _tell_wrong(
     except Exception as error:
         true = f"not known ({type(error).__name__})"
     observer.gradient_notice(
-        "wrong-tape", own.token, ticket, found=used is not None,
+        Notice.WRONG_TAPE, own.token, ticket, found=used is not None,
         stock=None if found is None else _text(found), true=true,
     )  # fmt: skip
 

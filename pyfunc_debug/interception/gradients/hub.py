@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
+from pyfunc_debug.events import Notice
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import IN_PROGRESS, NOBODY, call_path, drop_our_frame
@@ -272,7 +273,7 @@ class Gradients:
         observer = self.observer
         if observer is None or not plan.level or (self.order > 1 and plan.level == 1):
             return
-        observer.gradient_notice("second-order", op.get_attr("token").decode(), None, order=plan.level + 1)
+        observer.gradient_notice(Notice.SECOND_ORDER, op.get_attr("token").decode(), None, order=plan.level + 1)
 
     def _finish(self, made: _Making, result: Any) -> Any:
         """What the op's maker is given: the outputs without the id."""

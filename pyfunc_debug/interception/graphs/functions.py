@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any
 
-from pyfunc_debug.events import FunctionFacts, LiveRuns, Observer, RunFacts, TraceFacts
+from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
@@ -255,7 +255,7 @@ class Functions:
             if node not in self._clashes and self._names.registry.get(node[0]) is not None:
                 self._clashes.add(node)
                 token, op, graph = node
-                self._observer.notice("serialization", token, None, name=token, op=op, function=readable(graph))
+                self._observer.notice(Notice.SERIALIZATION, token, None, name=token, op=op, function=readable(graph))
 
 
 def _ends_data(error: BaseException) -> bool:
