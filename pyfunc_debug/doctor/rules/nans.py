@@ -39,7 +39,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         count, partly = sum(counts.values()), sum(row[7] or 0 for row in group)
         rule, what = ("nan-born", "NaN") if is_nan else ("inf-born", "Inf")
         nodes = [facts.nodes[number] for number in counts]
-        every = facts.calls_of(nodes).count
+        same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == (body, file, line)]
+        every = facts.calls_of(same if file is not None else nodes).count  # other graphs have nodes of it too
         if count == every >= _USUAL and partly == count:
             continue
         text = "\n".join(text for _, text in facts.body(nodes[0]))
