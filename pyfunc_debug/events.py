@@ -156,6 +156,7 @@ class Notice(str, Enum):
     WRONG_TAPE = "wrong-tape"
     SECOND_ORDER = "second-order"
     LEAKED_TAPES = "leaked-tapes"
+    FAILURE = "failure"
     TRACE_FAILED = "trace-failed"
     SERIALIZATION = "serialization"
     HANG = "hang"

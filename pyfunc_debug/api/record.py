@@ -211,7 +211,7 @@ class LiveRecording(Recording):
             explanation = explain(error, self._interception.user_line, lambda *query: self._reader.rows(*query))
             if explanation is None:
                 return None
-            self._recorder.notice("failure", None, None, **recorded_facts(explanation, error))
+            self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
             print(explanation.text(), file=sys.stderr, flush=True)
             self.explained = finding_of(recorded_facts(explanation, error))
             return self.explained
