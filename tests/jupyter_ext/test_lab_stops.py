@@ -239,7 +239,7 @@ def test_without_either_the_input_box_asks_and_the_panel_says_so(server):
 
 
 def test_breakpoints_by_a_click_are_those_of_the_magic(server):
-    cells = [SETUP, "%%pyfunc_trace\nprint('total', total(3))", "%pyfunc_break list", "%%pyfunc_trace\nprint('total', total(6))",
+    cells = [SETUP.replace("PATIENCE", str(HANG_S)), "%%pyfunc_trace\nprint('total', total(3))", "%pyfunc_break list", "%%pyfunc_trace\nprint('total', total(6))",
              '%pyfunc_break augment --if "x.max() > 99"', "%pyfunc_break list"]  # fmt: skip
     write_notebook(server.folder / "f.ipynb", cells)
     with browser((1500, 1000)) as page:

@@ -102,8 +102,8 @@ export class StopPane {
     this.board = h(
       "div.board",
       { hidden: true },
-      h("div.sbar", {}, ...this.buttons, interrupt, this.why, this.trouble),
-      h("div.sgrid", {}, h("div.smain", {}, this.scroll), h("div.sright", {}, this.side, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input, this.way)))),
+      h("div.sbar", {}, ...this.buttons, interrupt, this.why, this.trouble, this.way),
+      h("div.sgrid", {}, h("div.smain", {}, this.scroll), h("div.sright", {}, this.side, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input)))),
     );
     this.element.append(this.none, this.board);
     if (breakpoints) this.element.append(breakpoints);
