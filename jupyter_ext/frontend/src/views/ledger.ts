@@ -70,7 +70,7 @@ export class LedgerView {
   private readonly headRow = h("tr");
   private readonly status = h("p.empty");
   private readonly box = h("div.lgbox");
-  private readonly why = h("div.why", { role: "status", hidden: true });
+  private readonly why = h("div.why", { role: "status", "aria-label": "Why the selected row is marked", tabindex: 0, hidden: true });
   private sort: { column: Column; descending: boolean } | null = null;
   private readonly closed = new Set<string>();
   /** Rows that were here before, and whether they held the person's bodies. */
