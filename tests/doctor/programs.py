@@ -378,12 +378,14 @@ def numpy_of_a_symbolic_tensor_in_map():
     tried(tf.data.Dataset.range(3).map, parse)
 
 
-@triggers("trace-failed", severity="error", ends_with=AttributeError)
-def numpy_of_a_symbolic_tensor():
+@triggers("trace-failed", severity="error", ends_with=KeyError)
+def a_key_that_is_missing():
+    rates = {"low": 0.1}
+
     @tf.function
     def step(x):
         y = x + 1
-        return y.numpy()
+        return y * rates["high"]
 
     step(tf.constant(1.0))
 
