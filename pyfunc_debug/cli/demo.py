@@ -93,8 +93,12 @@ class _Progress:
         self._out.close()
 
     def _run(self) -> None:
+        before = ""
         while not self._done.wait(0.2 if self._in_place else 2.0):
             calls = self._recording.progress()["calls"]
             text = f"recording: {calls:,} calls" if calls else "importing TensorFlow and building the graphs"
+            if text == before:
+                continue
+            before = text
             start, end = ("\r\x1b[2K", "") if self._in_place else ("", "\n")
             print(f"{start}{text} ...", end=end, file=self._out, flush=True)
