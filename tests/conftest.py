@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # quiet, and the same numbers in every process
 
 import pytest
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background by a shell: programs of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = [
     "cli/test_record.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py",

@@ -177,19 +177,20 @@ def _item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
 
 
 def _print(spot: Spot, statement: ast.stmt) -> Edit | None:
-    """`print(f"loss {x:.3f}")` as `tf.print("loss", x)`."""
+    """`print(f"loss {x:.3f}")` and `print("loss", x.numpy())` as `tf.print("loss", x)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or dotted(call.func) != "print" or len(call.args) != 1:
-        return None
-    text = call.args[0]
-    if not isinstance(text, ast.JoinedStr):
+    if not isinstance(call, ast.Call) or dotted(call.func) != "print" or call.keywords:
         return None
     shown: list[str] = []
-    for one in text.values:
-        if isinstance(one, ast.Constant) and str(one.value).strip():
-            shown.append(repr(str(one.value).strip()).replace("'", '"'))
-        elif isinstance(one, ast.FormattedValue):
-            shown.append(as_ops(one.value, spot) or spot.source.text(one.value) or ast.unparse(one.value))
+    for argument in call.args:
+        if isinstance(argument, ast.Starred):
+            return None
+        for one in argument.values if isinstance(argument, ast.JoinedStr) else [argument]:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                shown += [repr(one.value.strip()).replace("'", '"')] * bool(one.value.strip())
+            else:
+                value = one.value if isinstance(one, ast.FormattedValue) else one
+                shown.append(as_ops(value, spot) or spot.source.text(value) or ast.unparse(value))
     return wrapping.replace_expression(spot, call, f"{alias(spot, 'tensorflow')}.print({', '.join(shown)})")
 
 
