@@ -46,7 +46,7 @@ def _input(facts: Facts, nodes: list[Node], function: code.Definition, writes: l
             f"{node.body} writes into its input {write.name!r}. numpy_function hands out TensorFlow's own memory, so "
             "that this can change a constant, a variable or cached elements of the caller",
             f"{write.name} = {write.name}.copy()  # before line {write.line}: {write.text}", node.file, write.line,
-            several(one.id for one in nodes), (f"line {write.line}: {write.text}",),
+            several(one.id for one in nodes), (f"line {write.line}: {write.text}",), "likely",
         )  # fmt: skip
         return
 
