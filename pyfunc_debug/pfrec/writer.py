@@ -39,7 +39,9 @@ class Writer:
         prepare(self.path, overwrite)
         try:
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            self._page = int(self._db.execute("PRAGMA page_size").fetchone()[0])
+            # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
+            self._cursor = self._db.cursor()
+            self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
         except sqlite3.Error as error:
             raise BadOptionError(f"cannot write the recording {path}: {error}") from error
         self._digests: set[bytes] = set()
@@ -52,23 +54,24 @@ class Writer:
           BadOptionError: nothing can be written there.
         """
         try:
-            self._db.executescript(
+            self._cursor.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};\n"
                 f"{schema_text()}"
             )
             self.set_meta(meta)
-            self._db.execute("COMMIT")
+            self._cursor.execute("COMMIT")
             # After that, so that what marks the file as a recording is in the file itself and not in its log.
-            self.journal = str(self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            self._db.execute("PRAGMA synchronous = NORMAL")
+            self.journal = str(self._cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            self._cursor.execute("PRAGMA synchronous = NORMAL")
             self.set_meta({"journal": self.journal})
         except sqlite3.Error as error:
+            self._cursor.close()
             self._db.close()
             raise BadOptionError(f"cannot write the recording {self.path}: {error}") from error
 
     def begin(self) -> None:
         """Starts a batch."""
-        self._db.execute("BEGIN")
+        self._cursor.execute("BEGIN")
 
     def commit(self) -> None:
         """Ends a batch: what it wrote can be read by others and survives the process.
@@ -76,7 +79,7 @@ class Writer:
         Raises:
           sqlite3.Error: the disk is full, for example.
         """
-        self._db.execute("COMMIT")
+        self._cursor.execute("COMMIT")
         self._new_digests.clear()
 
     def rollback(self) -> None:
@@ -84,7 +87,7 @@ class Writer:
         self._digests.difference_update(self._new_digests)
         self._new_digests.clear()
         if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
 
     def add(self, table: str, rows: Sequence[Row]) -> None:
         """Inserts whole rows, or replaces those with the same key."""
@@ -95,10 +98,10 @@ class Writer:
         whole = len(rows) - len(rows) % _TOGETHER
         for start in range(0, whole, _TOGETHER):
             several = rows[start : start + _TOGETHER]
-            self._db.execute(
+            self._cursor.execute(
                 insert + ", ".join([placeholders] * _TOGETHER), [value for row in several for value in row]
             )
-        self._db.executemany(insert + placeholders, rows[whole:])
+        self._cursor.executemany(insert + placeholders, rows[whole:])
 
     def stored(self, digest: bytes) -> bool:
         """Whether contents are known to be in the file."""
@@ -116,7 +119,9 @@ class Writer:
             self._digests.clear()  # no more than a hint: the table's key decides
         self._digests.add(digest)
         self._new_digests.append(digest)
-        self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)", (digest, encoding, dtype, shape, data))
+        self._cursor.execute(
+            "INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)", (digest, encoding, dtype, shape, data)
+        )
         return len(data)
 
     def set_meta(self, values: dict[str, Any]) -> None:
@@ -125,24 +130,25 @@ class Writer:
 
     def size(self) -> int:
         """Bytes of the database, without its log."""
-        return int(self._db.execute("PRAGMA page_count").fetchone()[0]) * self._page
+        return int(self._cursor.execute("PRAGMA page_count").fetchone()[0]) * self._page
 
     def close(self) -> None:
         """Folds the log into the file and closes it."""
         try:
             self.rollback()
-            self._db.execute("PRAGMA busy_timeout = 0")  # a reader that stays is not a reason to wait
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._db.execute("PRAGMA journal_mode = DELETE")
+            self._cursor.execute("PRAGMA busy_timeout = 0")  # a reader that stays is not a reason to wait
+            self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._cursor.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
             pass  # a reader is in the way, or the disk is full: the log stays beside the file, and both are valid
         finally:
+            self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
             self._db.close()
 
     @property
-    def connection(self) -> sqlite3.Connection:
-        """For `abandon` in a forked child only."""
-        return self._db
+    def cursor(self) -> sqlite3.Cursor:
+        """For `abandon` in a forked child only. It keeps the connection alive too."""
+        return self._cursor
 
 
 def prepare(path: str, overwrite: bool) -> None:

@@ -109,8 +109,8 @@ class Worker:
 
     def abandon(self) -> None:
         """In a forked child: forgets the file without closing it. SQLite must not be used, or even closed, there."""
-        connection = self._writer.connection
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # never deallocated: that would close the file
+        # Never deallocated, nor the connection that it holds: that would close the file.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer.cursor))
         self._closing = True
 
     # -- the thread ---------------------------------------------------------------------------------------------------

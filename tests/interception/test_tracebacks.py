@@ -95,3 +95,28 @@ def test_what_a_failed_trace_held_dies_as_in_stock(tf, tmp_path):
     with pfd.record(tmp_path / "a.pfrec", gil=False):
         ours = alive()
     assert ours == alive() == (0, 20)
+
+
+@pytest.mark.parametrize("options", [{}, {"values": "full"}, {"gradients": "exact"}])
+def test_failed_traces_leave_no_weak_reference_behind(tf, tmp_path, options):
+    def count():
+        gc.collect()
+        return sum(type(one) is weakref.ref for one in gc.get_objects())
+
+    def fail(times, recording):
+        for _ in range(times):
+
+            @tf.function
+            def fails(x):
+                with tf.init_scope():
+                    return x + 1
+
+            with contextlib.suppress(TypeError):
+                fails(tf.constant(1.0))
+            assert recording._recorder.flush()  # each one is a batch of its own
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False, **options) as recording:
+        fail(3, recording)
+        before = count()
+        fail(20, recording)
+        assert count() == before
