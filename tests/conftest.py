@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def tensorflow_is_left_as_it_was():
     if live is not None:
         live.stop()
     assert live is None, "the test left a recording on"
+    left = [thread.name for thread in threading.enumerate() if thread.name == "pyfunc_debug hang"]
+    assert not left, "the test left a thread that watches for hangs"
     ours = [finder for finder in sys.meta_path if type(finder).__module__.startswith("pyfunc_debug")]
     assert not ours, f"the test left import hooks: {ours}"
     assert [finder for finder in finders if finder not in sys.meta_path] == []

@@ -139,8 +139,6 @@ class LiveRecording(Recording):
             if self._cancel_import is not None:
                 self._cancel_import()
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
-            if self._hang is not None:
-                self._hang.stop()
             self._tell_leaks(self._recorder)
             foreign = self._switch_off(self._recorder)
             news = self._tell_lines()
@@ -221,6 +219,8 @@ class LiveRecording(Recording):
 
     def _switch_off(self, recorder: Recorder) -> tuple[str, ...]:
         """Puts TensorFlow back as it was; returns what `board.unplug_recorder` does."""
+        if self._hang is not None:
+            self._hang.stop()
         try:
             return board.unplug_recorder(recorder)
         finally:
