@@ -97,12 +97,13 @@ def test_what_a_failed_trace_held_dies_as_in_stock(tf, tmp_path):
     assert ours == alive() == (0, 20)
 
 
+def _count(kind):
+    gc.collect()
+    return sum(type(one) is kind for one in gc.get_objects())
+
+
 @pytest.mark.parametrize("options", [{}, {"values": "full"}, {"gradients": "exact"}])
 def test_failed_traces_leave_no_weak_reference_behind(tf, tmp_path, options):
-    def count():
-        gc.collect()
-        return sum(type(one) is weakref.ref for one in gc.get_objects())
-
     def fail(times, recording):
         for _ in range(times):
 
@@ -117,6 +118,19 @@ def test_failed_traces_leave_no_weak_reference_behind(tf, tmp_path, options):
 
     with pfd.record(tmp_path / "a.pfrec", gil=False, **options) as recording:
         fail(3, recording)
-        before = count()
+        before = _count(weakref.ref)
         fail(20, recording)
-        assert count() == before
+        assert _count(weakref.ref) == before
+
+
+def test_traces_of_functions_without_nodes_leave_no_set_behind(tf, tmp_path):
+    def trace(times, recording):
+        for _ in range(times):
+            tf.function(lambda x: x + 1)(tf.constant(1.0))
+        assert recording._recorder.flush()
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        trace(10, recording)
+        before = _count(frozenset)
+        trace(20, recording)
+        assert _count(frozenset) == before

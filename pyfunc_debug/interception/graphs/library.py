@@ -11,6 +11,9 @@ from pyfunc_debug.interception.names import TensorFlowNames
 
 _REST_S = 0.001
 """The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
+_REMEMBERED = 100_000
+_NOTHING: tuple[frozenset[str], tuple[str, ...]] = frozenset(), ()
+"""Of a function without nodes that calls no other. One for all: else each such trace would leave one behind."""
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 
 
@@ -46,7 +49,10 @@ class Library:
                 definition = self._names.context_module.context().get_function_def(name)
             except Exception:  # TensorFlow raises NotFoundError once the function is gone
                 return None
-            known = self._known[name] = _scan(definition.node_def)
+            if len(self._known) >= _REMEMBERED:  # most are gone by then; those that are not can be read again
+                self._known.clear()
+            found = _scan(definition.node_def)
+            known = self._known[name] = _NOTHING if found == _NOTHING else found
         return known
 
     def locate(self, token: str) -> Any:
