@@ -430,7 +430,7 @@ class _Environment(Environment):
 
         before, after = list(inputs), self.replace_outputs(list(inputs), values)
         call = innermost_call(entered=False)
-        whole = call.given if call is not None else inputs  # with the hidden ones
+        whole = call.given if call is not None and call.args is inputs and call.given is not None else inputs
         inputs[:] = after
         for first in range(len(whole) - len(before) + 1) if whole is not inputs else ():
             if all(one is other for one, other in zip(whole[first:], before)):

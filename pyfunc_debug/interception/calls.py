@@ -11,7 +11,7 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable, Container
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyfunc_debug.events import Observer
 from pyfunc_debug.interception.failures import Failures, ends_data
@@ -19,48 +19,47 @@ from pyfunc_debug.interception.failures import Failures, ends_data
 _OURS = "pyfunc_debug.interception."
 
 
-class CallInProgress:
-    """A call that a thread is in, from before the observer hears of it until after.
+class CallInProgress(NamedTuple):
+    """A call that a thread is in.
 
     Attributes:
-      token, args: The node's, and the call's arguments as the observer sees them.
-      given: The arguments as TensorFlow passed them: with the hidden ones of a node with call ids.
-      body: What is called, where TensorFlow does not register it; else None.
-      gradient: Whether it is the call of a gradient node.
-      observer: Who hears of it.
-      ticket: What the observer gave for it; `ENTERING` before.
       outer: The call around this one on the same thread, or None.
+      token, args: The node's, and the call's arguments as the observer sees them.
+      ticket: What the observer gave for it; `ENTERING` before.
+      given: The arguments as TensorFlow passed them, where these are more: gradient nodes with call ids.
+      body: What is called, where TensorFlow does not register it.
+      observer: Who hears of it, for the call of a gradient node.
     """
 
-    __slots__ = ("args", "body", "given", "gradient", "observer", "outer", "ticket", "token")
-
-    def __init__(
-        self, token: str, args: Any, given: Any, body: Any, gradient: bool, observer: Any, outer: CallInProgress | None
-    ) -> None:
-        self.token = token
-        self.args = args
-        self.given = given
-        self.body = body
-        self.gradient = gradient
-        self.observer = observer
-        self.ticket: Any = ENTERING
-        self.outer = outer
+    outer: Any
+    token: str
+    args: Any
+    ticket: Any
+    given: Any = None
+    body: Any = None
+    observer: Observer | None = None
 
 
 ENTERING: Any = object()
-IN_PROGRESS: dict[int, CallInProgress] = {}
-"""By thread (`get_ident`), the innermost call. Each thread changes its own entry only, so that no lock is needed.
+IN_PROGRESS: dict[int, Any] = {}
+"""By thread (`get_ident`), the fields of its innermost `CallInProgress`, or None. Each thread changes its own entry:
+no lock is needed.
 
-Not a threading.local: TensorFlow makes the state of its threads anew for each call, and with it all of these.
+A plain tuple, since making an object of each call costs 2 us in place. A call stands here as soon as its body may run;
+one whose observer must know more than token and arguments already before, with `ENTERING`. Not a threading.local:
+TensorFlow makes the state of its threads anew for each call, and with it all of these.
 """
 
 
 def innermost_call(entered: bool = True) -> CallInProgress | None:
     """The innermost call that this thread is in; with `entered` one whose body may be running."""
-    call = IN_PROGRESS.get(get_ident())
-    while entered and call is not None and call.ticket is ENTERING:
-        call = call.outer
-    return call
+    fields = IN_PROGRESS.get(get_ident())
+    while fields is not None:
+        call = CallInProgress(*fields)
+        if call.ticket is not ENTERING or not entered:
+            return call
+        fields = call.outer
+    return None
 
 
 def drop_our_frame(error: BaseException) -> None:
@@ -135,11 +134,11 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
                     drop_our_frame(error)
                     raise
             enter, leave, fail = way.path
+            ticket = enter(token, args)
             thread = get_ident()
             outer = in_progress.get(thread)
-            in_progress[thread] = call = CallInProgress(token, args, args, None, False, observer, outer)
+            in_progress[thread] = (outer, token, args, ticket)
             try:
-                ticket = call.ticket = enter(token, args)
                 try:
                     outputs = original(self, token, device, args)
                 except BaseException as error:
@@ -152,10 +151,7 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
                     raise
                 return leave(ticket, outputs)
             finally:
-                if outer is None:
-                    in_progress.pop(thread, None)
-                else:
-                    in_progress[thread] = outer
+                in_progress[thread] = outer
 
         return __call__
 
@@ -192,9 +188,10 @@ def eager_numpy_call(
                 enter, leave, fail = way.path
                 thread = get_ident()
                 outer = in_progress.get(thread)
-                in_progress[thread] = call = CallInProgress(token, args, args, func, False, observer, outer)
+                in_progress[thread] = (outer, token, args, ENTERING, args, func)
                 try:
-                    ticket = call.ticket = enter(token, args)
+                    ticket = enter(token, args)
+                    in_progress[thread] = (outer, token, args, ticket, args, func)
                     try:
                         outputs = func(*args)
                     except BaseException as error:
@@ -204,10 +201,7 @@ def eager_numpy_call(
                         raise
                     return leave(ticket, outputs)
                 finally:
-                    if outer is None:
-                        in_progress.pop(thread, None)
-                    else:
-                        in_progress[thread] = outer
+                    in_progress[thread] = outer
 
             try:
                 return original(body, inp, Tout, stateful, name)

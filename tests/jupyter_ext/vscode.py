@@ -87,6 +87,7 @@ class Output:
     def __init__(self, page: Any, recording: Any, kind: str, *, alone: bool = False) -> None:
         self.page = page
         self._kind = kind
+        self._closed = False
         self._channel = Channel()
         self._view = self._channel.expect(recording)
         self._view.live = False
@@ -99,6 +100,7 @@ class Output:
         page.wait_for_selector(".pfd .ledger tbody tr")
 
     def close(self) -> None:
+        self._closed = True  # a page that goes may still ask: nobody answers any more
         self._channel.close()
 
     def theme(self, kind: str) -> None:
@@ -111,7 +113,7 @@ class Output:
 
     def _ask(self, text: str) -> str:
         content = json.loads(text)
-        if content.get("type") != "request":
+        if self._closed or content.get("type") != "request":
             return "[null, []]"
         self._channel.receive(self._view, content)
         return json.dumps(self._widget.sent.get(timeout=HANG_S))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfunc_debug.events import Notice
-from pyfunc_debug.interception.calls import IN_PROGRESS, CallInProgress, drop_our_frame
+from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, innermost_call
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
 
@@ -133,18 +133,22 @@ class TapedCalls:
         hub, plan, given, tape = self.hub, self.plan, args, None
         names = hub.names
         enter, leave, fail = hub.way.path
-        if plan.level:
-            args = args[plan.first : plan.last]  # what the user knows of
         thread = get_ident()
         outer = IN_PROGRESS.get(thread)
-        call = IN_PROGRESS[thread] = CallInProgress(token, args, given, None, plan.level > 0, hub.observer, outer)
         try:
-            ticket = call.ticket = enter(token, args)
+            if plan.level:
+                args = args[plan.first : plan.last]  # what the user knows of
+                IN_PROGRESS[thread] = (outer, token, args, ENTERING, given)
+                ticket = enter(token, args)
+                IN_PROGRESS[thread] = (outer, token, args, ticket, given, None, hub.observer)
+            else:
+                ticket = enter(token, args)
+                IN_PROGRESS[thread] = (outer, token, args, ticket)
             if plan.eager:
                 names.tape_restart()
             try:
                 if self._support_graph_mode_gradient or names.could_record():
-                    tape = self._new_tape(call)
+                    tape = self._new_tape(token, given, ticket)
                     outputs = self._record(tape, device, given)
                 else:
                     outputs = hub.untaped_caller(self, device, given)
@@ -168,36 +172,33 @@ class TapedCalls:
                 return outputs
             return self._with_id(token, outputs, tape, device)
         finally:
-            if outer is None:
-                IN_PROGRESS.pop(thread, None)
-            else:
-                IN_PROGRESS[thread] = outer
+            IN_PROGRESS[thread] = outer
 
-    def _new_tape(self, call: CallInProgress) -> CallTape:
+    def _new_tape(self, token: str, given: Any, ticket: Any) -> CallTape:
         """A tape for this call, not recording yet."""
-        tape = self._gradient_tape(call) if call.gradient else self._forward_tape(call)
-        tape.ticket, tape.observer = call.ticket, call.observer
+        tape = self._gradient_tape(token, given) if self.plan.level else self._forward_tape(token, given)
+        tape.ticket, tape.observer = ticket, self.hub.observer
         return tape
 
-    def _forward_tape(self, call: CallInProgress) -> CallTape:
+    def _forward_tape(self, token: str, given: Any) -> CallTape:
         """Of a call of the user's body; with second derivatives, a tape for those too."""
         hub = self.hub
         make = hub.names.tape_type
         second = make(persistent=True) if hub.order > 1 else None
-        return CallTape(call.token, make(persistent=True), list(call.given), second, hub.exact)
+        return CallTape(token, make(persistent=True), list(given), second, hub.exact)
 
-    def _gradient_tape(self, call: CallInProgress) -> CallTape:
+    def _gradient_tape(self, token: str, given: Any) -> CallTape:
         """Of a gradient call: the second tape of its forward call if there is one, else one of its own."""
-        hub, plan, given = self.hub, self.plan, call.given
+        hub, plan = self.hub, self.plan
         own = hub.tapes.find(plan.number or int(given[0]))
         dys = list(given[plan.first : plan.last])
         rest = len(given) - plan.first - len(dys)
         before = [None] * plan.first
         if own is None or own.second is None or plan.level != 1:
             sources = [*before, *dys, *[None] * rest]
-            return CallTape(call.token, hub.names.tape_type(persistent=True), sources, None, hub.exact)
+            return CallTape(token, hub.names.tape_type(persistent=True), sources, None, hub.exact)
         inputs = [own.sources[position] for position in plan.wanted][:rest] if rest else []
-        tape = CallTape(call.token, own.second, [*before, *dys, *inputs], None, hub.exact)
+        tape = CallTape(token, own.second, [*before, *dys, *inputs], None, hub.exact)
         tape.guard = own.guard
         return tape
 
@@ -263,8 +264,9 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
         if structure is not None:
             dys = names.nest.pack_sequence_as(structure, dys, expand_composites=True)
         own = tapes.find(number)
-        call = IN_PROGRESS.get(get_ident())
-        observer, ticket = (call.observer, call.ticket) if call is not None and call.gradient else (None, None)
+        call = innermost_call()
+        observer = call.observer if call is not None else None
+        ticket = call.ticket if call is not None and observer is not None else None
         try:
             if hub.exact or (own is not None and own.exact):
                 _tell(observer, ticket, own, own, plan)
