@@ -180,16 +180,19 @@ static void fill_bins(char kind, const void *data, Py_ssize_t step, Py_ssize_t s
     all->has_bins = 1;
 }
 
-/* NaN and Inf among all elements, when the other statistics are from some of them. */
+typedef struct {
+    Py_ssize_t nan, inf;
+} Count;
+
+/* Adds the NaN and Inf among elements. */
 #define COUNT_ODD(name, type, exponent, mantissa)                                                    \
     FAST static Py_ssize_t name##_in(const type *from, Py_ssize_t count) {                          \
         type odd = 0;                                                                                \
         for (Py_ssize_t i = 0; i < count; i++) odd += (from[i] & (exponent)) == (exponent);         \
         return (Py_ssize_t)odd;                                                                      \
     }                                                                                                \
-    static void name(const void *data, Py_ssize_t size, Statistics *all) {                          \
+    static void name(const void *data, Py_ssize_t size, Count *all) {                               \
         const type *from = (const type *)data;                                                       \
-        all->nan = all->inf = 0;                                                                     \
         for (Py_ssize_t start = 0; start < size; start += 4096) {                                   \
             Py_ssize_t here = size - start < 4096 ? size - start : 4096;                             \
             if (!name##_in(from + start, here)) continue;                                            \
@@ -206,68 +209,73 @@ static void fill_bins(char kind, const void *data, Py_ssize_t step, Py_ssize_t s
 COUNT_ODD(odd_floats, uint32_t, 0x7f800000u, 0x007fffffu)
 COUNT_ODD(odd_doubles, uint64_t, 0x7ff0000000000000u, 0x000fffffffffffffu)
 
-/* Whether a float has several bit patterns for what it is: -0.0, and NaN. */
-#define ONE_FORM(name, type, minus_zero, infinity, nan)                                                 \
-    FAST static int name##_differ(const type *from, Py_ssize_t count) {                                \
-        type odd = 0;                                                                                   \
-        for (Py_ssize_t i = 0; i < count; i++)                                                         \
-            odd |= (type)(from[i] == (minus_zero)) | (type)((from[i] & ~(minus_zero)) > (infinity));  \
-        return odd != 0;                                                                                \
-    }                                                                                                   \
-    static const void *name(const type *from, Py_ssize_t count, type *out) {                           \
-        if (!name##_differ(from, count)) return from;                                                  \
-        for (Py_ssize_t i = 0; i < count; i++) {                                                       \
-            type size = from[i] & ~(minus_zero);                                                       \
-            out[i] = size > (infinity) ? (nan) : size ? from[i] : 0;                                  \
-        }                                                                                               \
-        return out;                                                                                     \
+/* Floats with one bit pattern for each number: 0.0 for -0.0, one NaN for all. */
+#define ONE_FORM(name, type, minus_zero, infinity, not_a_number)                                     \
+    FAST static void name(const type *from, Py_ssize_t count, type *out) {                          \
+        for (Py_ssize_t i = 0; i < count; i++) {                                                     \
+            type size = from[i] & ~(minus_zero);                                                     \
+            out[i] = size > (infinity) ? (not_a_number) : size ? from[i] : 0;                       \
+        }                                                                                            \
     }
 
 ONE_FORM(one_form_floats, uint32_t, 0x80000000u, 0x7f800000u, 0x7fc00000u)
 ONE_FORM(one_form_doubles, uint64_t, 0x8000000000000000u, 0x7ff0000000000000u, 0x7ff8000000000000u)
 
-/* Elements start, start + 1, ... into the digest; a block that is not the last is made of whole stripes. Numbers that are
- * equal count as equal: 0.0 and -0.0, every NaN and every other. */
-static void digest_block(
-    Digest *digest, char kind, const void *data, Py_ssize_t start, Py_ssize_t count, Py_ssize_t itemsize) {
-    const void *from = (const char *)data + start * itemsize;
+/* Elements into the digest; those that are not the last are whole stripes. Numbers that are equal count as equal: 0.0
+ * and -0.0, every NaN and every other. Counts NaN and Inf on the way: one reading of the memory serves both. */
+static void digest_elements(
+    Digest *digest, char kind, const void *data, Py_ssize_t count, Py_ssize_t itemsize, Count *odd) {
     union {
         uint32_t floats[BLOCK];
         uint64_t doubles[BLOCK];
     } space;
-    if (kind == 'f') from = one_form_floats(from, count, space.floats);
-    if (kind == 'd') from = one_form_doubles(from, count, space.doubles);
-    digest_take(digest, from, (size_t)(count * itemsize));
-}
-
-static void digest_all(
-    char kind, const void *data, Py_ssize_t size, Py_ssize_t itemsize, unsigned char out[DIGEST_BYTES]) {
-    Digest digest;
-    digest_start(&digest);
-    for (Py_ssize_t start = 0; start < size; start += BLOCK)
-        digest_block(&digest, kind, data, start, size - start < BLOCK ? size - start : BLOCK, itemsize);
-    digest_end(&digest, out);
+    if (kind != 'f' && kind != 'd') {
+        digest_take(digest, data, (size_t)(count * itemsize));
+        return;
+    }
+    for (Py_ssize_t start = 0; start < count; start += BLOCK) {
+        Py_ssize_t here = count - start < BLOCK ? count - start : BLOCK;
+        const void *from = (const char *)data + start * itemsize;
+        size_t bytes = (size_t)(here * itemsize);
+        Digest before = *digest;
+        if (!digest_look(digest, from, bytes, kind == 'f' ? &odd_float : &odd_double)) continue;
+        *digest = before;
+        if (kind == 'f') {
+            odd_floats(from, here, odd);
+            one_form_floats(from, here, space.floats);
+        } else {
+            odd_doubles(from, here, odd);
+            one_form_doubles(from, here, space.doubles);
+        }
+        digest_take(digest, &space, bytes);
+    }
 }
 
 static void take(
     char kind, const void *data, Py_ssize_t size, Py_ssize_t itemsize, Py_ssize_t step, Py_ssize_t seen,
     Statistics *all, unsigned char digest[DIGEST_BYTES]) {
     double values[BLOCK];
+    int digested = size * itemsize <= DIGEST_LARGEST;
+    Count odd = {0, 0};
     Digest whole;
     digest_start(&whole);
     for (Py_ssize_t start = 0; start < seen; start += BLOCK) {
         Py_ssize_t here = seen - start < BLOCK ? seen - start : BLOCK;
+        if (digested) { /* first: the statistics then find it in the cache */
+            Py_ssize_t from = start * step, to = start + here == seen ? size : from + here * step;
+            digest_elements(&whole, kind, (const char *)data + from * itemsize, to - from, itemsize, &odd);
+        }
         load(kind, data, start, step, here, values);
         add_block(values, here, all);
-        if (step == 1) digest_block(&whole, kind, data, start, here, itemsize); /* while it is in the first cache */
     }
-    if (step == 1)
+    if (digested) {
         digest_end(&whole, digest);
-    else if (size * itemsize <= DIGEST_LARGEST)
-        digest_all(kind, data, size, itemsize, digest);
+    } else if (seen < size) {
+        if (kind == 'f') odd_floats(data, size, &odd);
+        if (kind == 'd') odd_doubles(data, size, &odd);
+    }
     fill_bins(kind, data, step, seen, all);
-    if (seen < size && kind == 'f') odd_floats(data, size, all);
-    if (seen < size && kind == 'd') odd_doubles(data, size, all);
+    if (seen < size) all->nan = odd.nan, all->inf = odd.inf; /* of all elements, not of those seen */
 }
 
 /* What was read of one value. Not a tuple: thousands wait for the writer, and the garbage collector would look at each. */
@@ -406,7 +414,11 @@ static PyObject *digest(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "y*C", &view, &kind)) return NULL;
     Py_ssize_t itemsize = kind == 'f' ? 4 : kind == 'd' ? 8 : 1;
     Py_BEGIN_ALLOW_THREADS
-    digest_all((char)kind, view.buf, view.len / itemsize, itemsize, out);
+    Digest whole;
+    Count odd = {0, 0};
+    digest_start(&whole);
+    digest_elements(&whole, (char)kind, view.buf, view.len / itemsize, itemsize, &odd);
+    digest_end(&whole, out);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyBytes_FromStringAndSize((const char *)out, DIGEST_BYTES);

@@ -67,6 +67,18 @@ def test_equal_numbers_of_other_bits_have_one_digest(kind):
     assert digest_of(one) != digest_of(other)
 
 
+@pytest.mark.parametrize(("kind", "size"), [(np.float32, 300_001), (np.float64, 70_003), (np.float32, 1500)])
+def test_statistics_and_digest_of_one_reading_are_those_of_two(kind, size):
+    """Above 65536 elements most statistics are of a sample; NaN, Inf and the digest are of all."""
+    array = np.random.default_rng(2).normal(size=size).astype(kind)
+    places = np.random.default_rng(3).permutation(size)
+    array[places[:7]], array[places[7:9]], array[places[9:10]], array[places[10:30]] = np.nan, np.inf, -np.inf, -0.0
+    for value in (array, np.where(array == 0, kind(0), array), np.abs(np.nan_to_num(array))):
+        found = record_value(value, tf.as_dtype(kind))
+        assert (found.nan, found.inf) == (np.isnan(value).sum(), np.isinf(value).sum())
+        assert found.digest == digest_of(value).hex()
+
+
 def test_a_payload_of_a_nan_does_not_count():
     one, other = np.array([0x7FC00000, 0x3F800000], np.uint32), np.array([0xFF812345, 0x3F800000], np.uint32)
     assert digest_of(one.view(np.float32)) == digest_of(other.view(np.float32))
@@ -100,21 +112,19 @@ def test_it_is_the_same_on_every_machine():
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
         return word ^ (word >> 31)
 
-    keys = [mix(i * 0x9E3779B97F4A7C15 & mask) for i in range(128)]
+    keys = [mix(i * 0x9E3779B97F4A7C15 & mask) for i in range(17 * 8)]
     data = np.random.default_rng(5).bytes(3001)
-    products, sums, at = [0] * 8, [0] * 8, 0
+    lanes, at = [0] * 8, 0
 
     def stir():
-        for i in range(8):
-            products[i] = mix((products[i] + sums[i ^ 1] * 0xFF51AFD7ED558CCD) & mask)
-        sums[:] = [0] * 8
+        lanes[:] = [((lane ^ (lane >> 47) ^ key) * 0x9E3779B1) & mask for lane, key in zip(lanes, keys[128:])]
 
     for start in range(0, len(data), 64):
         words = np.frombuffer(data[start : start + 64].ljust(64, b"\0"), "<u8").tolist()
         for i, word in enumerate(words):
             mixed = word ^ keys[8 * at + i]
-            sums[i] = (sums[i] + word) & mask
-            products[i] = (products[i] + (mixed & 0xFFFFFFFF) * (mixed >> 32)) & mask
+            lanes[i ^ 1] = (lanes[i ^ 1] + word) & mask
+            lanes[i] = (lanes[i] + (mixed & 0xFFFFFFFF) * (mixed >> 32)) & mask
         at += 1
         if at == 16:
             stir()
@@ -122,7 +132,10 @@ def test_it_is_the_same_on_every_machine():
     stir()
     first, second = len(data), ~len(data) & mask
     for i in range(8):
-        first, second = mix(first ^ products[i]), mix((second + products[7 - i]) & mask)
+        first = ((first ^ lanes[i]) * 0xBF58476D1CE4E5B9) & mask
+        second = ((second ^ lanes[7 - i]) * 0x94D049BB133111EB) & mask
+        first, second = first ^ (first >> 29), second ^ (second >> 31)
+    first, second = mix(first), mix(second)
     expected = first.to_bytes(8, "little") + second.to_bytes(8, "little")
     assert digest_of(np.frombuffer(data, np.uint8)) == expected
 
