@@ -83,13 +83,11 @@ def _hook_us(token: str, args: list) -> float:
 
 def hooks() -> None:
     """Prints what the hooks take without TensorFlow around them: steadier than the loop."""
-    from pyfunc_debug.switchboard import board
-
     once()
     args = [tf.constant(1.0)]
-    with pfd.record(values="none", gil=False, budget="64MB"):
+    with pfd.record(values="none", gil=False, budget="64MB") as recording:
         once()
-        token = next(token for token, node in board.observer._nodes.items()) if board.observer._nodes else "pyfunc_0"
+        token = next(node.token for node in recording.nodes() if node.token is not None)
         found = {"recording": _hook_us(token, args)}
         for name, where, condition in (
             ("armed, another node", "another_body", None),

@@ -79,6 +79,11 @@ class View:
             _log.exception("pyfunc_debug: the doctor failed")
             return None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open for it."""
+        return self._answers is not None
+
     def forget(self) -> None:
         """Frees memory; the next question opens the file again."""
         self._answers = None
@@ -250,7 +255,7 @@ class Channel:
         self._make_room(view)
 
     def _make_room(self, newest: View) -> None:
-        views = [view for view in self._views.values() if view is not newest and view._answers is not None]
+        views = [view for view in self._views.values() if view is not newest and view.is_open]
         for view in views[: max(0, len(views) - _MAX_OPEN + 1)]:
             view.forget()
 

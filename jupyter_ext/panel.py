@@ -35,4 +35,4 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not chec
         if hasattr(comm, "_reply_subshell_for"):
             # ipykernel 7.4 answers comms that came over a subshell on the main shell: blocked while a cell runs.
             # Private, so looked up first; without it the control channel still works.
-            comm._reply_subshell_for = lambda data, default: default
+            comm._reply_subshell_for = lambda data, default: default  # noqa: SLF001 - ipykernel has no public way

@@ -50,7 +50,7 @@ class Cell:
         if threading.current_thread() is not threading.main_thread() or kernel is None:
             return  # a cell on a subshell is not ours
         self.parent = kernel.get_parent("shell") or {}
-        self.ident = kernel._parent_ident["shell"]
+        self.ident = kernel._parent_ident["shell"]  # noqa: SLF001 - ipykernel tells it in no other way
         self.key = self.parent.get("header", {}).get("msg_id")
         self.allow_stdin = bool(self.parent.get("content", {}).get("allow_stdin"))
         self.running = True
@@ -77,13 +77,13 @@ class InputBox:
         self._lock = threading.RLock()
         self._original: Any = None
         if hasattr(self._kernel, "_input_request"):  # private; without it a cell's own input() may take our answer
-            self._original = original = self._kernel._input_request
+            self._original = original = self._kernel._input_request  # noqa: SLF001
 
             def locked(*args: Any, **named: Any) -> Any:
                 with self._lock:
                     return original(*args, **named)
 
-            self._kernel._input_request = locked
+            self._kernel._input_request = locked  # noqa: SLF001
 
     def close(self) -> None:
         """Gives the kernel its own method back."""

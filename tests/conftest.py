@@ -70,21 +70,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _patched_attributes() -> list[tuple[Any, str]]:
     """Owner and name of everything that interception replaces, asked of interception itself."""
     from pyfunc_debug.interception import Interception
+    from pyfunc_debug.interception.gradients.hub import hub
 
     class Deaf:
         def __getattr__(self, name: str) -> Any:
             return lambda *args, **kwargs: None
 
-    from tensorflow.python.ops import gen_script_ops
+    patches = [*Interception(Deaf())._wanted(), *hub()._wanted()]  # type: ignore[arg-type]
+    return [(patch.owner, patch.name) for patch in patches]
 
-    wanted = [(patch.owner, patch.name) for patch in Interception(Deaf())._wanted()]  # type: ignore[arg-type]
-    return [*wanted, (gen_script_ops, "eager_py_func")]  # the one point of interception.gradients
+
+def _named(owner: Any) -> Any:
+    return owner if isinstance(owner, dict) else vars(owner)  # TensorFlow's registry of gradients is a dict
 
 
 def _remember() -> None:
     """Notes the original objects: before anything was recorded in this process."""
     for owner, name in _patched_attributes():
-        _originals[f"{getattr(owner, '__module__', '')}.{owner.__name__}", name] = (owner, vars(owner)[name])
+        holder = f"{getattr(owner, '__module__', '')}.{getattr(owner, '__name__', 'registry')}"
+        _originals[holder, name] = (owner, _named(owner)[name])
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +113,8 @@ def tensorflow_is_left_as_it_was():
     if "tensorflow" in sys.modules and not _originals:
         _remember()
     for (owner_name, name), (owner, original) in _originals.items():
-        assert vars(owner)[name] is original, f"{owner_name}.{name} is still replaced"
-        module = getattr(vars(owner)[name], "__module__", "tensorflow")
+        assert _named(owner)[name] is original, f"{owner_name}.{name} is still replaced"
+        module = getattr(_named(owner)[name], "__module__", "tensorflow")
         assert not str(module).startswith("pyfunc_debug"), f"{owner_name}.{name} is ours"
 
 

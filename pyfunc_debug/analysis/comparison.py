@@ -75,13 +75,10 @@ class Comparison:
     def first(self) -> CallDifference | ValueDifference | None:
         """The first thing that differs: a node's call if there is one, else an output, else a gradient."""
         for status in ("different", "missing"):
-            for one in self._all():
+            for one in _parts(self):
                 if one.status == status:
                     return one
         return None
-
-    def _all(self) -> list[CallDifference | ValueDifference]:
-        return [*self.calls, *self.outputs, *self.gradients]
 
     def __str__(self) -> str:
         return comparison_text(self)
@@ -155,6 +152,10 @@ def _times(side: Side) -> str:
     return f"{side.name}: {milliseconds(side.duration_ns)} ms{traced}"
 
 
+def _parts(found: Comparison) -> list[CallDifference | ValueDifference]:
+    return [*found.calls, *found.outputs, *found.gradients]
+
+
 def _verdict(found: Comparison) -> str:
     names = f"{found.left.name} and {found.right.name}"
     if found.left.error or found.right.error:
@@ -163,7 +164,7 @@ def _verdict(found: Comparison) -> str:
         return f"{names} both fail, " + ("in the same way" if found.left.error == found.right.error else "differently")
     first = found.first
     if first is None:
-        close = any(one.status == "close" for one in found._all())
+        close = any(one.status == "close" for one in _parts(found))
         agree = f"{names} agree" + (" within tolerance" if close else "")
         return f"{agree} here, but random numbers are frozen in the graph" if found.frozen else agree
     if isinstance(first, CallDifference):

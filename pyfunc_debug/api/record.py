@@ -443,6 +443,15 @@ class LiveRecording(Recording):
             self._open_reader.close()
             self._open_reader = None
 
+    def abandon(self) -> None:
+        """In a forked child: records no more there, and leaves the file to the parent."""
+        if self._recorder is not None:
+            self._recorder.abandon()
+        self._state = "stopped"
+        atexit.unregister(self._at_exit)
+        if self._open_reader is not None:
+            self._open_reader.abandon()
+
     def __repr__(self) -> str:
         return "<recording, not started>" if self._state == "new" else super().__repr__()
 
@@ -522,12 +531,7 @@ def _after_fork_in_child() -> None:
     _Current.lock = threading.Lock()
     session, _Current.session = _Current.session, None
     if session is not None:
-        if session._recorder is not None:
-            session._recorder.abandon()
-        session._state = "stopped"
-        atexit.unregister(session._at_exit)
-        if session._open_reader is not None:
-            session._open_reader.abandon()
+        session.abandon()
 
 
 def _discard(folder: str, readers: list[Reader], process: int) -> None:

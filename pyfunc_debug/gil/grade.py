@@ -89,6 +89,7 @@ class Probe:
         self._spans: deque[Span] = deque(maxlen=50_000)
         self._lost = 0
         self._running = False
+        self._ladder()  # no such grade: said now
         self._lock = threading.Lock()  # `rows` and `stop` may come from different threads of ours
 
     def start(self) -> None:
@@ -238,6 +239,4 @@ def open_probe(grade: Asked = "auto", *, canary: bool | None = None) -> Probe:
     Raises:
       BadOptionError: No such grade.
     """
-    probe = Probe(grade, canary=canary)
-    probe._ladder()
-    return probe
+    return Probe(grade, canary=canary)

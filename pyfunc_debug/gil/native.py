@@ -20,6 +20,7 @@ import numpy as np
 
 from pyfunc_debug.gil.blame import Holds
 from pyfunc_debug.gil.samples import HELD, WAITED, Samples
+from pyfunc_debug.program.threads import made_by_cpp
 
 # tensorflow/python/lib/core/py_func.cc: PyFuncOp::Compute(OpKernelContext*).
 COMPUTE = "_ZN10tensorflow8PyFuncOp7ComputeEPNS_15OpKernelContextE"
@@ -106,9 +107,10 @@ class NativeProbe:
         if not self.on:
             return
         self._rest = self.drain()
-        self._remove()
+        self.remove()
 
-    def _remove(self) -> None:
+    def remove(self) -> None:
+        """Puts every slot back without reading what was measured."""
         self.on = False
         if self in _running:
             _running.remove(self)
@@ -121,7 +123,7 @@ class NativeProbe:
         if not self.on:
             rest, self._rest = self._rest, None
             return rest or Samples("native", time.monotonic_ns())
-        names = {t.ident: t.name for t in threading.enumerate() if t.ident and not is_foreign(t)}
+        names = {t.ident: t.name for t in threading.enumerate() if t.ident and not made_by_cpp(t)}
         data, lost, until_ns = self._native.drain()
         rows = np.frombuffer(data, np.int64).reshape(-1, 9)  # addresses of threads fit into 63 bits
         return Samples("native", until_ns, native=rows, names=names, lost=lost)
@@ -181,18 +183,13 @@ def _contend() -> tuple[int, int, int, int]:
     return threading.get_ident(), idents[0], start, end
 
 
-def is_foreign(thread: threading.Thread) -> bool:
-    """Whether Python only knows the thread because it once ran Python code: TensorFlow's own threads."""
-    return isinstance(thread, threading._DummyThread)  # documented: threads not started by threading are "dummy"
-
-
 _running: list[NativeProbe] = []
 
 
 def _remove_all() -> None:
     """Slots must not stay patched while the interpreter is torn down, nor in a forked child: the recording is ours."""
     for probe in _running.copy():
-        probe._remove()
+        probe.remove()
 
 
 atexit.register(_remove_all)

@@ -12,15 +12,15 @@ import sys
 import threading
 import time
 
-from pyfunc_debug.gil.native import AbsentError, is_foreign
+from pyfunc_debug.gil.native import AbsentError
 from pyfunc_debug.gil.samples import OpSpan, Samples
 from pyfunc_debug.profiler import xplane, xspace
 from pyfunc_debug.profiler.session import InUseError, Profiler
-from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.program.threads import hide_from_debuggers, made_by_cpp
 
 MOST_CALLS = 10_000
 """Calls that a window should hold: closing one costs about 25 us a call, and more than linearly above this."""
-_FIRST_S, _LONGEST_S, _SHORTEST_S = 0.5, 2.0, 0.02
+FIRST_S, _LONGEST_S, _SHORTEST_S = 0.5, 2.0, 0.02
 _BUSY = 0.1
 """Share of the time that closing and reading windows may take."""
 _MARKER = b"pyfunc_debug:"
@@ -83,7 +83,7 @@ class OpStartProbe:
 
     def drain(self) -> Samples:
         """Spans of ops in windows that were closed since the last drain."""
-        names = {t.ident: t.name for t in threading.enumerate() if t.ident and not is_foreign(t)}
+        names = {t.ident: t.name for t in threading.enumerate() if t.ident and not made_by_cpp(t)}
         with self._profiler.lock:
             ops, self._ops = self._ops, []
             windows, self._windows = self._windows, []
@@ -150,7 +150,7 @@ class OpStartProbe:
 
     def _work(self) -> None:
         quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") not in ("", "0")
-        length, rounds = _FIRST_S, 0
+        length, rounds = FIRST_S, 0
         while not self._wake.wait(length) and not self.yielded:
             begin = time.thread_time_ns()
             with self._profiler.lock:

@@ -23,6 +23,7 @@ from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.lines.python_lines import Lines
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
 
 __all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts"]
@@ -166,24 +167,26 @@ class Interception:
         eagerly = found.context_module.executing_eagerly
         if found.iterator_type is not None:
             patches += [
-                Patch(found.iterator_type, "_create_iterator", self.inputs.create_iterator),
-                Patch(found.iterator_type, "_next_internal", self.inputs.next_internal),
+                Patch(found.iterator_type, private.CREATE_ITERATOR, self.inputs.create_iterator),
+                Patch(found.iterator_type, private.NEXT_INTERNAL, self.inputs.next_internal),
             ]
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),
-            Patch(found.script_ops, "_internal_py_func", self._nodes.internal_py_func),
+            Patch(found.script_ops, private.INTERNAL_PY_FUNC, self._nodes.internal_py_func),
             Patch(
                 found.script_ops,
                 "py_func_common",
                 eager_numpy_call(self._observer, eagerly, self._nodes.eager_numpy, self.failures),
             ),
-            Patch(found.tracing_compilation, "_create_concrete_function", self._functions.create_concrete_function),
+            Patch(
+                found.tracing_compilation, private.CREATE_CONCRETE_FUNCTION, self._functions.create_concrete_function
+            ),
             Patch(found.function_cache_type, "lookup", self._functions.retraces.lookup),
             Patch(found.function_type, "__init__", self._functions.retraces.function_init),
-            Patch(found.concrete_function_type, "_call_flat", self._functions.call_flat),
+            Patch(found.concrete_function_type, private.CALL_FLAT, self._functions.call_flat),
             Patch(found.context_type, "call_function", self._functions.call_function),
-            Patch(found.autograph_api, "_convert_actual", self._convert_actual),
+            Patch(found.autograph_api, private.CONVERT_ACTUAL, self._convert_actual),
         ]
 
     def _convert_actual(self, original: Any) -> Any:

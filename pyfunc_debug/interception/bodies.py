@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Body
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import is_tensorflow
 
 _DEEPEST = 32  # wrappers; a cycle of __wrapped__ must not hang us
@@ -64,7 +64,7 @@ class SourceMaps:
 
     def _from_cache(self, generated: str) -> tuple[dict[int, int], str, int] | None:
         try:
-            cache = self._names.autograph_api._TRANSPILER._cache._cache
+            cache = private.converted_functions(self._names.autograph_api)
             for code, factories in list(cache.items()):
                 for factory in list(factories.values()):
                     if getattr(factory.module, "__file__", None) == generated:
@@ -108,7 +108,7 @@ def unwrap(registered: Any, names: TensorFlowNames) -> Any:
     function = registered
     for _ in range(_DEEPEST):
         if isinstance(function, names.eager_func_type):
-            function = function._func  # type: ignore[attr-defined]  # TensorFlow's EagerFunc
+            function = private.body(function)
         elif isinstance(function, types.FunctionType) and is_tensorflow(function.__code__.co_filename):
             inner = getattr(function, "__wrapped__", None) or _enclosed(function)
             if inner is None:
@@ -142,7 +142,7 @@ def _enclosed(wrapper: types.FunctionType) -> Any:
         if callable(cells.get(name)):
             return cells[name]
     owner = cells.get("self")  # tf.data's debug mode: py_function_wrapper of a StructuredFunctionWrapper
-    inner = getattr(owner, "_func", None)
+    inner = private.body(owner)
     return inner if callable(inner) else None
 
 

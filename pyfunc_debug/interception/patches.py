@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Patch:
-    """One attribute to replace: `replacement` is made from the original object when the patch is applied."""
+    """One attribute, or item of a dictionary, to replace: `replacement` makes the new object from the original."""
 
     owner: Any
     name: str
@@ -36,10 +36,10 @@ class Patches:
         """Applies all of them, or none if one fails."""
         try:
             for patch in patches:
-                original = vars(patch.owner)[patch.name]
+                original = _named(patch.owner)[patch.name]
                 new = patch.replacement(original)
                 disguise(new, original)
-                setattr(patch.owner, patch.name, new)
+                _put(patch.owner, patch.name, new)
                 self._applied.append((patch.owner, patch.name, original, new))
         except BaseException:
             self.revert()
@@ -54,11 +54,23 @@ class Patches:
         foreign = []
         while self._applied:
             owner, name, original, new = self._applied.pop()
-            if vars(owner).get(name) is new:
-                setattr(owner, name, original)
+            if _named(owner).get(name) is new:
+                _put(owner, name, original)
             else:
-                foreign.append(f"{getattr(owner, '__name__', owner)}.{name}")
+                holder = "TensorFlow's registry of gradients" if isinstance(owner, dict) else owner
+                foreign.append(f"{getattr(owner, '__name__', holder)}.{name}")
         return tuple(foreign)
+
+
+def _named(owner: Any) -> Any:
+    return owner if isinstance(owner, dict) else vars(owner)
+
+
+def _put(owner: Any, name: str, thing: Any) -> None:
+    if isinstance(owner, dict):
+        owner[name] = thing
+    else:
+        setattr(owner, name, thing)
 
 
 def disguise(replacement: Any, original: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.interception.gradients.hub import hub
+from pyfunc_debug.interception.names import private
 
 
 def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callable[..., list[Any]] | None:
@@ -25,7 +26,7 @@ def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callab
     if registered is None:
         return None
     eager = isinstance(registered, names.eager_func_type)
-    function: Any = registered._func if eager else registered
+    function: Any = private.body(registered) if eager else registered
 
     def run(*arrays: Any) -> list[Any]:
         import tensorflow as tf
@@ -34,7 +35,8 @@ def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callab
             given = [tf.constant(array) if eager else np.array(array)[()] for array in arrays]
             found = through(function, *given) if through is not None else function(*given)
             if eager:
-                return [np.asarray(tf.convert_to_tensor(*one)) for one in zip(_flat(found), registered._out_dtypes)]
+                dtypes = private.output_dtypes(registered)
+                return [np.asarray(tf.convert_to_tensor(*one)) for one in zip(_flat(found), dtypes)]
         return [np.asarray(one) for one in _flat(found)]
 
     return run

@@ -21,7 +21,7 @@ from pyfunc_debug.interception.gradients.hub import Gradients, Use
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch, Patches
 
 
@@ -101,9 +101,9 @@ def _try_construction(found: TensorFlowNames) -> str:
         [
             Patch(found.registry_type, "__call__", registry_call(listener, Failures())),
             Patch(found.registry_type, "insert", nodes.insert),
-            Patch(found.script_ops, "_internal_py_func", nodes.internal_py_func),
-            Patch(found.tracing_compilation, "_create_concrete_function", functions.create_concrete_function),
-            Patch(found.concrete_function_type, "_call_flat", functions.call_flat),
+            Patch(found.script_ops, private.INTERNAL_PY_FUNC, nodes.internal_py_func),
+            Patch(found.tracing_compilation, private.CREATE_CONCRETE_FUNCTION, functions.create_concrete_function),
+            Patch(found.concrete_function_type, private.CALL_FLAT, functions.call_flat),
             Patch(found.context_type, "call_function", functions.call_function),
         ]
     ) or _judge(listener)

@@ -110,7 +110,7 @@ class Profiler:
 
         start.__name__, start.__qualname__, start.__doc__ = original.__name__, original.__qualname__, original.__doc__
         start.__module__ = original.__module__
-        start._pyfunc_debug_original = original  # type: ignore[attr-defined] # read by _start below
+        start.pyfunc_debug_original = original  # type: ignore[attr-defined] # read by _start below
         for module in list(sys.modules.values()):
             # The public namespaces and the module that defines it, wherever this TensorFlow has them.
             if getattr(module, "__dict__", {}).get("start") is original:
@@ -131,7 +131,7 @@ class Profiler:
     def _start(self) -> Callable[..., Any]:
         """TensorFlow's own start, past our wrapper."""
         current = self._module.start
-        return getattr(current, "_pyfunc_debug_original", current)  # type: ignore[no-any-return] # TensorFlow is untyped
+        return getattr(current, "pyfunc_debug_original", current)  # type: ignore[no-any-return] # TensorFlow is untyped
 
     def _yield(self) -> None:
         with self.lock:

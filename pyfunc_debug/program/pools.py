@@ -12,6 +12,8 @@ import sys
 import threading
 from typing import NamedTuple
 
+from pyfunc_debug.program.threads import made_by_cpp
+
 _INTER_OP = "tf_Compute"
 
 
@@ -31,16 +33,12 @@ class Pool(NamedTuple):
 
 def pool_of(native_id: int) -> Pool | None:
     """The pool of a thread of TensorFlow's that runs now; None for a thread that Python made, or without TensorFlow."""
-    if any(thread.native_id == native_id and not _made_by_cpp(thread) for thread in threading.enumerate()):
+    if any(thread.native_id == native_id and not made_by_cpp(thread) for thread in threading.enumerate()):
         return None
     if _thread_name(native_id) in (_INTER_OP, None):
         size = _inter_op_threads()
         return Pool("TensorFlow's inter-op pool", size, "other graphs") if size else None
     return Pool("a tf.data pipeline's pool (by default)", cores(), "the pipeline")
-
-
-def _made_by_cpp(thread: threading.Thread) -> bool:
-    return isinstance(thread, threading._DummyThread)  # what Python calls a thread that it did not start
 
 
 def _thread_name(native_id: int) -> str | None:

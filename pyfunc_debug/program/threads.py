@@ -19,8 +19,14 @@ def own_thread() -> threading.Thread | None:
 
     `threading.current_thread()` would make a stand-in for a C++ thread, which the program could see.
     """
-    thread: threading.Thread | None = threading._active.get(get_ident())  # type: ignore[attr-defined]  # not public
-    return None if isinstance(thread, threading._DummyThread) else thread  # documented: not started by threading
+    known = threading._active  # type: ignore[attr-defined]  # noqa: SLF001 - what current_thread() reads
+    thread: threading.Thread | None = known.get(get_ident())
+    return None if thread is None or made_by_cpp(thread) else thread
+
+
+def made_by_cpp(thread: threading.Thread) -> bool:
+    """Whether Python only knows a thread because it once ran Python code, as TensorFlow's own."""
+    return isinstance(thread, threading._DummyThread)  # noqa: SLF001 - documented: a "dummy thread object"
 
 
 def current_name() -> str:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class Answers:
         Raises:
           BadOptionError: there is no such question, or its parameters make no sense.
         """
-        handler = _QUESTIONS.get(method)
+        handler = self._questions.get(method)
         if handler is None:
             raise BadOptionError(f"the panel asked for {method!r}, which this version does not know: reload the page")
         try:
@@ -259,18 +259,17 @@ class Answers:
     def _gil(self) -> Answer:
         return contention.page(self.connection, self.facts, self.columns, self.rows(), *self.extent()), {}
 
-
-_QUESTIONS: dict[str, Callable[..., Answer]] = {
-    "overview": Answers.overview,
-    "ledger": Answers._show_ledger,
-    "timeline": Answers._timeline,
-    "calls": Answers._calls,
-    "call": Answers._call,
-    "source": Answers._source,
-    "findings": Answers._show_findings,
-    "gil": Answers._gil,
-    "traces": Answers._traces,
-}
+    _questions: ClassVar[dict[str, Callable[..., Answer]]] = {
+        "overview": overview,
+        "ledger": _show_ledger,
+        "timeline": _timeline,
+        "calls": _calls,
+        "call": _call,
+        "source": _source,
+        "findings": _show_findings,
+        "gil": _gil,
+        "traces": _traces,
+    }
 
 
 def state(meta: Json) -> str:

@@ -308,7 +308,7 @@ class _Console(codelib.InteractiveConsole):
     def runcode(self, code: CodeType) -> None:
         hook, sys.displayhook = sys.displayhook, self._tracer.displayhook
         try:
-            with self._tracer._evaluating():  # not while the person types: calls that arrive then wait
+            with self._tracer.evaluating():  # not while the person types: calls that arrive then wait
                 super().runcode(code)
         except SystemExit:
             raise EOFError from None

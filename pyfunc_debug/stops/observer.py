@@ -227,7 +227,7 @@ class StopObserver:
     def stop_here(self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None) -> None:
         """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`."""
         running = getattr(frame.f_trace, "__self__", None)
-        if isinstance(running, Tracer) and not running._ended:  # being stepped through already: go on to the next line
+        if isinstance(running, Tracer) and not running.ended:  # being stepped through already: go on to the next line
             running.set_step()
             return
         plan = self.plan(token, self.node(token, len(args)))

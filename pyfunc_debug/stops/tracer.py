@@ -66,8 +66,11 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     Args:
       stop: What is stopped.
       broker: Who gives the turn.
-      hand: What the tracer needs of the call around it (see `TracerHost`).
+      host: What the tracer needs of the call around it.
       previous: The thread's trace function, to be put back.
+
+    Attributes:
+      ended: Whether this stop is over: the call goes on without it.
     """
 
     def __init__(self, stop: Stop, broker: Broker, host: TracerHost, previous: Any) -> None:
@@ -75,7 +78,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._broker = broker
         self.host = host
         self._previous = previous
-        self._ended = False
+        self.ended = False
         self._made: list[Any] = []
         self._aborting = False
         self._counted = False
@@ -125,7 +128,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     @property
     def stepping(self) -> bool:
         """Whether the last command was a step."""
-        return not self._ended and self.stopframe is None and self.stoplineno != -1
+        return not self.ended and self.stopframe is None and self.stoplineno != -1
 
     def from_running(self, frame: FrameType, bottom: FrameType) -> None:
         """Stops at the next line of a frame that is running: `breakpoint()`. `bottom` called the body."""
@@ -159,8 +162,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def finish(self) -> None:
         """Ends debugging of this call and gives the turn back."""
-        if not self._ended:
-            self._ended = True
+        if not self.ended:
+            self.ended = True
             self._set_stopinfo(self.botframe, None, -1)
             self.clear_lines()
             settrace(self._previous)
@@ -218,13 +221,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             raise
 
     def _dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if self._ended:
+        if self.ended:
             return self.resume.look(frame, event, arg) if self.resume is not None else None
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
             self.finish()
             self.host.ended(self)
-        if self._ended:
+        if self.ended:
             return self.resume.local if self.resume is not None else None
         return local
 
@@ -243,7 +246,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self.host.trouble("a debugger's command", error)
             return None
         finally:
-            if self._ended:
+            if self.ended:
                 self.host.ended(self)
 
     def stop_here(self, frame: FrameType) -> bool:
@@ -352,7 +355,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def _watched(self, text: str) -> dict[str, Any]:
         """What an expression that somebody watches is worth in the selected frame."""
         try:
-            with self._evaluating():
+            with self.evaluating():
                 value = eval(text, self.curframe.f_globals, self.curframe_locals)  # the person's own expression
         except Abort:
             raise
@@ -384,17 +387,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return None
 
     @contextlib.contextmanager
-    def _evaluating(self) -> Iterator[None]:
+    def evaluating(self) -> Iterator[None]:
         """Calls made by an evaluation pass breakpoints, and tf.functions run eagerly on this thread."""
         with self._broker.evaluation(), self.host.evaluation():
             yield
 
     def _getval(self, arg: str) -> Any:
-        with self._evaluating():
+        with self.evaluating():
             return super()._getval(arg)
 
     def _getval_except(self, arg: str, *frame: Any, **named: Any) -> Any:
-        with self._evaluating():
+        with self.evaluating():
             return super()._getval_except(arg, *frame, **named)
 
     def default(self, line: str) -> None:
@@ -410,16 +413,16 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 for statement in ast.parse(line + "\n", "<prompt>").body:
                     if isinstance(statement, ast.Expr):  # `x; y` shows both
                         code = compile(ast.Expression(statement.value), "<prompt>", "eval")
-                        with self._evaluating():
+                        with self.evaluating():
                             value = eval(code, frame.f_globals, names)
                         self.displayhook(value)
                     else:
                         code = compile(ast.Module([statement], []), "<prompt>", "exec")
-                        with self._evaluating():
+                        with self.evaluating():
                             exec(code, frame.f_globals, names)  # typed by the user at the prompt
                         self._keep(frame, before, names)
             else:
-                with self._evaluating():
+                with self.evaluating():
                     value = eval(expression, {**frame.f_globals, **names})
                 self.displayhook(value)
         except Abort:

@@ -34,7 +34,7 @@ def restored():
 @pytest.fixture(autouse=True)
 def long_windows(monkeypatch):
     """One window for a whole test: what the edges of windows lose is tested by itself."""
-    monkeypatch.setattr(opstart, "_FIRST_S", HANG_S)
+    monkeypatch.setattr(opstart, "FIRST_S", HANG_S)
 
 
 def measured(calls: Calls, run, turns: Turns | None = None) -> dict:
@@ -108,7 +108,7 @@ def test_threads_come_and_go(calls):
 
 
 def test_windows_follow_each_other_and_lose_only_what_lies_across_their_edges(calls, monkeypatch):
-    monkeypatch.setattr(opstart, "_FIRST_S", 0.05)
+    monkeypatch.setattr(opstart, "FIRST_S", 0.05)
     monkeypatch.setattr(opstart, "_LONGEST_S", 0.05)
     runs = []
     with parallel([calls.body("body", lambda: hold(1000))] * 2, 4) as run:

@@ -138,7 +138,7 @@ def without_native(monkeypatch):
 
 
 def test_op_start_is_recorded_with_its_reason(without_native, no_switching, monkeypatch, tmp_path):
-    monkeypatch.setattr(opstart, "_FIRST_S", 600.0)
+    monkeypatch.setattr(opstart, "FIRST_S", 600.0)
     start = tf.profiler.experimental.start
     turns = Turns(2, HOLD_NS // 1000)
 

@@ -35,13 +35,14 @@ class Guess:
 
     Args:
       spot: The frame: it tells the dtypes of symbolic variables.
+      assigned: What the function's names are assigned, where `of` is asked for a part of it.
     """
 
-    def __init__(self, spot: Spot) -> None:
+    def __init__(self, spot: Spot, assigned: dict[str, ast.expr] | None = None) -> None:
         self._spot = spot
         self._tf = alias(spot, "tensorflow")
         self._seen: set[str] = set()
-        self._assigned: dict[str, ast.expr] = {}
+        self._assigned = assigned or {}
 
     def returned(self, function: Function) -> tuple[list[str | None], bool]:
         """What a function returns.

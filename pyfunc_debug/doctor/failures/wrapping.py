@@ -162,10 +162,7 @@ def expression(situation: Situation) -> Wrap | None:
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
     function = spot.source.function(spot.line)
-    guess = Guess(spot)
-    if function is not None:
-        guess._assigned = assignments(function)
-    dtype = guess.of(part)
+    dtype = Guess(spot, {} if function is None else assignments(function)).of(part)
     tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
     if isinstance(statement, (ast.If, ast.While)) and part is value:
         tout = f"{tf}.bool"

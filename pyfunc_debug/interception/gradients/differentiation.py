@@ -6,12 +6,10 @@ are computed from what is found there, right or wrong, as TensorFlow does.
 
 from __future__ import annotations
 
-import inspect
-import linecache
 import threading
 import types
 from _thread import get_ident
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +18,11 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, innermost_call
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
+from pyfunc_debug.interception.names.private import inner_tape, pop_tape, push_tape, supports_gradient
 
 if TYPE_CHECKING:
     from pyfunc_debug.interception.gradients.hub import Gradients
-    from pyfunc_debug.interception.names import GradientNames
+    from pyfunc_debug.interception.names.gradients import GradientNames
 
 _VALUES = 8
 """So many elements of a wrong gradient and of the right one are reported."""
@@ -58,42 +57,15 @@ class Plan:
 
 
 class Making(threading.local):
-    """The node that this thread is making."""
+    """What this thread is making.
+
+    Attributes:
+      plan: The node, if it is one of ours.
+      differentiated: The op whose gradient TensorFlow is making, and the gradients that came in, one an output.
+    """
 
     plan: Plan | None = None
-
-
-def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions that run a body just as `EagerFunc.__call__` does, with a tape and without.
-
-    Each consists of that very line of script_ops.py, at its line number: the traceback of an exception in a body
-    becomes part of TensorFlow's error message, and must read as it does without us.
-    """
-    stock = eager_func_type.__call__
-    file = stock.__code__.co_filename
-    try:
-        lines, start = inspect.getsourcelines(stock)
-        numbers = [start + index for index, line in enumerate(lines) if "outputs = self._call(device, args)" in line]
-    except OSError:
-        numbers = []
-    if len(numbers) != 2:
-
-        def __call__(self: Any, device: Any, args: Any) -> Any:  # noqa: N807 - its name is shown
-            return self._call(device, args)
-
-        __call__.__code__ = __call__.__code__.replace(co_filename=file, co_firstlineno=stock.__code__.co_firstlineno)
-        return __call__, __call__
-    made = [_line_as_function(file, number) for number in numbers]
-    return made[0], made[1]
-
-
-def _line_as_function(file: str, number: int) -> Callable[..., Any]:
-    line = linecache.getline(file, number).rstrip()
-    indent = line[: len(line) - len(line.lstrip())]
-    text = "\n" * (number - 2) + f"def __call__(self, device, args):\n{line}\n{indent}return outputs\n"
-    scope: dict[str, Any] = {}
-    exec(compile(text, file, "exec"), scope)
-    return scope["__call__"]  # type: ignore[no-any-return]
+    differentiated: tuple[Any, tuple[Any, ...]] | None = None
 
 
 def make_function_type(hub: Gradients) -> Any:
@@ -111,9 +83,6 @@ class TapedCalls:
       making_ours: Whether the gradient node that TensorFlow is making is one of ours.
       stock_gradient: Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`.
     """
-
-    if TYPE_CHECKING:  # what EagerFunc brings
-        _support_graph_mode_gradient: bool
 
     hub: Gradients
     plan: Plan
@@ -147,7 +116,7 @@ class TapedCalls:
             if plan.eager:
                 names.tape_restart()
             try:
-                if self._support_graph_mode_gradient or names.could_record():
+                if supports_gradient(self) or names.could_record():
                     tape = self._new_tape(token, given, ticket)
                     outputs = self._record(tape, device, given)
                 else:
@@ -211,19 +180,19 @@ class TapedCalls:
             guard.acquire()
         try:
             if second is not None:
-                second._push_tape()
-            recorder._push_tape()
+                push_tape(second)
+            push_tape(recorder)
             try:
                 for item in args[plan.first : plan.last] if plan.level else args:
                     if trainable(item):
-                        watch(recorder._tape, item)
+                        watch(inner_tape(recorder), item)
                         if second is not None:
-                            watch(second._tape, item)
+                            watch(inner_tape(second), item)
                 tape.outputs = self.hub.taped_caller(self, device, args)
             finally:
-                recorder._pop_tape()
+                pop_tape(recorder)
                 if second is not None:
-                    second._pop_tape()
+                    pop_tape(second)
         except BaseException as error:
             drop_our_frame(error)
             raise
@@ -253,10 +222,6 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
       others: dtypes of all the forward node's inputs, if some of them cannot have a gradient; else nothing.
     """
     names, tapes, dtypes = hub.names, hub.tapes, hub.output_types
-    stock_code = next(
-        code for code in names.stock_gradient.__code__.co_consts
-        if isinstance(code, types.CodeType) and code.co_name == "eagerly_executed_grad"
-    )  # fmt: skip
 
     def eagerly_executed_grad(*args: Any) -> Any:
         number = plan.number or int(args[0])
@@ -295,7 +260,9 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
             "compat": names.script_ops.compat,
             "__name__": names.script_ops.__name__,
         }
-        function = types.FunctionType(stock_code, scope, "eagerly_executed_grad", None, (types.CellType(token),))
+        function = types.FunctionType(
+            names.stock_gradient_body, scope, "eagerly_executed_grad", None, (types.CellType(token),)
+        )
         found: Any = None
         try:
             all_found = function(*dys)
@@ -354,7 +321,7 @@ def _gradient(names: GradientNames, tape: Any, targets: list[Any], sources: list
     for one in gradients:
         if not isinstance(one, kind):  # IndexedSlices
             return tape.gradient(targets, sources, output_gradients=gradients)
-    return names.imperative_grad(tape._tape, targets, sources, gradients)
+    return names.imperative_grad(inner_tape(tape), targets, sources, gradients)
 
 
 def _zeros(source: Any) -> Any:

@@ -3,7 +3,8 @@
 TensorFlow keeps the tape of a call under the node's token, so that two calls of one node overwrite each other
 (script_ops.py, `tape_cache`). Nodes made while on have one output more: a float64 scalar with the number of the call.
 Their gradient is made by TensorFlow's own `_EagerPyFuncGrad`; at the op underneath we give it the id as an input.
-Nothing is registered with TensorFlow and no attribute is added to a node (a `_gradient_op_type`, which
+While on, a function in its place in TensorFlow's registry notes its arguments and calls it: the op that is being
+differentiated is nowhere else. No gradient is added, and no attribute to a node (a `_gradient_op_type`, which
 `tf.Graph.gradient_override_map` sets, would make tf.saved_model.save trace the gradient without its op, and fail).
 float64, because TensorFlow's own gradient works on such a node as well: it makes zeros for an output that has a
 gradient, and fails on the None of one that has none.
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -25,7 +25,6 @@ import numpy as np
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.events import Notice
-from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import IN_PROGRESS, NOBODY, call_path, drop_our_frame
 from pyfunc_debug.interception.gradients.differentiation import (
@@ -34,9 +33,10 @@ from pyfunc_debug.interception.gradients.differentiation import (
     Plan,
     make_function_type,
     make_gradient,
-    stock_callers,
 )
 from pyfunc_debug.interception.gradients.tapes import CallTape, Owner, Tapes
+from pyfunc_debug.interception.names import private
+from pyfunc_debug.interception.names.gradients import PYFUNC, load_gradients, stock_callers
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
 
 _KEPT_ELSEWHERE = 1024
@@ -69,7 +69,7 @@ class Gradients:
     """
 
     def __init__(self) -> None:
-        self.names = _names.load_gradients()
+        self.names = load_gradients()
         self.missing = self.names.missing
         self.exact = False
         self.order = 1
@@ -104,7 +104,7 @@ class Gradients:
             if why:
                 raise UnsupportedTensorFlowError(why)
             if not self._uses:
-                self._patches.apply([Patch(self.names.gen_script_ops, "eager_py_func", self._eager_py_func)])
+                self._patches.apply(self._wanted())
             self._uses.append(use)
             self._set()
         return use
@@ -120,6 +120,12 @@ class Gradients:
                 self._uses.remove(use)
             self._set()
             return self._patches.revert() if not self._uses else ()
+
+    def _wanted(self) -> list[Patch]:
+        return [
+            Patch(self.names.gen_script_ops, "eager_py_func", self._eager_py_func),
+            Patch(self.names.gradient_registry, PYFUNC, self._registered_gradient),
+        ]
 
     def connect(self, observer: Any, failures: Any) -> None:
         """Sets who hears of calls from now on; None for nobody."""
@@ -159,7 +165,7 @@ class Gradients:
             return number
         self._elsewhere.append(number)
         with self.names.ops.device(device):
-            return number._copy()
+            return private.copy_to_current_device(number)
 
     # -- construction -------------------------------------------------------------------------------------------------
 
@@ -192,14 +198,14 @@ class Gradients:
             return None
         ours, self._here.plan = self._here.plan, None
         if self.names.executing_eagerly():
-            if ours is None and (not self.exact or function._is_grad_func or not self.names.could_record()):
+            if ours is None and (not self.exact or private.is_gradient(function) or not self.names.could_record()):
                 return None
             plan = ours or Plan(len(tout))
             plan.eager = True
             return self._adopt(_Making(function, token, plan, list(inputs), list(tout)))
         if ours is not None:
             return self._adopt(_Making(function, token, ours, list(inputs), list(tout)))
-        if function._is_grad_func:
+        if private.is_gradient(function):
             return self._prepare_gradient(function, token, inputs, tout)
         return self._adopt(_Making(function, token, Plan(len(tout)), list(inputs), list(tout)))
 
@@ -215,10 +221,12 @@ class Gradients:
 
     def _prepare_gradient(self, function: Any, token: str, inputs: Any, tout: Any) -> _Making | None:
         """A gradient node that TensorFlow makes: given the call id, if its forward node has one."""
-        op, dys = self._being_differentiated()
-        forward: Any = self.names.registry.get(op.get_attr("token").decode()) if op is not None else None
+        if self._here.differentiated is None:  # made by hand, by a call of TensorFlow's private function
+            return None
+        op, dys = self._here.differentiated
+        forward: Any = self.names.registry.get(op.get_attr("token").decode())
         plan = getattr(forward, "plan", None)
-        if op is None or plan is None or len(op.outputs) != plan.outputs + 1:
+        if plan is None or len(op.outputs) != plan.outputs + 1:
             return None
         dys = dys[: plan.outputs]
         sources = list(op.inputs)
@@ -248,25 +256,30 @@ class Gradients:
         new.outputs = len(new.wanted)
         others = () if plan.level or len(new.wanted) == len(sources) else tuple(source.dtype for source in sources)
         body = make_gradient(self, op.get_attr("token"), new, structure, others)
-        function._func = self.names.script_ops.autograph.do_not_convert(body)
-        function._out_dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.output_types)
+        dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.output_types)
+        private.replace_body(function, self.names.script_ops.autograph.do_not_convert(body), dtypes)
         forward.making_ours = True
         extra = [sources[index] for index in new.wanted] if more else []
-        made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(function._out_dtypes))
+        made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(dtypes))
         made.input_count = len(sources)
         return self._adopt(made)
 
-    def _being_differentiated(self) -> tuple[Any, tuple[Any, ...]]:
-        """The op and the gradients that TensorFlow's `_EagerPyFuncGrad` was called with, a few frames above."""
-        code = self.names.stock_gradient.__code__
-        frame = sys._getframe(1)
-        for _ in range(12):
-            if frame is None:
-                break
-            if frame.f_code is code:
-                return frame.f_locals["op"], tuple(frame.f_locals["dy"])
-            frame = frame.f_back  # type: ignore[assignment]
-        return None, ()
+    def _registered_gradient(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """What stands in TensorFlow's registry for `_EagerPyFuncGrad` while on: it notes what is differentiated."""
+        original, here = entry["type"], self._here
+
+        def _EagerPyFuncGrad(op: Any, *dy: Any) -> Any:  # noqa: N802 - it stands for this function
+            before, here.differentiated = here.differentiated, (op, dy)
+            try:
+                return original(op, *dy)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            finally:
+                here.differentiated = before
+
+        disguise(_EagerPyFuncGrad, original)
+        return {**entry, "type": _EagerPyFuncGrad}
 
     def _silent_second(self, plan: Plan, op: Any) -> None:
         """A derivative of a gradient node is asked for, in which the forward node's inputs count as constants."""
@@ -298,7 +311,7 @@ class Gradients:
         outputs = list(result) if isinstance(result, (list, tuple)) else []
         if tape is None or not outputs:
             return result
-        indices = [index for index, item in enumerate(made.inputs) if hasattr(item, "_id") and hasattr(item, "dtype")]
+        indices = [index for index, item in enumerate(made.inputs) if private.is_eager(item) and hasattr(item, "dtype")]
         owner = Owner(self.tapes, self.tapes.number(tape))
         plan, token = made.plan, made.token.encode()
 
@@ -351,9 +364,8 @@ class Gradients:
         if self._uses:
             self._here.plan = new
         try:
-            found = names.script_ops._internal_py_func(
-                func=body, inp=[*flat, *extra], Tout=dtypes, use_eager_py_func=True, is_grad_func=True
-            )
+            make_node = getattr(names.script_ops, private.INTERNAL_PY_FUNC)  # ours, while interception is on
+            found = make_node(func=body, inp=[*flat, *extra], Tout=dtypes, use_eager_py_func=True, is_grad_func=True)
         finally:
             self._here.plan = None
         answers = dict(zip(new.wanted, found))
@@ -395,7 +407,7 @@ def _reads_variable(tensor: Any) -> bool:
 def _keep_with_graph(graph: Any, owner: Owner) -> None:
     """A graph into which an eager call's gradient was traced (by tape.jacobian) may ask for it while it lives."""
     while getattr(graph, "building_function", False):
-        graph._pyfunc_debug_owners = [*getattr(graph, "_pyfunc_debug_owners", ()), owner]
+        graph.pyfunc_debug_owners = [*getattr(graph, "pyfunc_debug_owners", ()), owner]
         graph = getattr(graph, "outer_graph", None)
 
 
@@ -422,7 +434,7 @@ def stock_tapes() -> dict[str, int]:
     for token, entry in list(hub().names.script_ops.tape_cache.items()):
         size = 0
         for one in [*entry[1], *(entry[2] if isinstance(entry[2], (list, tuple)) else [entry[2]])]:
-            address = _memory(one) if hasattr(one, "_id") else None
+            address = _memory(one) if private.is_eager(one) else None
             if address is not None and address not in seen:
                 seen.add(address)
                 size += (one.shape.num_elements() or 0) * one.dtype.size

@@ -16,9 +16,9 @@ from typing import Any
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.graphs.library import scan_ops
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
 
-_SWITCH = "_run_functions_eagerly"
 _here = threading.local()
 
 
@@ -42,7 +42,7 @@ def eagerly() -> Iterator[None]:
         raise UnsupportedTensorFlowError("this TensorFlow has moved Function._run_functions_eagerly: compare needs it")
     with _Switch.lock:
         if _Switch.users == 0:
-            _Switch.patches.apply([Patch(function_type, _SWITCH, _also_here)])
+            _Switch.patches.apply([Patch(function_type, private.RUN_EAGERLY, _also_here)])
         _Switch.users += 1
     before = getattr(_here, "eager", False)
     _here.eager = True
@@ -64,7 +64,7 @@ def eagerly_if_possible() -> AbstractContextManager[None]:
 def _switched() -> Any:
     """The class whose property is replaced; None where it has none."""
     function_type = _names.load().function_type
-    return function_type if isinstance(vars(function_type or object).get(_SWITCH), property) else None
+    return function_type if isinstance(vars(function_type or object).get(private.RUN_EAGERLY), property) else None
 
 
 def _also_here(original: Any) -> Any:
@@ -109,7 +109,7 @@ def take_resources(concrete: Any) -> Resources:
         if getattr(captured, "dtype", None) != tf.resource:
             continue
         try:
-            data = captured._handle_data
+            data = private.handle_data(captured)
             dtype = tf.as_dtype(data.shape_and_type[0].dtype)
             # A copy: a body that writes into what it was given may write into the variable's own memory.
             values.append((captured, tf.raw_ops.ReadVariableOp(resource=captured, dtype=dtype).numpy(), dtype))

@@ -23,7 +23,7 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_tensorflow
 from pyfunc_debug.records import Frame, RunKind
 
@@ -285,7 +285,7 @@ def _tf_data_function(python_function: Any) -> Any:
     helper = closure(python_function).get("wrapper_helper")
     if not isinstance(helper, types.FunctionType):
         return None
-    return getattr(closure(helper).get("self"), "_func", None)
+    return private.body(closure(helper).get("self"))
 
 
 def _text(name: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import RepeatedCaller
 
 _MOST_LOOPS = 100
@@ -148,17 +148,20 @@ class Inputs:
     def _stage(self, dataset: Any) -> dict[str, Any]:
         import tensorflow as tf
 
-        def number(name: str) -> int | None:
-            value = getattr(dataset, name, None)
+        def number(value: Any) -> int | None:
             value = tf.get_static_value(value) if value is not None and not isinstance(value, int) else value
             return None if value is None else int(value)
 
         kind = type(dataset).__name__.strip("_").removesuffix("Dataset").removesuffix("DatasetV2")
-        return {"kind": kind, "parallel": number("_num_parallel_calls"), "batch": number("_batch_size")}
+        return {
+            "kind": kind,
+            "parallel": number(private.parallel_calls(dataset)),
+            "batch": number(private.batch_size(dataset)),
+        }
 
     def _tokens(self, dataset: Any) -> frozenset[str]:
         found: set[str] = set()
-        for wrapper in dataset._functions():
+        for wrapper in private.dataset_functions(dataset):
             name = wrapper.function.name
             found |= self._library.tokens(name.decode() if isinstance(name, bytes) else str(name)) or frozenset()
         return frozenset(found)
@@ -173,4 +176,4 @@ def _stages(dataset: Any) -> Iterator[Any]:
         if id(one) not in seen:
             seen.add(id(one))
             yield one
-            todo.extend(one._inputs())
+            todo.extend(private.dataset_inputs(one))

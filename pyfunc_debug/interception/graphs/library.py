@@ -7,7 +7,7 @@ import time
 import weakref
 from typing import Any
 
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 
 _REST_S = 0.001
 """The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
@@ -97,7 +97,7 @@ def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:
             for op in here.get_operations()
             if op.type in PYFUNC_OPS and op.traceback is None
         )
-        todo.extend(getattr(function, "_cached_graph", None) for function in list(here._functions.values()))
+        todo.extend(private.nested_graphs(here))
     return found
 
 

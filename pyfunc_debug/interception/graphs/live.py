@@ -14,6 +14,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.retraces import Reason, against, entries
 from pyfunc_debug.interception.graphs.signatures import signature
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.program.frames import is_user
 
 
@@ -49,10 +50,10 @@ def describe(function: Any) -> LiveFunction:
         raise BadOptionError(_what_to_pass(function, names))
     maps, library = SourceMaps(names), Library(names)
     body = find_body(function.python_function, names, maps)
-    defaults = getattr(function, "_default_values", None) or {}
+    defaults = private.default_values(function) or {}
     graphs: list[LiveGraph] = []
     earlier: list[tuple[Any, Any]] = []
-    for context, kind, concrete in entries(function._function_cache):
+    for context, kind, concrete in entries(private.function_cache(function)):
         reason = against(earlier, kind, context, defaults, function.python_function, names)
         earlier.append((kind, context))
         name = concrete.name.decode() if isinstance(concrete.name, bytes) else str(concrete.name)

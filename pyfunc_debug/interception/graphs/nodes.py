@@ -20,7 +20,7 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs import structures
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.library import Library
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import caller, is_tensorflow, user_frames
 from pyfunc_debug.records import NodeKind
 
@@ -173,14 +173,14 @@ class Nodes:
             body = find_body(registered, self._names, self._maps)
         tout: tuple[str, ...] = ()
         if is_eager_func:
-            tout = tuple(getattr(dtype, "name", str(dtype)) for dtype in registered._out_dtypes)
+            tout = tuple(getattr(dtype, "name", str(dtype)) for dtype in private.output_dtypes(registered))
         return NodeFacts(
             token=token, kind="py_function" if is_eager_func else "numpy_function", body=body, name=None, graph=None,
             function=None, stack=(), tout=tout, paths=tuple(input_names(body.parameters, arguments)),
             out_paths=tuple(f"out[{index}]" for index in range(len(tout))) if len(tout) != 1 else ("out",),
             internal=body.internal,
             gradient_of=gradient_of(registered, self._names)
-            if is_eager_func and getattr(registered, "_is_grad_func", False)
+            if is_eager_func and private.is_gradient(registered)
             else None,
             site=None,
         )  # fmt: skip

@@ -20,7 +20,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, closure, is_generated
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.advice import advise
 from pyfunc_debug.interception.graphs.signatures import Difference, differences, signature
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import caller
 
 _MOST = 200  # graphs compared with; a function with more has been explained often enough
@@ -82,7 +82,7 @@ class Retraces:
             try:
                 site = caller()
                 if site is not None:
-                    self._sites[self_._lock] = site
+                    self._sites[private.lock(self_)] = site
             except Exception as error:
                 self._observer.trouble("noting where a tf.function is made", error)
 
@@ -115,7 +115,7 @@ class Retraces:
 
     def number(self, function: Any) -> int | None:
         """The number of a tf.function object that was traced while on; None for others."""
-        lock = getattr(function, "_lock", None)
+        lock = private.lock(function)
         return None if lock is None else self._objects.get(lock)
 
     def complete(
@@ -186,7 +186,7 @@ def _is_method(python_function: Any) -> bool:
     for _ in range(16):
         if isinstance(python_function, types.MethodType):
             return type(python_function.__self__).__name__ == "TfMethodTarget"
-        decorator = getattr(python_function, "_tf_decorator", None)
+        decorator = private.decorator(python_function)
         inner = getattr(decorator, "decorated_target", None) or getattr(python_function, "__wrapped__", None)
         if inner is None or inner is python_function:
             return False
@@ -201,7 +201,7 @@ def entries(cache: Any) -> list[tuple[Any, Any, Any]]:
     """(context, FunctionType, ConcreteFunction) of the graphs in a FunctionCache, oldest first."""
     for _ in range(10):
         try:
-            return [(context, kind, function) for (context, kind), function in cache._primary.items()]
+            return [(context, kind, function) for (context, kind), function in private.cached_graphs(cache).items()]
         except RuntimeError:  # another thread added a graph while we looked
             continue
     return []

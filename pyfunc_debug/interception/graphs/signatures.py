@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.interception.names import private
+
 _LONGEST = 60
 
 
@@ -342,24 +344,18 @@ def _structure(parts: dict[Any, Any]) -> str:
 
 
 def _dead(constraint: Any) -> bool:
-    return type(constraint).__name__ == "Weakref" and _referent(constraint) is None
-
-
-def _referent(constraint: Any) -> Any:
-    """What a Weakref type stands for; None if it has been deleted."""
-    reference = getattr(constraint, "_ref", None)
-    return reference() if callable(reference) else None
+    return type(constraint).__name__ == "Weakref" and private.referent(constraint) is None
 
 
 def _dtype(constraint: Any) -> str:
     """`tf.float32` for a dtype given as an argument, which TensorFlow compares by identity; else empty."""
-    thing = _referent(constraint)
+    thing = private.referent(constraint)
     return f"tf.{thing.name}" if type(thing).__name__ == "DType" else ""
 
 
 def _object(constraint: Any) -> str:
     """Class of the object that a Weakref type stands for; the name for classes and functions themselves."""
-    thing = _referent(constraint)
+    thing = private.referent(constraint)
     if thing is None:
         return "deleted"
     return type(thing).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 
 # Components in the order in which TensorFlow flattens its own composite tensors.
 _COMPONENTS = {
@@ -19,7 +19,7 @@ def leaf_paths(name: str, value: Any, names: TensorFlowNames) -> list[str]:
     """One path for each flat tensor of `value` (a tensor, a composite tensor, a TypeSpec or a structure of them)."""
     import tensorflow as tf
 
-    spec = value if isinstance(value, tf.TypeSpec) else getattr(value, "_type_spec", None)
+    spec = value if isinstance(value, tf.TypeSpec) else private.type_spec(value)
     if isinstance(spec, tf.TensorSpec) or (spec is None and not isinstance(value, (dict, list, tuple))):
         return [name]
     if isinstance(value, (dict, list, tuple)):
@@ -40,7 +40,7 @@ def _by_fields(name: str, value: Any, count: int, names: TensorFlowNames) -> lis
     paths: list[str] = []
     try:
         kind = value.value_type if hasattr(value, "value_type") else type(value)
-        for field in kind._tf_extension_type_fields():
+        for field in private.extension_fields(kind):
             paths += _field_paths(f"{name}.{field.name}", getattr(value, field.name), names)
     except (AttributeError, TypeError):
         return []
@@ -54,7 +54,7 @@ def _field_paths(name: str, value: Any, names: TensorFlowNames) -> list[str]:
         return [path for key in sorted(value) for path in _field_paths(f"{name}[{key!r}]", value[key], names)]
     if isinstance(value, (list, tuple)) and not isinstance(value, tf.TensorShape):
         return [path for index, one in enumerate(value) for path in _field_paths(f"{name}[{index}]", one, names)]
-    if isinstance(value, (tf.TypeSpec, tf.Tensor)) or hasattr(value, "_type_spec"):
+    if isinstance(value, (tf.TypeSpec, tf.Tensor)) or private.type_spec(value) is not None:
         return leaf_paths(name, value, names)
     return []  # a plain Python value is not a tensor
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.interception.lines.graph_lines import GraphLines
 from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, Table, statements
 from pyfunc_debug.interception.lines.prints import Prints
-from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch
 from pyfunc_debug.program.frames import caller
 from pyfunc_debug.records import Line, Printed
@@ -53,6 +53,8 @@ class Lines:
 
     Attributes:
       graph: What counts the latter.
+      here: Of each thread, its phase and where it is in it.
+      tables: Which lines of a function are counted.
     """
 
     def __init__(
@@ -61,8 +63,8 @@ class Lines:
         self._names = names
         self._maps = maps
         self._trace_id = trace_id
-        self._here = threading.local()  # .phase, .where, .last
-        self._tables = LineTables(maps)
+        self.here = threading.local()  # .phase, .where, .last
+        self.tables = LineTables(maps)
         self._counts: defaultdict[SourceLine, list[int]] = defaultdict(lambda: [0, 0])
         self._capped: set[SourceLine] = set()
         self._graph: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
@@ -141,7 +143,7 @@ class Lines:
 
     def _printing(self) -> tuple[Any, int | None, int | None] | None:
         """The phase of this thread, its graph trace and its call; None outside of phases."""
-        phase = getattr(self._here, "phase", None)
+        phase = getattr(self.here, "phase", None)
         if phase is None:
             return None
         return phase, (self._trace_id() if phase.kind == TRACE else None), phase.call
@@ -153,7 +155,7 @@ class Lines:
 
     def enter(self, kind: int, call: int | None = None) -> Any:
         """Opens a phase on this thread; what it returns goes to `leave`."""
-        here = self._here
+        here = self.here
         before = getattr(here, "phase", None), getattr(here, "where", ())
         here.phase = Phase(kind, call, Counter() if kind == TRACE and self.graph is not None else None)
         if kind == RUN:
@@ -163,7 +165,7 @@ class Lines:
     def leave(self, opened: Any) -> None:
         """Closes it."""
         before, stream, armed = opened
-        here = self._here
+        here = self.here
         self._engine.disarm(armed)
         phase = here.phase
         self.prints.leave(stream)
@@ -183,26 +185,30 @@ class Lines:
         if phase.kind == TRACE:
             if phase.hits is not None:
                 phase.hits[source_line] += 1
-            where = getattr(self._here, "where", ())
+            where = getattr(self.here, "where", ())
             if where:
                 self._inside[source_line.file, source_line.line].add(where[-1])
         return False
+
+    def cap(self, source_lines: Iterable[SourceLine]) -> None:
+        """From now on these were executed "at least" as often as they were counted."""
+        self._capped.update(source_lines)
 
     # -- patches ------------------------------------------------------------------------------------------------------
 
     def patches(self) -> list[Patch]:
         """The replacements that open the trace phase and tell what became part of the graph."""
         found = self._names
-        patches = [Patch(found.tracing_compilation, "_create_concrete_function", self._create)]
+        patches = [Patch(found.tracing_compilation, private.CREATE_CONCRETE_FUNCTION, self._create)]
         labels: list[tuple[Any, str, Callable[[Any], Any]]] = [
-            (found.control_flow, "_tf_if_stmt", self._branches),
-            (found.control_flow, "_tf_while_stmt", self._loop),
-            (found.control_flow, "_py_for_stmt", self._python_loop),
-            (found.control_flow, "_tf_iterator_for_stmt", self._marks("for")),
-            (found.control_flow, "_tf_distributed_iterable_for_stmt", self._marks("for")),
-            (found.conditional_expressions, "_tf_if_exp", self._marks("if")),
-            (found.logical, "_tf_lazy_and", self._marks("and")),
-            (found.logical, "_tf_lazy_or", self._marks("or")),
+            (found.control_flow, private.IF_STATEMENT, self._branches),
+            (found.control_flow, private.WHILE_LOOP, self._loop),
+            (found.control_flow, private.PYTHON_LOOP, self._python_loop),
+            (found.control_flow, private.ITERATOR_LOOP, self._marks("for")),
+            (found.control_flow, private.DISTRIBUTED_LOOP, self._marks("for")),
+            (found.conditional_expressions, private.IF_EXPRESSION, self._marks("if")),
+            (found.logical, private.LAZY_AND, self._marks("and")),
+            (found.logical, private.LAZY_OR, self._marks("or")),
         ]
         patches += [Patch(owner, name, make) for owner, name, make in labels if name in vars(owner or object)]
         return patches + (self.graph.patches() if self.graph is not None else [])
@@ -219,7 +225,7 @@ class Lines:
                 concrete = original(function_type, type_context, func_graph, tracing_options)
                 return concrete
             finally:
-                hits = self._here.phase.hits
+                hits = self.here.phase.hits
                 self.leave(opened)
                 if graph is not None:
                     for source_line in self._capped:
@@ -258,7 +264,7 @@ class Lines:
         """A loop that AutoGraph left by break asks its iterator once less than its header line was counted."""
 
         def _py_for_stmt(iter_: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
-            phase = getattr(self._here, "phase", None)
+            phase = getattr(self.here, "phase", None)
             header = self._header() if extra_test is not None else None
             if header is None or phase is None:
                 return original(iter_, extra_test, body, *rest, **named)
@@ -286,7 +292,7 @@ class Lines:
 
     def _mark(self, kind: str) -> tuple[str, int] | None:
         header = self._header()
-        if header is not None and getattr(self._here, "phase", None) is not None:
+        if header is not None and getattr(self.here, "phase", None) is not None:
             self._graph[header].add(kind)
         return header
 
@@ -295,7 +301,7 @@ class Lines:
         if header is None or not callable(part):
             return part
         label = f"{kind}@{header[1]} {name}".strip()
-        here = self._here
+        here = self.here
 
         def built(*args: Any) -> Any:
             before = getattr(here, "where", ())
@@ -343,7 +349,7 @@ class _Tracing:
             sys.settrace(armed[0])
 
     def _tracer(self, before: Any) -> Any:
-        lines, here, tables = self._lines, self._lines._here, self._lines._tables
+        lines, here, tables = self._lines, self._lines.here, self._lines.tables
         libraries = tables.libraries
 
         def alone(frame: FrameType, event: str, arg: Any) -> Any:
@@ -387,7 +393,7 @@ def _local(
                 phase = getattr(here, "phase", None)
                 if phase is not None and lines.hit(source_line, phase) and chained is None:
                     frame.f_trace_lines = False  # for the whole frame: its other lines are "at least" as well
-                    lines._capped.update(source_lines.values())
+                    lines.cap(source_lines.values())
             if source_line is not None or not generated:
                 last = source_line
         return trace
@@ -436,7 +442,7 @@ class _Monitoring:
         api, tool = self._api, self._tool
         self._tool = None
         api.set_events(tool, 0)
-        for code in self._lines._tables.counted():
+        for code in self._lines.tables.counted():
             api.set_local_events(tool, code, 0)
         for event in (api.events.PY_START, api.events.LINE):
             api.register_callback(tool, event, None)
@@ -450,21 +456,21 @@ class _Monitoring:
 
     def _begins(self, code: CodeType, offset: int) -> Any:
         """A function starts: lines are asked for only in the user's code, from its first line on."""
-        table = self._lines._tables.of(code)
+        table = self._lines.tables.of(code)
         api, tool = self._api, self._tool
         if not table.source_lines or tool is None:
             return api.DISABLE
         if api.get_local_events(tool, code) == 0:
             api.set_local_events(tool, code, api.events.LINE)
         if table.repeats:
-            here = self._lines._here
+            here = self._lines.here
             if getattr(here, "phase", None) is not None:
                 self._last().pop(id(sys._getframe(1)), None)
         return None
 
     def _last(self) -> dict[int, SourceLine]:
         """The last statement of each frame of this thread."""
-        here = self._lines._here
+        here = self._lines.here
         try:
             return here.last  # type: ignore[no-any-return]  # a thread-local of ours
         except AttributeError:
@@ -472,11 +478,11 @@ class _Monitoring:
             return here.last  # type: ignore[no-any-return]
 
     def _line(self, code: CodeType, line: int) -> Any:
-        table = self._lines._tables.of(code)
+        table = self._lines.tables.of(code)
         source_line = table.source_lines.get(line)
         if source_line is None:
             return self._api.DISABLE  # also for other threads: right, it is nobody's line
-        phase = getattr(self._lines._here, "phase", None)
+        phase = getattr(self._lines.here, "phase", None)
         if phase is None:
             return None  # not DISABLE: that would be for all threads
         if line in table.entered and sys._getframe(1).f_lasti > table.entered[line]:

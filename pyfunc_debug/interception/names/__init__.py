@@ -7,15 +7,15 @@ eager/context.py, eager/polymorphic_function/{concrete_function,tracing_compilat
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
 import os
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
+from pyfunc_debug.interception.names.gradients import GRADIENTS
+from pyfunc_debug.interception.names.lookup import find
 
 TESTED = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21")
 """Minor versions of TensorFlow that the interception tests were run on (tests/compatibility)."""
@@ -85,105 +85,6 @@ _RUNTIME = {
     "tensorflow.python.ops.script_ops:EagerFunc.__call__": ("self", "device", "token", "args"),
     "tensorflow.python.ops.script_ops:_py_funcs": None,
 }
-_GRADIENTS = {
-    "tensorflow.python.ops.gen_script_ops:eager_py_func": ("input", "token", "Tout", "is_async", "name"),
-    "tensorflow.python.ops.script_ops:_EagerPyFuncGrad": ("op", "dy"),
-    "tensorflow.python.ops.script_ops:tape_cache": None,
-    "tensorflow.python.ops.script_ops:_py_funcs": None,
-    "tensorflow.python.ops.script_ops:EagerFunc.__call__": ("self", "device", "token", "args"),
-    "tensorflow.python.ops.script_ops:EagerFunc._call": ("self", "device", "args"),
-    "tensorflow.python.eager.backprop:GradientTape._push_tape": ("self",),
-    "tensorflow.python.eager.backprop:GradientTape._pop_tape": ("self",),
-    "tensorflow.python.eager.tape:watch": ("tape", "tensor"),
-    "tensorflow.python.eager.imperative_grad:imperative_grad": (
-        "tape", "target", "sources", "output_gradients", "sources_raw", "unconnected_gradients",
-    ),
-    "tensorflow.python.framework.ops:EagerTensor": None,
-    "tensorflow.python.eager.backprop_util:IsTrainable": None,
-    "tensorflow.python.eager.record:could_possibly_record": (),
-    "tensorflow.python.eager.record:stop_recording": None,
-    "tensorflow.python.eager.record:record_operation": None,
-    "tensorflow.python.eager.forwardprop_util:push_forwardprop_state": None,
-    "tensorflow.python.pywrap_tfe:TFE_Py_TapeSetStopOnThread": None,
-    "tensorflow.python.pywrap_tfe:TFE_Py_TapeSetRestartOnThread": None,
-    "tensorflow.python.eager.context:executing_eagerly": None,
-    "tensorflow.python.util.nest:pack_sequence_as": None,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class GradientNames:
-    """The private objects that exact gradients need; `missing` names those that were not found."""
-
-    version: str
-    folder: str
-    missing: tuple[str, ...]
-    script_ops: Any
-    gen_script_ops: Any
-    registry: Any
-    eager_func_type: Any
-    stock_gradient: Any
-    tape_type: Any
-    watch: Any
-    imperative_grad: Any
-    eager_tensor_type: Any
-    is_trainable: Any
-    could_record: Any
-    stop_recording: Any
-    record_operation: Any
-    push_forwardprop_state: Any
-    tape_stop: Any
-    tape_restart: Any
-    executing_eagerly: Any
-    nest: Any
-    ops: Any
-    from_capsule: Any
-
-
-def load_gradients() -> GradientNames:
-    """Looks up what exact gradients need."""
-    import tensorflow as tf
-
-    found = {name.rpartition(":")[2]: _find(name, parameters) for name, parameters in _GRADIENTS.items()}
-    missing = tuple(name for name, parameters in _GRADIENTS.items() if _find(name, parameters) is None)
-    script_ops = importlib.import_module("tensorflow.python.ops.script_ops")
-    return GradientNames(
-        version=tf.__version__,
-        folder=os.path.dirname(tf.__file__),
-        missing=missing,
-        script_ops=script_ops,
-        gen_script_ops=getattr(script_ops, "gen_script_ops", None),
-        registry=found["_py_funcs"],
-        eager_func_type=getattr(script_ops, "EagerFunc", None),
-        stock_gradient=found["_EagerPyFuncGrad"],
-        tape_type=tf.GradientTape,
-        watch=found["watch"],
-        imperative_grad=found["imperative_grad"],
-        eager_tensor_type=found["EagerTensor"],
-        is_trainable=found["IsTrainable"],
-        could_record=found["could_possibly_record"],
-        stop_recording=found["stop_recording"],
-        record_operation=found["record_operation"],
-        push_forwardprop_state=found["push_forwardprop_state"],
-        tape_stop=found["TFE_Py_TapeSetStopOnThread"],
-        tape_restart=found["TFE_Py_TapeSetRestartOnThread"],
-        executing_eagerly=found["executing_eagerly"],
-        nest=importlib.import_module("tensorflow.python.util.nest"),
-        ops=importlib.import_module("tensorflow.python.framework.ops"),
-        from_capsule=_from_capsule(),
-    )
-
-
-def _from_capsule() -> Any:
-    """DLPack capsule -> tensor without a copy: by TensorFlow's own entry (2 us) if it is there, else the public one."""
-    import tensorflow as tf
-
-    direct = _find("tensorflow.python.pywrap_tfe:TFE_FromDlpackCapsule", None)
-    context = _find("tensorflow.python.eager.context:context", None)
-    handle = _find("tensorflow.python.eager.context:Context._handle", None)
-    if direct is None or context is None or handle is None:
-        return tf.experimental.dlpack.from_dlpack
-    return lambda capsule: direct(capsule, context()._handle)  # the property starts the devices: only at a call
 
 
 _OP_ERROR = "tensorflow.python.framework.errors_impl:OpError.__init__"
@@ -197,25 +98,9 @@ _WHOLE_MODULES = (
     "tensorflow.python.framework.func_graph",
 )
 MODULES = tuple(
-    sorted({name.partition(":")[0] for name in (*_SIGNATURES, *_RUNTIME, *_GRADIENTS, _OP_ERROR)} | {*_WHOLE_MODULES})
+    sorted({name.partition(":")[0] for name in (*_SIGNATURES, *_RUNTIME, *GRADIENTS, _OP_ERROR)} | {*_WHOLE_MODULES})
 )
 """The modules of TensorFlow whose private names are used: their texts tell builds apart (builds.py)."""
-
-
-def _find(name: str, parameters: tuple[str, ...] | None) -> Any:
-    """The object called `module:path`, or None when it is not there or takes other parameters than expected."""
-    module, _, path = name.partition(":")
-    try:
-        found: Any = functools.reduce(getattr, path.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError):
-        return None
-    if parameters is not None:
-        try:
-            if tuple(inspect.signature(found).parameters) != parameters:
-                return None
-        except (TypeError, ValueError):
-            return None
-    return found
 
 
 def load() -> TensorFlowNames:
@@ -226,13 +111,13 @@ def load() -> TensorFlowNames:
     """
     import tensorflow as tf
 
-    gone = [name for name, parameters in _RUNTIME.items() if _find(name, parameters) is None]
+    gone = [name for name, parameters in _RUNTIME.items() if find(name, parameters) is None]
     if gone:
         raise UnsupportedTensorFlowError(
             f"TensorFlow {tf.__version__} has moved what recording needs: {_readable(gone)}. Nothing was changed. "
             f"Tested versions: {TESTED[0]} to {TESTED[-1]}"
         )
-    found = {name: _find(name, parameters) for name, parameters in _SIGNATURES.items()}
+    found = {name: find(name, parameters) for name, parameters in _SIGNATURES.items()}
 
     def module(name: str) -> Any:
         try:
@@ -269,10 +154,10 @@ def load() -> TensorFlowNames:
         nest=module("tensorflow.python.util.nest"),
         ops=module("tensorflow.python.framework.ops"),
         op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)
-        if _find(_OP_ERROR, ("self", "node_def", "op", "message", "error_code", "args")) is not None
+        if find(_OP_ERROR, ("self", "node_def", "op", "message", "error_code", "args")) is not None
         else None,
         iterator_type=_iterator_type(),
-        func_graph_type=_find("tensorflow.python.framework.func_graph:FuncGraph", None),
+        func_graph_type=find("tensorflow.python.framework.func_graph:FuncGraph", None),
     )
 
 
@@ -280,8 +165,8 @@ def _iterator_type() -> Any:
     """The type of Python's iterators over datasets, when it can be watched."""
     owner = "tensorflow.python.data.ops.iterator_ops:OwnedIterator"
     parts = (("_create_iterator", ("self", "dataset")), ("_next_internal", ("self",)))
-    known = all(_find(f"{owner}.{name}", parameters) is not None for name, parameters in parts)
-    return _find(owner, None) if known else None
+    known = all(find(f"{owner}.{name}", parameters) is not None for name, parameters in parts)
+    return find(owner, None) if known else None
 
 
 def _readable(names: list[str] | tuple[str, ...]) -> str:

@@ -1,0 +1,149 @@
+"""Private attributes of TensorFlow's objects, each read by a function that says what it means.
+
+Those that only describe something are read with a default, so that a TensorFlow without them costs a detail and not a
+recording. Those that calls and gradients depend on are in modules whose texts `builds` knows (`names.MODULES`).
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+# -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
+
+INTERNAL_PY_FUNC = "_internal_py_func"
+"""In script_ops: makes every node."""
+CREATE_CONCRETE_FUNCTION = "_create_concrete_function"
+"""In tracing_compilation: a graph trace."""
+CALL_FLAT = "_call_flat"
+"""Of ConcreteFunction: which function is about to run."""
+CONVERT_ACTUAL = "_convert_actual"
+"""In autograph.impl.api: a function's conversion."""
+CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
+"""Of OwnedIterator: made, and asked for an element."""
+RUN_EAGERLY = "_run_functions_eagerly"
+"""A property of Function: whether it runs as plain Python."""
+IF_STATEMENT, WHILE_LOOP, PYTHON_LOOP = "_tf_if_stmt", "_tf_while_stmt", "_py_for_stmt"
+ITERATOR_LOOP, DISTRIBUTED_LOOP = "_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"
+"""In autograph.operators.control_flow: statements that become part of a graph, and a loop that does not."""
+IF_EXPRESSION, LAZY_AND, LAZY_OR = "_tf_if_exp", "_tf_lazy_and", "_tf_lazy_or"
+"""In autograph.operators.conditional_expressions and logical."""
+
+# -- EagerFunc: the function of a py_function (script_ops.py) ---------------------------------------------------------
+
+supports_gradient = operator.attrgetter("_support_graph_mode_gradient")
+"""Whether a gradient node was made for this one. Read in every call: no Python frame."""
+
+
+def body(function: Any) -> Any:
+    """What an EagerFunc calls; also the function inside tf.data's StructuredFunctionWrapper. None if it has none."""
+    return getattr(function, "_func", None)
+
+
+def output_dtypes(function: Any) -> Any:
+    """The dtypes that an EagerFunc's outputs are converted to."""
+    return function._out_dtypes
+
+
+def is_gradient(function: Any) -> bool:
+    """Whether an EagerFunc belongs to a gradient node."""
+    return bool(getattr(function, "_is_grad_func", False))
+
+
+def replace_body(function: Any, new: Any, dtypes: Any) -> None:
+    """Gives an EagerFunc that nobody has called yet another body and other outputs."""
+    function._func = new
+    function._out_dtypes = dtypes
+
+
+# -- tapes and tensors (backprop.py, ops.py) --------------------------------------------------------------------------
+
+push_tape = operator.methodcaller("_push_tape")
+"""Lets a GradientTape record on this thread, without the frame of its `with`."""
+pop_tape = operator.methodcaller("_pop_tape")
+inner_tape = operator.attrgetter("_tape")
+"""The C++ tape inside a GradientTape."""
+copy_to_current_device = operator.methodcaller("_copy")
+
+
+def is_eager(thing: Any) -> bool:
+    """Whether `thing` is an eager tensor, or stands for one as a variable does."""
+    return hasattr(thing, "_id")
+
+
+def handle_data(tensor: Any) -> Any:
+    """Shape and dtype of the variable behind a resource tensor. Raises AttributeError where it is not known."""
+    return tensor._handle_data
+
+
+def type_spec(value: Any) -> Any:
+    """The TypeSpec of a composite tensor; None for other values."""
+    return getattr(value, "_type_spec", None)
+
+
+def extension_fields(kind: Any) -> Any:
+    """The fields of a tf.experimental.ExtensionType. Raises AttributeError for other classes."""
+    return kind._tf_extension_type_fields()
+
+
+# -- tf.function and its cache (polymorphic_function.py, function_cache.py, tf_decorator.py) --------------------------
+
+
+def lock(function: Any) -> Any:
+    """The lock of a tf.function object: its own, and one that can be referred to weakly. None for other things."""
+    return getattr(function, "_lock", None)
+
+
+def default_values(function: Any) -> Any:
+    """Default values of a tf.function's parameters, or None."""
+    return getattr(function, "_default_values", None)
+
+
+def function_cache(function: Any) -> Any:
+    """The FunctionCache of a tf.function."""
+    return function._function_cache
+
+
+def cached_graphs(cache: Any) -> Any:
+    """(context, FunctionType) -> ConcreteFunction of a FunctionCache, oldest first. Another thread may change it."""
+    return cache._primary
+
+
+def referent(constraint: Any) -> Any:
+    """What a Weakref type in a FunctionType stands for; None if it has been deleted."""
+    reference = getattr(constraint, "_ref", None)
+    return reference() if callable(reference) else None
+
+
+def decorator(function: Any) -> Any:
+    """The TFDecorator that a wrapper of TensorFlow's carries, or None."""
+    return getattr(function, "_tf_decorator", None)
+
+
+# -- AutoGraph, graphs and datasets -----------------------------------------------------------------------------------
+
+
+def converted_functions(autograph_api: Any) -> Any:
+    """AutoGraph's cache: code -> options -> what it made of it. Raises AttributeError where it is kept elsewhere."""
+    return autograph_api._TRANSPILER._cache._cache
+
+
+def nested_graphs(graph: Any) -> list[Any]:
+    """Graphs of the functions that a graph calls and that were made or loaded with it; some are None."""
+    return [getattr(function, "_cached_graph", None) for function in list(graph._functions.values())]
+
+
+dataset_functions = operator.methodcaller("_functions")
+"""The functions of one transformation of a Dataset, wrapped."""
+dataset_inputs = operator.methodcaller("_inputs")
+"""The Datasets that a Dataset reads from."""
+
+
+def parallel_calls(dataset: Any) -> Any:
+    """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
+    return getattr(dataset, "_num_parallel_calls", None)
+
+
+def batch_size(dataset: Any) -> Any:
+    """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
+    return getattr(dataset, "_batch_size", None)
