@@ -161,6 +161,7 @@ class Notice(str, Enum):
     SERIALIZATION = "serialization"
     HANG = "hang"
     HANG_TROUBLE = "hang-trouble"
+    HELD = "held"
     STOP = "stop"
     STOP_UNANSWERED = "stop-unanswered"
     CHANGED_BY_HAND = "changed-by-hand"

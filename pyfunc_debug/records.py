@@ -353,6 +353,7 @@ class Call:
       gil: None if the GIL was not measured.
       tape: For a gradient call: the id of the forward call whose tape TensorFlow really used, if known. Where it is not
         `forward`, the gradient is another call's.
+      stopped_ns: For how long it was held at breakpoints: no part of `duration_ns`, nor of `gil`.
     """
 
     id: int
@@ -372,6 +373,7 @@ class Call:
     failure: Failure | None = None
     gil: Gil | None = None
     tape: int | None = None
+    stopped_ns: int = 0
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
 
@@ -409,8 +411,8 @@ class Call:
 
     @property
     def duration_ns(self) -> int | None:
-        """Time in the body, None while it runs."""
-        return None if self.end_ns is None else self.end_ns - self.start_ns
+        """Time in the body, without that at stops; None while it runs."""
+        return None if self.end_ns is None else self.end_ns - self.start_ns - self.stopped_ns
 
 
 def _other_process() -> Exception:

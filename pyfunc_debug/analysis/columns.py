@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.pfrec.stopped import QUERY, Stop, held_ns, stops_of, without
+
 Array = np.ndarray[Any, Any]
 
-OK, ERROR, RUNNING = 0, 1, 2
+OK, ERROR, RUNNING, INTERRUPTED = 0, 1, 2, 3
 FORWARD, GRADIENT = 0, 1
 
 _DTYPES: dict[str, type] = {
@@ -48,7 +50,11 @@ class Columns:
     """Calls in the order of their ids; times in ns since `origin_ns`. Not safe for use by two threads.
 
     `end` is -1 while a call runs, `cpu` is -1 where it is not known. `wait`, `held`, `released` and `reacquire` are
-    float32 ns, NaN where not measured; `grade` is an index into `GRADES`.
+    float32 ns, NaN where not measured; `grade` is an index into `GRADES`. Time at stops is in none of them, nor in
+    `duration`: `stopped` has it. A call that a person ended at a stop is `INTERRUPTED`, which is no error.
+
+    Attributes:
+      stops: Calls that were held at breakpoints.
     """
 
     def __init__(self, origin_ns: int) -> None:
@@ -59,6 +65,7 @@ class Columns:
         self._pending: set[int] = set()
         self._gil_until = 0
         self._measured = False
+        self.stops: list[Stop] = []
         self._derived: dict[str, Array] = {}
         self._kept: dict[tuple[Any, ...], Array] = {}
 
@@ -67,6 +74,8 @@ class Columns:
 
     def __getattr__(self, name: str) -> Array:
         columns: dict[str, Array] = self.__dict__.get("_columns", {})
+        if name == "status" and self.__dict__.get("stops"):
+            return self._status()
         if name in columns:
             return columns[name]
         gil: dict[str, Array] = self.__dict__.get("_gil", {})
@@ -95,10 +104,33 @@ class Columns:
 
     @property
     def duration(self) -> Array:
-        """Time in the body in ns, -1 while it runs."""
+        """Time in the body in ns, without that at stops; -1 while it runs."""
         if "duration" not in self._derived:
-            self._derived["duration"] = np.where(self.end < 0, -1, self.end - self.start)
+            took = np.maximum(self.end - self.start - self.stopped, 0)
+            self._derived["duration"] = np.where(self.end < 0, -1, took)
         return self._derived["duration"]
+
+    @property
+    def stopped(self) -> Array:
+        """For how many ns each call was held at stops."""
+        if "stopped" not in self._derived:
+            stopped = np.zeros(len(self), np.int64)
+            for call, ns in held_ns(self.stops).items():
+                position = self.find(call)
+                if position is not None:
+                    stopped[position] = ns
+            self._derived["stopped"] = stopped
+        return self._derived["stopped"]
+
+    def _status(self) -> Array:
+        if "status" not in self._derived:
+            status = self._columns["status"].copy()
+            for stop in self.stops:
+                place = self.find(stop.call)
+                if stop.interrupted and place is not None and status[place] == ERROR:
+                    status[place] = INTERRUPTED
+            self._derived["status"] = status
+        return self._derived["status"]
 
     @property
     def begin(self) -> Array:
@@ -179,11 +211,20 @@ class Columns:
             self._merge(keep, rows, late)
             self.revision += 1
             self._forget()
-        if self._read_gil(connection, final=final) and not changed:
+        held = self._read_stops(connection)
+        if (self._read_gil(connection, final=final) or held) and not changed:
             self.revision += 1
             self._forget()
             changed = True
         return changed
+
+    def _read_stops(self, connection: sqlite3.Connection) -> bool:
+        before, self.stops = self.stops, stops_of(connection.execute(f"{QUERY} ORDER BY id"))
+        if self.stops == before:
+            return False
+        self._gil_until = 0  # what is known of the calls that were held is another
+        self._forget()
+        return True
 
     def _forget(self) -> None:
         self._derived.clear()
@@ -259,6 +300,7 @@ class Columns:
             if not count:
                 continue
             self._measured = self._measured or bool(known.any())
+            self._take_stops_off(table)
             for i, name in enumerate(_GIL):
                 numbers = table[known, i + 1].astype(np.float32)
                 self._gil[name][positions[known]] = np.where(numbers < 0, np.nan, numbers)
@@ -266,6 +308,14 @@ class Columns:
         self._gil_until = newest
         self._forget()
         return bool(newest != seen)
+
+    def _take_stops_off(self, table: Array) -> None:
+        """From rows of GIL numbers; before they become float32, which cannot tell a stop's seconds from a call's us."""
+        held = held_ns(self.stops)
+        for row in table[np.isin(table[:, 0], list(held))] if held else ():
+            parts = [None if ns < 0 else int(ns) for ns in row[2:5]]
+            less = without(held[int(row[0])], *parts)
+            table[table[:, 0] == row[0], 2:5] = [-1 if ns is None else ns for ns in less]
 
 
 def _no_gil(count: int) -> dict[str, Array]:

@@ -17,6 +17,7 @@ from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, OURS, call_of
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.stopped import QUERY, held_ns, stops_of, without
 from pyfunc_debug.records import Node
 
 
@@ -147,12 +148,16 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
     for (node,) in reader.rows("SELECT node FROM call WHERE end_ns IS NOT NULL"):
         sums[nodes[node].id].calls += 1
     matrix: Counter[tuple[str, str]] = Counter()
+    held_at_stops = held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id")))
     longest: list[WorstCall] = []
     for call, node, duration, grade, wait, held, released, reacquire, text in reader.rows(
         "SELECT call, node, end_ns - start_ns, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame "
         "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
     ):
         one = sums[nodes[node].id]
+        if call in held_at_stops:
+            duration = max(0, duration - held_at_stops[call])
+            held, released, reacquire = without(held_at_stops[call], held, released, reacquire)
         one.add(grade, duration, wait, held, released, reacquire)
         blame = tuple((str(who), int(ns)) for who, ns in json.loads(text)) if text != "[]" else ()
         for label, ns in blame:

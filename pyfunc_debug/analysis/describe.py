@@ -102,8 +102,9 @@ def _stops(call: Call, reader: Reader) -> list[str]:
     for rule, text in reader.rows("SELECT rule, facts FROM notice WHERE call = ? ORDER BY id", (call.id,)):
         noticed, kind = json.loads(text), Notice.read(rule)
         if kind == Notice.STOP:
-            held = milliseconds(noticed["end_ns"] - noticed["start_ns"])
-            lines.append(f"  stopped for {held} ms: {noticed['why']}")
+            held = milliseconds(noticed.get("held_ns", noticed["end_ns"] - noticed["start_ns"]))
+            ended = ", and ended there by hand" if noticed.get("interrupted") else ""
+            lines.append(f"  stopped for {held} ms, which is no part of its time{ended}: {noticed['why']}")
         elif kind == Notice.STOP_UNANSWERED:
             lines.append(f"  hit, but nobody could answer: {noticed['why']}")
             lines += [f"    {one}" for one in (*noticed.get("inputs", ()), *noticed.get("frames", ()))]

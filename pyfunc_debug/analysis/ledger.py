@@ -5,6 +5,7 @@ Computed here, once; the terminal, the notebook's table, the panel and the repor
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 from collections import defaultdict
@@ -13,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, RUNNING, Array, Columns
+from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
 from pyfunc_debug.analysis.contention import gil_line, grade_of, mean_wait
 from pyfunc_debug.analysis.facts import Facts, read_facts
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.processes import lives
+from pyfunc_debug.pfrec.stopped import QUERY, covered_ns, stops_of
 from pyfunc_debug.records import Function, Node
 
 _CHUNK = 50_000
@@ -58,6 +60,7 @@ class CallSums:
       errors: Failed ones, of both.
       failed: Failed ones among those stored.
       running: Stored ones that have not ended.
+      interrupted: Stored ones that a person ended at a stop; they are no errors.
       times: Of those that ended.
       parts: What their time is made of; None when the GIL was not measured.
       wait: The mean wait for the GIL, before a call and inside it, in words; empty when nobody measured.
@@ -71,6 +74,7 @@ class CallSums:
     times: Times
     parts: Parts | None
     wait: str = ""
+    interrupted: int = 0
 
     @property
     def calls(self) -> int:
@@ -255,17 +259,21 @@ def read_runs(connection: sqlite3.Connection) -> dict[int, Runs]:
     """Runs by function."""
     # One text a chunk, as in columns.py: rows as Python objects would take the GIL from the recorded program.
     newest = connection.execute("SELECT max(id) FROM run").fetchone()[0] or 0
-    tables = [np.empty((0, 4), np.int64)]
+    tables = [np.empty((0, 5), np.int64)]
     for low in range(0, newest + 1, _CHUNK):
         (text,) = connection.execute(
             "SELECT group_concat(coalesce(run.function,trace.function,-1)||','||ifnull(run.duration_ns,-1)||','||"
-            "(run.kind = 'forward')||','||(run.error IS NOT NULL)) FROM run LEFT JOIN trace ON trace.id = run.trace"
+            "(run.kind = 'forward')||','||(run.error IS NOT NULL)||','||run.id)"
+            " FROM run LEFT JOIN trace ON trace.id = run.trace"
             " WHERE run.id >= ? AND run.id < ?",
             (low, low + _CHUNK),
         ).fetchone()
         if text:
-            tables.append(np.fromstring(text, np.int64, sep=",").reshape(-1, 4))
+            tables.append(np.fromstring(text, np.int64, sep=",").reshape(-1, 5))
     table = np.concatenate(tables)
+    for run, ns in _held_in_runs(connection).items():
+        rows = (table[:, 4] == run) & (table[:, 1] >= 0)
+        table[rows, 1] = np.maximum(table[rows, 1] - ns, 0)
     result = {}
     for function in np.unique(table[:, 0]).tolist():
         own = table[table[:, 0] == function]
@@ -274,6 +282,20 @@ def read_runs(connection: sqlite3.Connection) -> dict[int, Runs]:
         result[function] = Runs(finished, len(forward), len(own) - len(forward), int(own[:, 3].sum()))
     result.pop(-1, None)
     return result
+
+
+def _held_in_runs(connection: sqlite3.Connection) -> dict[int, int]:
+    """For how many ns runs stood still because calls of theirs were held at stops."""
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    stops = [stop for stop in stops_of(connection.execute(f"{QUERY} ORDER BY id")) if not stop.open]
+    for stop in stops:
+        run, runs = connection.execute("SELECT run, runs FROM call WHERE id = ?", (stop.call,)).fetchone() or (
+            None,
+            None,
+        )
+        for one in [run] if run is not None else json.loads(runs or "[]"):
+            spans[one] += [(asked, until) for asked, _, until in stop.spans if until is not None]
+    return {run: covered_ns(own) for run, own in spans.items()}
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -323,6 +345,7 @@ def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], measure
         times=times_of(ended),
         parts=parts,
         wait=_wait(columns, mask) if measured and (len(durations) or lost) else "",
+        interrupted=int((status == INTERRUPTED).sum()),
     )
 
 
@@ -344,6 +367,8 @@ def _notes(node: Node, forward: CallSums, gradient: CallSums) -> tuple[str, ...]
     running, lost = forward.running + gradient.running, forward.dropped + gradient.dropped
     if running:
         notes.append(f"{running:,} still running")
+    if forward.interrupted + gradient.interrupted:
+        notes.append(f"{forward.interrupted + gradient.interrupted:,} ended by hand at a stop")
     if lost:
         notes.append(f"{lost:,} calls were counted but not stored")
     if not forward.calls:

@@ -22,6 +22,7 @@ from pyfunc_debug.gil import Ceiling, Stage, ceiling
 from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.stopped import QUERY, Stop, held_ns, stops_of
 from pyfunc_debug.records import Function
 
 Numbers = np.ndarray[Any, Any]
@@ -123,6 +124,8 @@ def make_stages(
     known = settings(reader.meta, reader.nodes())
     functions = {function.id: function for function in reader.functions()}
     groups = {group[0].id: group for group in same_line(reader.nodes())}
+    stops = stops_of(reader.rows(f"{QUERY} ORDER BY id"))
+    held = held_ns(stops)
     answers = []
     for one in make_contention(reader).nodes:
         function = functions.get(one.node.function or 0)
@@ -131,18 +134,28 @@ def make_stages(
             ids = ", ".join(map(str, group))
             setting = setting_of(group, known)
             rows = reader.rows(
-                "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns FROM call "
+                "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns, id FROM call "
                 f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({ids}) AND end_ns IS NOT NULL"
             )
             if not rows:  # all its calls still run
                 continue
-            start, end, wait, reacquire, thread, cpu = np.array(rows, np.float64).T
+            start, end, wait, reacquire, thread, cpu, number = np.array(rows, np.float64).T
             threads = len(np.unique(thread))
+            end = end - np.array([held.get(int(one), 0) for one in number])  # as if it had not been held at a stop
             times = start, end, wait, reacquire
             threads_of_pool = pool or (setting.pool if setting else None) or cores
             answers.append(
                 stage_answer(
-                    one, function.name, times, threads, mean_cpu_ns(cpu), threads_of_pool, cores, calls, setting
+                    one,
+                    function.name,
+                    times,
+                    threads,
+                    mean_cpu_ns(cpu),
+                    threads_of_pool,
+                    cores,
+                    calls,
+                    setting,
+                    at_stops_ns(stops, start, end),
                 )
             )
     return answers
@@ -152,6 +165,15 @@ def setting_of(group: Iterable[int], known: dict[int, Setting]) -> Setting | Non
     """How the stage of a line of code is set up: each graph trace makes its node anew, the last one counts."""
     found = [known[node] for node in group if node in known]
     return found[-1] if found else None
+
+
+def at_stops_ns(stops: Iterable[Stop], start: Numbers, end: Numbers) -> float:
+    """For how long between the first begin and the last end any call was held at a stop, in ns of the same clock."""
+    spans = [(asked, until) for stop in stops for asked, _, until in stop.spans if until is not None]
+    if not spans or not len(start):
+        return 0.0
+    begin, finish = (np.clip(np.array(part, np.float64), start.min(), end.max()) for part in zip(*spans))
+    return _covered(begin, finish)
 
 
 def mean_cpu_ns(cpu: Numbers) -> float | None:
@@ -213,19 +235,22 @@ def stage_answer(
     cores: int,
     calls: Iterable[int] = CALLS,
     setting: Setting | None = None,
+    at_stops_ns: float = 0.0,
 ) -> StageAnswer:
     """The answer for one stage.
 
     Args:
       one: What the GIL did to its node.
       function: Name of the function given to `map`.
-      times: Of its finished calls in ns: begins, ends, waits before and inside the body (NaN is not measured).
+      times: Of its finished calls in ns: begins, ends, waits before and inside the body (NaN is not measured). An end
+        is that of a call that was not held at a stop.
       threads: How many threads ran them.
       cpu_ns: Mean time on a CPU, if known.
       pool: Threads of the dataset's pool.
       cores: CPUs of the process.
       calls: Values of num_parallel_calls to ask about.
       setting: How the stage is set up.
+      at_stops_ns: For how long calls were held at stops meanwhile: then its threads did not idle, somebody looked.
     """
     start, end, wait, reacquire = times
     known = one.measured > 0 and one.grade in ("native", "op-start")
@@ -234,7 +259,7 @@ def stage_answer(
     body, inside = body_ns(end - start, reacquire)
     waited = float(before.sum()) + inside
     busy = body + waited
-    room = max(busy, min(threads, pool) * float(end.max() - begin.min()))
+    room = max(busy, min(threads, pool) * max(0.0, float(end.max() - begin.min()) - at_stops_ns))
     work = _covered(begin, end)
     held = None if one.held_share is None else one.held_share * body / len(start)
     at_once = busy / work if work else 1.0

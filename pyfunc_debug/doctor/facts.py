@@ -19,6 +19,7 @@ from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.stopped import HELD_SQL
 from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
 
 
@@ -90,8 +91,9 @@ class Facts:
     @cached_property
     def _calls(self) -> dict[tuple[int, str], Calls]:
         rows = self.reader.rows(
-            "SELECT node, kind, count(*), sum(status = 'error'), sum(status = 'running'), total(end_ns - start_ns), "
-            "min(id), max(id) FROM call GROUP BY node, kind"
+            "SELECT node, kind, count(*), sum(status = 'error'), sum(status = 'running'), "
+            "total(end_ns - start_ns - coalesce(held.ns, 0)), min(id), max(id) "
+            f"FROM call LEFT JOIN {HELD_SQL} AS held ON held.call = call.id GROUP BY node, kind"
         )
         return {
             (node, kind): Calls(count, errors, running, int(total), first, last)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
+from pyfunc_debug.pfrec import stopped
 from pyfunc_debug.pfrec.contents import decode
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
 from pyfunc_debug.records import (
@@ -282,7 +283,8 @@ class Reader:
         gradients: dict[int, list[int]] = {}
         for forward, number in self._among("SELECT forward, id FROM call WHERE forward IN ({}) ORDER BY id", ids):
             gradients.setdefault(forward, []).append(number)
-        gil = {row[0]: _gil(row[1:]) for row in self._among(
+        held = stopped.held_ns(stopped.stops_of(self._among(f"{stopped.QUERY} AND call IN ({{}}) ORDER BY id", ids)))
+        gil = {row[0]: _gil(row[1:], held.get(row[0], 0)) for row in self._among(
             "SELECT call, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call IN ({})",
             ids)}  # fmt: skip
         failures = {row[0]: _failure(row[1:]) for row in self._among(
@@ -293,7 +295,7 @@ class Reader:
             yield Call(
                 number, node, kind, forward, tuple(gradients.get(number, ())), run, candidates, thread, start, end, cpu,
                 status, tuple(values.get((number, "input"), ())), tuple(values.get((number, "output"), ())),
-                failures.get(failure), gil.get(number), tape,
+                failures.get(failure), gil.get(number), tape, held.get(number, 0),
             )  # fmt: skip
 
     def _among(self, sql: str, ids: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -361,5 +363,6 @@ def _failure(row: Sequence[Any]) -> Failure:
     return Failure(row[0], row[1], row[2], read_frames(row[3]))
 
 
-def _gil(row: Sequence[Any]) -> Gil:
-    return Gil(row[0], row[1], row[2], row[3], row[4], tuple((who, ns) for who, ns in json.loads(row[5])))
+def _gil(row: Sequence[Any], held_at_stops: int) -> Gil:
+    grade, wait, *parts, blame = row
+    return Gil(grade, wait, *stopped.without(held_at_stops, *parts), tuple((who, ns) for who, ns in json.loads(blame)))

@@ -82,7 +82,9 @@ CREATE TABLE gil (
     reacquire_ns INTEGER, blame TEXT NOT NULL
 );
 
--- What was noticed while recording, for the doctor: rule, and its facts as JSON.
+-- What was noticed while recording, for the doctor: rule, and its facts as JSON. Rule stop: a call was held at a
+-- breakpoint for held_ns (start_ns, end_ns, spans), which is in end_ns - start_ns of the call and in gil.released_ns; what
+-- pyfunc_debug shows has taken it off. Rule held: the same while the call is still there.
 CREATE TABLE notice (id INTEGER PRIMARY KEY, rule TEXT NOT NULL, node INTEGER, call INTEGER, facts TEXT NOT NULL);
 
 -- Calls that the budget left no room to store, by node and kind.

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.events import RunFacts
+from pyfunc_debug.events import Notice, RunFacts
 from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.batch import Batch
@@ -206,6 +206,8 @@ class Worker:
                 rows.lines(batch, facts, rest[0])
             elif what == "notice":
                 rows.notice(batch, facts, *rest)
+                if facts == Notice.HELD:
+                    self._stopped(batch, rest[1])
         except Exception as error:  # one odd item must not lose the others
             rows.troubles[f"recording a {type(item).__name__}: {type(error).__name__}: {error}"[:500]] += 1
             if sys.flags.dev_mode:
@@ -241,6 +243,13 @@ class Worker:
             if ticket.call not in self._shown_running and now - ticket.start_ns > _RUNNING_NS:
                 self._shown_running.add(ticket.call)
                 self._rows.calls.call(batch, ticket, running=True)
+
+    def _stopped(self, batch: Batch, call: int | None) -> None:
+        """A call that is held at a stop is written at once: somebody looks at it."""
+        ticket = self._open_calls.get(call) if call is not None else None
+        if ticket is not None and call not in self._shown_running:
+            self._shown_running.add(ticket.call)
+            self._rows.calls.call(batch, ticket, running=True)
 
     def _write(self, batch: Batch) -> None:
         if self.stopped or not (batch.rows or batch.blobs):

@@ -24,7 +24,8 @@ from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, ledger, sources, timeline, traces
 from pyfunc_debug.report.colours import coloured_lines
-from pyfunc_debug.report.first_call import first_call
+from pyfunc_debug.report.first_call import first_call, look_now
+from pyfunc_debug.report.folds import Folds, folds, stops
 from pyfunc_debug.report.threads import threads
 
 Json = dict[str, Any]
@@ -65,6 +66,7 @@ class Answers:
         self._ledger: Ledger | None = None
         self._rows: list[Json] | None = None
         self._extent: tuple[int, int] | None = None
+        self._folds: Folds | None = None
         self._ready = False
         with self.reading():
             self.facts = read_facts(self._reader)
@@ -135,7 +137,7 @@ class Answers:
         if self._find is not None and ended and not self._ended:
             self._findings = self._find()
         self._ended = ended
-        self._ledger = self._rows = self._extent = None
+        self._ledger = self._rows = self._extent = self._folds = None
         self.revision += 1
         return True
 
@@ -200,6 +202,7 @@ class Answers:
         dropped = self.connection.execute("SELECT sum(calls) FROM dropped").fetchone()[0] or 0
         grades = self.columns.grades
         newest = self.connection.execute("SELECT max(id) FROM run").fetchone()[0]
+        folds = self.folds()
         answer = {
             "name": self.name,
             "state": state(meta),
@@ -225,15 +228,26 @@ class Answers:
             "pid": meta.get("pid"),
             "threads": threads(known, self.columns),
             # Of a recording that grows the worst call is not known yet.
-            "first": None if known.recording else first_call(self.connection, known, self.columns),
+            "first": look_now(known, self.columns)
+            if known.recording
+            else first_call(self.connection, known, self.columns),
             "names": {str(i): known.label(i) for i in known.nodes},
             "groups": {str(i): key for i, key in known.group_of.items()},
+            "stops": stops(self.columns),
+            "folds": folds,
         }
         errors = self.columns.start[self.columns.status == 1][:200].astype(np.float64)
-        return answer, {"waiting": timeline.overview(self.columns, start, end, min(width, 2000)), "errors": errors}
+        waiting = timeline.overview(self.columns, start, end, min(width, 2000), folds)
+        return answer, {"waiting": waiting, "errors": errors}
+
+    def folds(self) -> Folds:
+        """What the axis of time leaves out."""
+        if self._folds is None:
+            self._folds = folds(self.columns, self.facts)
+        return self._folds
 
     def _timeline(self, *, start_ns: float, end_ns: float, width: int = 640) -> Answer:
-        return timeline.viewport(self.connection, self.facts, self.columns, start_ns, end_ns, width)
+        return timeline.viewport(self.connection, self.facts, self.columns, start_ns, end_ns, width, self.folds())
 
     def _calls(self, **params: Any) -> Answer:
         return calls.page(self.connection, self.columns, **params), {}
@@ -257,7 +271,10 @@ class Answers:
         return traces.page(self.connection, self.facts, self.columns, int(function)), {}
 
     def _gil(self) -> Answer:
-        return contention.page(self.connection, self.facts, self.columns, self.rows(), *self.extent()), {}
+        page = contention.page(
+            self.connection, self.facts, self.columns, self.rows(), *self.extent(), folds=self.folds()
+        )
+        return page, {}
 
     _questions: ClassVar[dict[str, Callable[..., Answer]]] = {
         "overview": overview,

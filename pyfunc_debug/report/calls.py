@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array, Columns
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, Array, Columns
 from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec.reader import read_frames
+from pyfunc_debug.pfrec.stopped import without
 from pyfunc_debug.records import Node
 from pyfunc_debug.report.pictures import Elements, difference, elements, picture, small_table
 
 Json = dict[str, Any]
 SORTS = ("id", "start", "thread", "wait", "held", "released", "duration", "status")
-_STATUS = ("ok", "error", "running")
+_STATUS = ("ok", "error", "running", "interrupted")
 _MAX_VALUES = 64
 
 
@@ -109,6 +110,7 @@ def failures(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, st
 def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json]:
     """Rows of the calls table; numbers that are not known are None."""
     result = []
+    held = {stop.call for stop in columns.stops if stop.open}
     for position in positions.tolist():
         end = int(columns.end[position])
         call = int(columns.id[position])
@@ -119,7 +121,8 @@ def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json
                 "kind": "gradient" if columns.kind[position] == GRADIENT else "forward",
                 "thread": int(columns.thread[position]),
                 "start_ns": int(columns.start[position]),
-                "duration_ns": None if end < 0 else end - int(columns.start[position]),
+                "duration_ns": None if end < 0 else int(columns.duration[position]),
+                "held_here": call in held,
                 **{f"{name}_ns": _known(getattr(columns, name)[position]) for name in ("wait", "held", "released")},
                 "status": _STATUS[int(columns.status[position])],
                 "failure": types.get(call),
@@ -152,6 +155,10 @@ def detail(
     previous, following = _neighbours(columns, facts, call, node_id, kind)
     gradients = [i for (i,) in connection.execute("SELECT id FROM call WHERE forward = ? ORDER BY id", (call,))]
     origin = columns.origin_ns
+    place = columns.find(call)
+    stopped = 0 if place is None else int(columns.stopped[place])
+    if place is not None and columns.status[place] == INTERRUPTED:
+        status = "interrupted"
     return {
         "id": call,
         "node": node_id,
@@ -163,7 +170,9 @@ def detail(
         "status": status,
         "start_ns": start - origin,
         "end_ns": None if end is None else end - origin,
-        "duration_ns": None if end is None else end - start,
+        "duration_ns": None if end is None else max(0, end - start - stopped),
+        "stopped_ns": stopped,
+        "held_here": any(stop.open and stop.call == call for stop in columns.stops),
         "cpu_ns": cpu,
         "forward": forward,
         # Stock TensorFlow may have used another call's tape: then the gradient belongs to that one.
@@ -173,7 +182,7 @@ def detail(
         "next": following,
         "run": _run(connection, facts, run),
         "runs": json.loads(runs) if runs else [],
-        "gil": _gil(connection, call),
+        "gil": _gil(connection, call, stopped),
         "values": _values(connection, call, kind, gradients, previous, images),
         "failure": _failure(connection, facts, failure),
         **node_facts(facts, node),
@@ -217,7 +226,7 @@ def _run(connection: sqlite3.Connection, facts: Facts, run: int | None) -> Json 
     }
 
 
-def _gil(connection: sqlite3.Connection, call: int) -> Json | None:
+def _gil(connection: sqlite3.Connection, call: int, stopped: int) -> Json | None:
     row = connection.execute(
         "SELECT grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call = ?", (call,)
     ).fetchone()
@@ -225,7 +234,7 @@ def _gil(connection: sqlite3.Connection, call: int) -> Json | None:
         return None
     names = ("grade", "wait_ns", "held_ns", "released_ns", "reacquire_ns")
     blame = sorted(json.loads(row[5] or "[]"), key=lambda item: -item[1])
-    return {**dict(zip(names, row, strict=False)), "blame": blame}
+    return {**dict(zip(names, (*row[:2], *without(stopped, *row[2:5])), strict=True)), "blame": blame}
 
 
 def _failure(connection: sqlite3.Connection, facts: Facts, failure: int | None) -> Json | None:

@@ -18,8 +18,9 @@ from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
 from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.inputs import settings
-from pyfunc_debug.analysis.stages import is_stage, mean_cpu_ns, setting_of, stage_answer
+from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
+from pyfunc_debug.report.folds import Folds
 from pyfunc_debug.report.timeline import binned, overview
 
 Json = dict[str, Any]
@@ -39,6 +40,7 @@ def page(
     start: int,
     end: int,
     width: int = 320,
+    folds: Folds | None = None,
 ) -> Json:
     """The GIL over the recording; `grade` is None when nothing was measured."""
     reported = facts.meta.get("gil")
@@ -63,7 +65,7 @@ def page(
         "worst": _worst(connection, facts, columns),
         "stages": _stages(facts, columns, nodes),
         "process": list(process_lines(reported)),
-        "series": _series(columns, start, end, width),
+        "series": _series(columns, start, end, width, folds),
     }
 
 
@@ -228,12 +230,16 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
         start, end, wait, reacquire = (
             getattr(columns, name)[positions].astype(np.float64) for name in ("start", "end", "wait", "reacquire")
         )
+        end -= columns.stopped[positions]
         cpu = np.where(columns.cpu[positions] >= 0, columns.cpu[positions], np.nan)
         threads = len(np.unique(columns.thread[positions]))
         times = start, end, wait, reacquire
         setting = setting_of(group, known)
         pool = (setting.pool if setting else None) or cores
-        answer = stage_answer(one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, setting=setting)
+        answer = stage_answer(
+            one, function.name, times, threads, mean_cpu_ns(cpu), pool, cores, setting=setting,
+            at_stops_ns=at_stops_ns(columns.stops, start + columns.origin_ns, end + columns.origin_ns),
+        )  # fmt: skip
         result.append(
             {
                 "key": f"n{one.node.id}",
@@ -257,13 +263,13 @@ def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> 
     return result
 
 
-def _series(columns: Columns, start: int, end: int, width: int) -> Json:
-    """Contention over time. A bound is not a measurement: without another grade `waiting` is None."""
+def _series(columns: Columns, start: int, end: int, width: int, folds: Folds | None) -> Json:
+    """Contention over the folded axis. A bound is not a measurement: without another grade `waiting` is None."""
     waiting = held = None
     if set(columns.grades) - {"bound"}:
-        waiting = [round(float(x), 3) for x in overview(columns, start, end, width)]
+        waiting = [round(float(x), 3) for x in overview(columns, start, end, width, folds)]
     threads = np.unique(columns.thread).tolist()
     if threads and columns.split:
-        parts = binned(columns, np.arange(len(columns)), threads, start, end, width)
+        parts = binned(columns, np.arange(len(columns)), threads, start, end, width, folds)
         held = [round(float(min(x, 1.0)), 3) for x in parts[:, 0].sum(0) + parts[:, 1].sum(0)]
     return {"start_ns": start, "end_ns": end, "waiting": waiting, "held": held}

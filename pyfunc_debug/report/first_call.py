@@ -6,11 +6,24 @@ import sqlite3
 
 import numpy as np
 
-from pyfunc_debug.analysis.columns import ERROR, Columns
+from pyfunc_debug.analysis.columns import ERROR, RUNNING, Columns
 from pyfunc_debug.analysis.facts import Facts
 
 _MOST_READ = 200_000
 """Of a recording with more calls, values are not searched: that would take seconds."""
+
+
+def look_now(facts: Facts, columns: Columns) -> int | None:
+    """What matters while a recording grows: the call at a stop, else the first that failed, or that runs."""
+    held = [stop.call for stop in columns.stops if stop.open and columns.find(stop.call) is not None]
+    if held:
+        return held[-1]
+    own = np.isin(columns.node, [node.id for node in facts.nodes.values() if node.origin == "user"])
+    for status in (ERROR, RUNNING):
+        found = np.flatnonzero(own & (columns.status == status))
+        if len(found):
+            return int(columns.id[found[0]])
+    return None
 
 
 def first_call(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> int | None:

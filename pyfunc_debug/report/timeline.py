@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.columns import ERROR, GRADIENT, RUNNING, Array, Columns
+from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
 from pyfunc_debug.analysis.facts import Facts
 from pyfunc_debug.analysis.tables import function_name
+from pyfunc_debug.report.folds import Folds, folded
 
 Json = dict[str, Any]
 MAX_CALLS = 6000
@@ -36,12 +37,17 @@ def extent(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> tu
     end_ns = facts.meta.get("end_ns")
     if isinstance(end_ns, int):
         ends.append(end_ns - origin)
-    return min([0, *starts]), max([1, *ends])
+    first, last = min([0, *starts]), max([1, *ends])
+    still = [stop.spans[-1][0] - origin for stop in columns.stops if stop.open]
+    if still:  # room to see that it goes on
+        last = max(last, *(since + max(1_000_000, (since - first) // 12) for since in still))
+    return first, last
 
 
 def viewport(
-    connection: sqlite3.Connection, facts: Facts, columns: Columns, start_ns: float, end_ns: float, width: int
-) -> tuple[Json, dict[str, Array]]:
+    connection: sqlite3.Connection, facts: Facts, columns: Columns, start_ns: float, end_ns: float, width: int,
+    folds: Folds | None = None,
+) -> tuple[Json, dict[str, Array]]:  # fmt: skip
     """What is to be seen between two times.
 
     Args:
@@ -51,6 +57,7 @@ def viewport(
       start_ns: Left edge, ns since the origin.
       end_ns: Right edge.
       width: How many columns to sum into when there are too many calls to draw each.
+      folds: What the axis leaves out: columns are of the folded axis.
 
     Returns:
       The answer, and its arrays. `mode` is `calls` (arrays `id`, `node`, `thread`, `flags`, `start`, `end`, `wait`,
@@ -70,7 +77,7 @@ def viewport(
         answer["mode"] = "bins"
         answer["threads"] = np.unique(columns.thread[positions]).tolist()
         answer["width"] = width
-        arrays["bins"] = binned(columns, positions, answer["threads"], start, end, width)
+        arrays["bins"] = binned(columns, positions, answer["threads"], start, end, width, folds)
         marks = positions[columns.status[positions] == ERROR]
         answer["marks_hidden"] = max(0, len(marks) - MAX_MARKS)
         marks = marks[:: max(1, -(-len(marks) // MAX_MARKS))]
@@ -79,11 +86,12 @@ def viewport(
 
 
 def single(columns: Columns, positions: Array) -> dict[str, Array]:
-    """Calls one by one; `end` is NaN while one runs; flags: 1 gradient, 2 error, 4 running."""
+    """Calls one by one; `end` is NaN while one runs; flags: 1 gradient, 2 error, 4 running, 8 interrupted."""
     flags = (
         (columns.kind[positions] == GRADIENT) * 1
         + (columns.status[positions] == ERROR) * 2
         + (columns.end[positions] < 0) * 4
+        + (columns.status[positions] == INTERRUPTED) * 8
     )
     end = columns.end[positions].astype(np.float64)
     end[end < 0] = np.nan
@@ -94,38 +102,44 @@ def single(columns: Columns, positions: Array) -> dict[str, Array]:
         "flags": flags.astype(np.uint8),
         "start": columns.start[positions].astype(np.float64),
         "end": end,
+        "stopped": columns.stopped[positions].astype(np.float64),
         **{name: getattr(columns, name)[positions] for name in ("wait", "held", "released", "reacquire")},
     }
 
 
-def binned(columns: Columns, positions: Array, threads: list[int], start: int, end: int, width: int) -> Array:
+def binned(
+    columns: Columns, positions: Array, threads: list[int], start: int, end: int, width: int, folds: Folds | None = None
+) -> Array:
     """How full each column of time is: thread x (held, gradient, released, wait) x column, 0..1.
 
     Waits inside a body count as waits: where in the body they were is not recorded, so they come last. A call without
-    GIL numbers counts as held: it is simply the time in its body.
+    GIL numbers counts as held: it is simply the time in its body. Time at stops counts as none of them.
     """
     lane = np.searchsorted(np.asarray(threads), columns.thread[positions])
-    begins = columns.start[positions].astype(np.float64)
-    ends = np.where(columns.end[positions] < 0, end, columns.end[positions]).astype(np.float64)
+    real = columns.start[positions], np.where(columns.end[positions] < 0, end, columns.end[positions])
+    begins, ends = (folded(one, folds or []) for one in real)
+    first, last = folded(np.array([start, end]), folds or [])
+    away = (real[1] - real[0]) - (ends - begins)
     late = np.maximum(begins, ends - np.nan_to_num(columns.reacquire[positions]).astype(np.float64))
-    turn = np.maximum(begins, late - np.nan_to_num(columns.released[positions]))
+    free = np.maximum(begins, late - np.nan_to_num(columns.released[positions]))
+    turn = np.maximum(begins, free - np.maximum(columns.stopped[positions] - away, 0))
     wait = np.nan_to_num(columns.wait[positions])
     gradient = columns.kind[positions] == GRADIENT
-    scale = width / (end - start)
+    scale = width / (last - first)
     result = np.zeros((len(threads), len(PARTS), width), np.float32)
     everything = np.ones(len(positions), bool)
     for part, low, high, picked in (
         (0, begins, turn, ~gradient),
         (1, begins, turn, gradient),
-        (2, turn, late, everything),
+        (2, free, late, everything),
         (3, begins - wait, begins, everything),
         (3, late, ends, everything),
     ):
-        result[:, part] += _coverage(lane[picked], low[picked], high[picked], start, scale, len(threads), width)
+        result[:, part] += _coverage(lane[picked], low[picked], high[picked], first, scale, len(threads), width)
     return np.minimum(result, 1)
 
 
-def overview(columns: Columns, start: int, end: int, width: int) -> Array:
+def overview(columns: Columns, start: int, end: int, width: int, folds: Folds | None = None) -> Array:
     """The minimap's area: mean number of threads waiting (or running bodies, where waits were not measured)."""
     positions = np.arange(len(columns))
     if not len(positions):
@@ -136,7 +150,8 @@ def overview(columns: Columns, start: int, end: int, width: int) -> Array:
     else:
         low, high = begins, np.where(columns.end < 0, end, columns.end).astype(np.float64)
     lanes = np.zeros(len(positions), np.int64)
-    area: Array = _coverage(lanes, low, high, start, width / max(1, end - start), 1, width)[0]
+    low, high, edges = (folded(times, folds or []) for times in (low, high, np.array([start, end])))
+    area: Array = _coverage(lanes, low, high, edges[0], width / max(1, edges[1] - edges[0]), 1, width)[0]
     return area.astype(np.float32)
 
 
@@ -151,7 +166,7 @@ def busy(columns: Columns, start: int, end: int, width: int) -> Array:
     return area.astype(np.float32)
 
 
-def _coverage(lane: Array, low: Array, high: Array, start: int, scale: float, lanes: int, width: int) -> Array:
+def _coverage(lane: Array, low: Array, high: Array, start: float, scale: float, lanes: int, width: int) -> Array:
     # Covered time up to an edge is the sum of (edge - low) over the lows before it, less the same over the highs:
     # four counts a lane instead of a loop over calls and columns.
     low = np.clip((low - start) * scale, 0, width)

@@ -22,12 +22,21 @@ from pyfunc_debug.stops.tracer import Tracer
 if TYPE_CHECKING:
     from pyfunc_debug.stops.observer import StopObserver
 
+_LONG_NS = 1_000_000
+"""A call that queued for a stop and did not get its turn: shorter is no time."""
+_MOST_SPANS = 100
+"""Prompts of one stop whose times are told one by one: somebody who steps through a loop makes thousands."""
+
 
 class CallWatch(TracerHost):
     """One call under watch, from `enter` to `leave` or `fail`."""
 
-    def __init__(self, observer: StopObserver, plan: Plan, token: str, args: Any, number: int | None) -> None:
+    def __init__(
+        self, observer: StopObserver, plan: Plan, token: str, args: Any, number: int | None, recorded: bool
+    ) -> None:
         self.observer = observer
+        self.recorded = recorded
+        """Whether `number` is the call's in a recording: else the recording has nothing to be told."""
         self.plan = plan
         self.token = token
         self.args = args
@@ -48,7 +57,6 @@ class CallWatch(TracerHost):
         self._seen = False
         self._result: tuple[Any] | None = None
         self._line_at: dict[tuple[str, int], tuple[Breakpoint, ...]] = {}
-        self._held_since = 0
 
     # -- arming -------------------------------------------------------------------------------------------------------
 
@@ -307,19 +315,30 @@ class CallWatch(TracerHost):
 
     def _note(self) -> None:
         """Tells the recording of the stop that has just ended."""
-        tracer, since = self.tracer, self._held_since
+        tracer = self.tracer
         if tracer is None:
             return
-        self.tracer, self._held_since = None, 0
-        if since:
-            self.observer.environment.note(
-                Notice.STOP, self.token, self.number, why=tracer.stop.why, start_ns=since, end_ns=time.monotonic_ns()
-            )
+        self.tracer = None
+        self._note_stop(tracer.stop, time.monotonic_ns())
         if tracer.changed:
-            self.observer.environment.note(
-                Notice.CHANGED_BY_HAND, self.token, self.number, names=sorted(set(tracer.changed))
-            )
+            self._tell(Notice.CHANGED_BY_HAND, names=sorted(set(tracer.changed)))
         self._result = tracer.result or self._result
+
+    def _note_stop(self, stop: Stop, end_ns: int | None) -> None:
+        """What the recording says of a stop: at its end, and before while the call is held (`end_ns` is None)."""
+        spans = [(asked, got, end_ns if end is None else end) for asked, got, end in stop.spans]
+        stopped = any(got is not None for _, got, _ in spans)
+        held = sum(end - asked for asked, _, end in spans if asked is not None and end is not None)
+        if spans and (stopped or end_ns is None or held >= _LONG_NS):
+            last = None if end_ns is None else spans[-1][2]
+            self._tell(
+                Notice.HELD if end_ns is None else Notice.STOP, why=stop.why, start_ns=spans[0][0], end_ns=last,
+                held_ns=held, spans=spans[-_MOST_SPANS:], interrupted=stop.interrupted,
+            )  # fmt: skip
+
+    def _tell(self, rule: Notice, **facts: Any) -> None:
+        if self.recorded:
+            self.observer.environment.note(rule, self.token, self.number, **facts)
 
     # -- TracerHost ---------------------------------------------------------------------------------------------------
 
@@ -335,14 +354,15 @@ class CallWatch(TracerHost):
                 f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, "
                 "and may be waiting for this one"
             )
-        if outcome == STOPPED:
-            self._held_since = time.monotonic_ns()
         if rule is not None:
             self._tally(rule, tracer.stop.condition_error, outcome)
 
     def aborted(self) -> None:
         if self.previous is not None:
             self.observer.aborted[threading.get_ident()] = self
+
+    def held(self, tracer: Tracer) -> None:
+        self._note_stop(tracer.stop, None)
 
     def ended(self, tracer: Tracer) -> None:
         if tracer is self.tracer:

@@ -47,6 +47,9 @@ class TracerHost:
     def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
         """The stop got its turn (`first`: for the first time), or not."""
 
+    def held(self, tracer: Tracer) -> None:
+        """The call is held from now on: it queues for its turn, or has got it."""
+
     def ended(self, tracer: Tracer) -> None:
         """The stop is over. May be called more than once."""
 

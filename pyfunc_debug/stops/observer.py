@@ -172,6 +172,7 @@ class StopObserver:
             time.sleep(0.01)
 
     def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:
+        recorded = number is not None
         if number is None:
             number = next(plan.numbers)
         first, why = None, ""
@@ -184,7 +185,7 @@ class StopObserver:
             if self.debugger:  # else the thread's trace function is ours during this call
                 self.environment.attach_debugger()
             return None
-        call_watch = CallWatch(self, plan, token, args, number)
+        call_watch = CallWatch(self, plan, token, args, number, recorded)
         call_watch.before, call_watch.before_reason = first, why
         if first is None and not call_watch.lines and not call_watch.after:
             if self.debugger:
@@ -231,7 +232,8 @@ class StopObserver:
             running.set_step()
             return
         plan = self.plan(token, self.node(token, len(args)))
-        call_watch = CallWatch(self, plan, token, args, number if number is not None else next(plan.numbers))
+        recorded = number is not None
+        call_watch = CallWatch(self, plan, token, args, number if recorded else next(plan.numbers), recorded)
         call_watch.find_chained()
         tracer = call_watch.tracer_for(None, "breakpoint()")
         tracer.from_running(frame, bottom)

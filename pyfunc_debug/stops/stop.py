@@ -55,6 +55,9 @@ class Stop:
       front: Who answers it now.
       open: Whether it is at its prompt.
       running_since: Since when (time.monotonic) it runs on, after a step, without having come back to its prompt.
+      spans: When it was held, in ns of `time.monotonic_ns()`: each from when it wanted its turn, over when it got that
+        (None if it did not), to when it went on (None while it is held). Each prompt makes one.
+      interrupted: Whether somebody ended the call there.
       aborted: Set when it is interrupted.
       released: Set when it is to go on without an answer.
     """
@@ -76,7 +79,8 @@ class Stop:
         self.ident = threading.get_ident()
         self.native_id = threading.get_native_id()
         self.since_ns = time.monotonic_ns()
-        self.held_ns = 0
+        self.spans: list[list[int | None]] = []
+        self.interrupted = False
         self.seq = 0
         self.open = False
         self.running_since: float | None = None

@@ -11,6 +11,7 @@ import bdb
 import contextlib
 import ctypes
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
@@ -193,6 +194,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Those of another debugger, or of another call, are not the concern of this one."""
 
     def _abort(self) -> None:
+        self.stop.interrupted = True
         self.finish()
         if self._bottom is not None:  # `breakpoint()`: nobody watches the end of this call
             self.host.aborted()
@@ -283,7 +285,22 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     # -- prompting ----------------------------------------------------------------------------------------------------
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
+        span: list[int | None] = [time.monotonic_ns(), None, None]
+        self.stop.spans.append(span)
+        try:
+            self._interact(frame, tb_or_exc, span)
+        finally:
+            span[2] = time.monotonic_ns()
+
+    def _interact(self, frame: FrameType | None, tb_or_exc: Any, span: list[int | None]) -> None:
+        first = len(self.stop.spans) == 1
+        if first and self._broker.active is not None:
+            self.host.held(self)  # it queues
         refused = self._broker.acquire(self.stop)
+        if not refused:
+            span[1] = time.monotonic_ns()
+            if first:
+                self.host.held(self)
         self.host.count(self, refused or STOPPED, first=not self._counted)
         self._counted = True
         if refused:

@@ -93,7 +93,7 @@ def test_after_shows_and_replaces_the_return_value(tf, function, script):
         assert float(function(tf.constant(0.0))) == 2.0, "the condition is not met"
         breakpoint_.remove()
     assert "float32[] 8." in said.text
-    notices = recording.sql("SELECT rule, call, facts FROM notice ORDER BY id")
+    notices = recording.sql("SELECT rule, call, facts FROM notice WHERE rule != 'held' ORDER BY id")
     assert [(one["rule"], one["call"]) for one in notices] == [("stop", 1), ("changed-by-hand", 1)]
     assert breakpoint_.outcomes == {"stopped": 1}
 

@@ -4,6 +4,7 @@ import { clear, h, text } from "./dom";
 import { keepKeys } from "./keys";
 import { Breakpoints } from "./data/breakpoints";
 import { State, type Tab } from "./state";
+import { Folds } from "./timeline/folds";
 import { Timeline } from "./timeline/view";
 import { BreakpointList } from "./views/breakpoints";
 import { CallPane } from "./views/call";
@@ -139,6 +140,7 @@ export class Panel {
       if (this.signal.aborted) return;
       const { state } = this;
       state.overview = overview.result;
+      state.folds = new Folds(overview.result.folds);
       state.trouble = "";
       state.waiting = overview.arrays["waiting"] ?? [];
       state.errors = overview.arrays["errors"] ?? [];

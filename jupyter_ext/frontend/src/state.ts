@@ -1,5 +1,6 @@
 // What the panel's parts share: the selection, the open tab, the stretch of time in view.
 import type { Ledger, LedgerRow, Overview } from "./data/protocol";
+import { NO_FOLDS, type Folds } from "./timeline/folds";
 import { noLanes } from "./timeline/lanes";
 
 export type Tab = "call" | "source" | "traces" | "gil" | "stop" | "findings";
@@ -30,6 +31,8 @@ export class State {
   /** Whether the person has zoomed or panned: until then the whole recording is in view. */
   viewTouched = false;
   paused = false;
+  /** `augment #12`: the call of this recording that is stopped now, or empty. */
+  stopped = "";
   /** Why the last question for the header failed, or empty. */
   trouble = "";
   private readonly listeners = new Map<Topic, Set<() => void>>();
@@ -89,8 +92,17 @@ export class State {
     this.emit("tab");
   }
 
+  /** What the axis leaves out. Views are on the folded axis. */
+  folds: Folds = NO_FOLDS;
+
+  /** The whole recording, on the folded axis. */
+  whole(): View {
+    return { start: this.folds.at(this.overview?.start_ns ?? 0), end: this.folds.at(this.overview?.end_ns ?? 1e9) };
+  }
+
   look(start: number, end: number): void {
-    const view = clampView(start, end, this.overview?.start_ns ?? 0, this.overview?.end_ns ?? 1e9);
+    const { start: first, end: last } = this.whole();
+    const view = clampView(start, end, first, last);
     if (view.start === this.view.start && view.end === this.view.end) return;
     this.view = view;
     this.emit("view");

@@ -2,9 +2,11 @@ import { describe, expect, it } from "vitest";
 
 import type { Trace } from "../src/data/protocol";
 import { firstInside } from "../src/timeline/draw";
+import { Folds } from "../src/timeline/folds";
+import { makeScale, ticks } from "../src/timeline/scale";
 import { between, bins, cover, noCalls, PARTS, take, type Calls } from "../src/data/columns";
 
-function calls(rows: { start: number; end: number; wait?: number; released?: number; flags?: number; thread?: number }[]): Calls {
+function calls(rows: { start: number; end: number; wait?: number; released?: number; flags?: number; thread?: number; stopped?: number }[]): Calls {
   const n = rows.length;
   return {
     ...noCalls(),
@@ -19,6 +21,7 @@ function calls(rows: { start: number; end: number; wait?: number; released?: num
     held: new Float32Array(n).fill(NaN),
     released: Float32Array.from(rows, (row) => row.released ?? NaN),
     reacquire: new Float32Array(n).fill(NaN),
+    stopped: Float64Array.from(rows, (row) => row.stopped ?? 0),
   };
 }
 
@@ -56,6 +59,35 @@ describe("calls as columns", () => {
     expect(part(values, "gradient", 2, 0)).toEqual([1, 0]);
     expect(part(values, "held", 2, 0)).toEqual([0, 0]);
     expect(part(values, "held", 2, 1)).toEqual([0, 1]);
+  });
+
+  it("counts a stop as nothing, and leaves it out of a folded axis", () => {
+    const stopped = calls([{ start: 0, end: 100, released: 10, stopped: 80 }]);
+    const lane = new Map([[1, 0]]);
+    expect(part(bins(stopped, lane, 0, 100, 10), "held", 10)).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    const folds = new Folds([[5, 85]]);
+    expect(part(bins(stopped, lane, folds.at(0), folds.at(100), 2, folds), "held", 2)).toEqual([1, 0]);
+    expect(part(bins(stopped, lane, folds.at(0), folds.at(100), 2, folds), "released", 2)).toEqual([0, 1]);
+  });
+});
+
+describe("a folded axis", () => {
+  const folds = new Folds([[100, 1100], [2000, 2500]]);
+
+  it("goes from real times to places and back", () => {
+    expect([0, 100, 600, 1100, 1200, 3000].map((ns) => folds.at(ns))).toEqual([0, 100, 100, 100, 200, 1500]);
+    expect([0, 100, 101, 1500].map((at) => folds.real(at))).toEqual([0, 100, 1101, 3000]);
+    expect(folds.between({ start: 0, end: 1500 })).toEqual([[0, 100], [1100, 2000], [2500, 3000]]);
+  });
+
+  it("gives each fold the same room and inverts what it draws", () => {
+    const scale = makeScale({ start: 0, end: 1500 }, 10, 600, folds);
+    expect(scale.gaps.map((gap) => Math.round(gap.to - gap.from))).toEqual([64, 64]);
+    expect(scale.x(3000)).toBeCloseTo(610);
+    for (const ns of [0, 50, 99, 300, 1099, 1101, 1999, 2200, 2600]) expect(scale.ns(scale.x(ns))).toBeCloseTo(ns, 3);
+    expect(scale.at(scale.x(600))).toBe(100);
+    const labels = ticks(scale.view, 600, 70, folds).major.map((tick) => tick.ns);
+    expect(labels.every((ns) => !(ns > 100 && ns < 1100) && !(ns > 2000 && ns < 2500))).toBe(true);
   });
 });
 

@@ -19,7 +19,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         "SELECT n.id, n.body, n.file, n.line, f.type, count(*), min(c.id), min(f.id) FROM call c "
         "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node WHERE n.origin = 'user' "
         "AND NOT (c.kind = 'gradient' AND f.type = 'KeyError' AND (c.forward IS NOT NULL AND c.tape IS NULL "
-        "OR f.message LIKE '%pyfunc_%')) GROUP BY n.id, f.type ORDER BY n.id"
+        "OR f.message LIKE '%pyfunc_%')) AND c.id NOT IN (SELECT call FROM notice WHERE rule = 'stop' AND call IS NOT "
+        "NULL AND json_extract(facts, '$.interrupted')) "  # a person ended these at a stop
+        "GROUP BY n.id, f.type ORDER BY n.id"
     )
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))

@@ -1,5 +1,6 @@
 // Calls as typed arrays, and the sums the timeline draws when single calls are narrower than a pixel.
 // The same arithmetic as pyfunc_debug/report/timeline.py, for data that are in the page already.
+import { NO_FOLDS, type Folds } from "../timeline/folds";
 import type { Arrays } from "./protocol";
 
 export interface Calls {
@@ -7,7 +8,7 @@ export interface Calls {
   id: Float64Array;
   node: Int32Array;
   thread: Int32Array;
-  /** 1 gradient, 2 error, 4 running */
+  /** 1 gradient, 2 error, 4 running, 8 interrupted */
   flags: Uint8Array;
   start: Float64Array;
   /** NaN while it runs */
@@ -17,11 +18,14 @@ export interface Calls {
   held: Float32Array;
   released: Float32Array;
   reacquire: Float32Array;
+  /** How long it was held at stops, in none of the others. */
+  stopped: Float64Array;
 }
 
 export const GRADIENT = 1;
 export const ERROR = 2;
 export const RUNNING = 4;
+export const INTERRUPTED = 8;
 export const PARTS = ["held", "gradient", "released", "wait"] as const;
 
 export function callsOf(arrays: Arrays, prefix = ""): Calls {
@@ -43,6 +47,7 @@ export function callsOf(arrays: Arrays, prefix = ""): Calls {
     held: pick("held"),
     released: pick("released"),
     reacquire: pick("reacquire"),
+    stopped: (arrays[`${prefix}stopped`] as Float64Array | undefined) ?? new Float64Array(id.length),
   };
 }
 
@@ -58,6 +63,7 @@ export const noCalls = (): Calls => ({
   held: new Float32Array(),
   released: new Float32Array(),
   reacquire: new Float32Array(),
+  stopped: new Float64Array(),
 });
 
 /** When the call was ready to run: its start, less what it waited. */
@@ -70,7 +76,6 @@ export const lateOf = (calls: Calls, i: number, end: number): number =>
 /** Where it lets the GIL go, were all of that right before (the sums are known, the order is not). */
 export const turnOf = (calls: Calls, i: number, end: number): number =>
   Math.max(calls.start[i]!, end - (calls.released[i]! || 0) - (calls.reacquire[i]! || 0));
-
 /** Positions of the calls that touch a stretch of time. */
 export function between(calls: Calls, start: number, end: number): Int32Array {
   const found = new Int32Array(calls.length);
@@ -101,6 +106,7 @@ export function take(calls: Calls, places: Int32Array): Calls {
     held: pick(calls.held, new Float32Array(n)),
     released: pick(calls.released, new Float32Array(n)),
     reacquire: pick(calls.reacquire, new Float32Array(n)),
+    stopped: pick(calls.stopped, new Float64Array(n)),
   };
 }
 
@@ -120,13 +126,14 @@ export function cover(into: Float32Array, at: number, width: number, low: number
   into[at + last]! += to - last;
 }
 
-/** How full each column is: lane x part x column, 0..1; `lanes` maps a thread to its lane. */
+/** How full each column is: lane x part x column, 0..1; `lanes` maps a thread to its lane; times are of the folded axis. */
 export function bins(
   calls: Calls,
   lanes: ReadonlyMap<number, number>,
   start: number,
   end: number,
   width: number,
+  folds: Folds = NO_FOLDS,
 ): Float32Array {
   const result = new Float32Array((Math.max(-1, ...lanes.values()) + 1) * PARTS.length * width);
   const scale = width / (end - start);
@@ -134,14 +141,16 @@ export function bins(
     const lane = lanes.get(calls.thread[i]!);
     if (lane === undefined) continue;
     const base = lane * PARTS.length * width;
-    const from = calls.start[i]!;
+    const from = folds.at(calls.start[i]!);
     const open = calls.end[i]!;
-    const until = Number.isNaN(open) ? end : open;
-    const turn = turnOf(calls, i, until);
+    const until = Number.isNaN(open) ? end : folds.at(open);
+    const away = Number.isNaN(open) ? 0 : open - calls.start[i]! - (until - from);
+    const late = Math.max(from, until - (calls.reacquire[i]! || 0));
+    const free = Math.max(from, late - (calls.released[i]! || 0));
+    const turn = Math.max(from, free - Math.max(0, calls.stopped[i]! - away));
     const body = calls.flags[i]! & GRADIENT ? 1 : 0;
     cover(result, base + body * width, width, (from - start) * scale, (turn - start) * scale);
-    const late = lateOf(calls, i, until);
-    if (late > turn) cover(result, base + 2 * width, width, (turn - start) * scale, (late - start) * scale);
+    if (late > free) cover(result, base + 2 * width, width, (free - start) * scale, (late - start) * scale);
     if (until > late) cover(result, base + 3 * width, width, (late - start) * scale, (until - start) * scale);
     const wait = calls.wait[i]! || 0;
     if (wait > 0) cover(result, base + 3 * width, width, (from - wait - start) * scale, (from - start) * scale);

@@ -16,10 +16,12 @@ import {
   type Overview,
   type Questions,
   type SourcePage,
+  type Status,
   type Trace,
   type TracesPage,
   type Viewport,
 } from "./protocol";
+import { Folds } from "../timeline/folds";
 import type { DataSource, Link, Place } from "./source";
 
 /** What pyfunc_debug/report/html.py embeds. */
@@ -40,7 +42,7 @@ export interface Embedded {
 }
 
 const MAX_CALLS = 6000;
-const STATUS = ["ok", "error", "running"] as const;
+const STATUS: Record<number, Status> = { 0: "ok", 1: "error", 2: "running", 4: "interrupted" };
 
 /** Reads base64 text of a deflated container: 4 bytes length of the JSON, the JSON, the arrays. */
 export async function decodeContainer<T extends { arrays: Record<string, ArrayPlace> }>(text: string): Promise<{ data: T; arrays: Arrays }> {
@@ -56,6 +58,7 @@ export class EmbeddedSource implements DataSource {
   readonly kind = "embedded";
   readonly trimmed: string;
   private readonly calls: Calls;
+  private readonly folds: Folds;
   private order: { key: string; places: Int32Array } = { key: "", places: new Int32Array() };
 
   constructor(
@@ -64,6 +67,7 @@ export class EmbeddedSource implements DataSource {
   ) {
     this.trimmed = data.trimmed;
     this.calls = callsOf(arrays);
+    this.folds = new Folds(data.overview.folds);
   }
 
   async ask<M extends Method>(method: M, params: Questions[M]["params"]): Promise<Answer<M>> {
@@ -141,7 +145,7 @@ export class EmbeddedSource implements DataSource {
     const step = Math.max(1, Math.ceil(marks.length / 400));
     const shown = take(visible, Int32Array.from(marks.filter((_, i) => i % step === 0)));
     for (const [name, array] of Object.entries(columnsOf(shown))) arrays[`mark_${name}`] = array;
-    arrays["bins"] = bins(visible, lanes, start_ns, end_ns, width);
+    arrays["bins"] = bins(visible, lanes, this.folds.at(start_ns), this.folds.at(end_ns), width, this.folds);
     return { result: { ...result, mode: "bins", threads, width, marks_hidden: Math.max(0, marks.length - 400) }, arrays };
   }
 
@@ -162,14 +166,14 @@ export class EmbeddedSource implements DataSource {
     for (let i = 0; i < calls.length; i++) {
       if (nodes && !nodes.has(calls.node[i]!)) continue;
       if (query.kind && (calls.flags[i]! & GRADIENT) !== (query.kind === "gradient" ? 1 : 0)) continue;
-      if (query.status && STATUS[(calls.flags[i]! >> 1) as 0 | 1 | 2] !== query.status) continue;
+      if (query.status && STATUS[calls.flags[i]! >> 1] !== query.status) continue;
       found.push(i);
     }
     const places = Int32Array.from(found);
     const sort = query.sort;
     if (sort !== "id") {
       const value = (i: number): number => {
-        if (sort === "duration") return calls.end[i]! - calls.start[i]!;
+        if (sort === "duration") return calls.end[i]! - calls.start[i]! - calls.stopped[i]!;
         if (sort === "status") return calls.flags[i]! >> 1;
         if (sort === "thread" || sort === "start" || sort === "wait" || sort === "held" || sort === "released") {
           return calls[sort][i]!;
@@ -199,11 +203,11 @@ export class EmbeddedSource implements DataSource {
       kind: calls.flags[i]! & GRADIENT ? "gradient" : "forward",
       thread: calls.thread[i]!,
       start_ns: calls.start[i]!,
-      duration_ns: known(end - calls.start[i]!),
+      duration_ns: known(Math.max(0, end - calls.start[i]! - calls.stopped[i]!)),
       wait_ns: known(calls.wait[i]!),
       held_ns: known(calls.held[i]!),
       released_ns: known(calls.released[i]!),
-      status: STATUS[(calls.flags[i]! >> 1) as 0 | 1 | 2] ?? "ok",
+      status: STATUS[calls.flags[i]! >> 1] ?? "ok",
       failure: this.data.failures[String(id)] ?? null,
     };
   }
@@ -235,7 +239,8 @@ export class EmbeddedSource implements DataSource {
       name: overview.names[String(row.node)] ?? `node ${row.node}`,
       node_kind: node?.node_kind ?? null,
       thread_name: overview.threads.find((thread) => thread.id === row.thread)?.name ?? `thread ${row.thread}`,
-      end_ns: row.duration_ns === null ? null : row.start_ns + row.duration_ns,
+      end_ns: known(this.calls.end[place]!),
+      stopped_ns: this.calls.stopped[place]!,
       cpu_ns: null,
       forward: null,
       tape: null,
@@ -279,6 +284,7 @@ const columnsOf = (calls: Calls): Arrays => ({
   held: calls.held,
   released: calls.released,
   reacquire: calls.reacquire,
+  stopped: calls.stopped,
 });
 
 

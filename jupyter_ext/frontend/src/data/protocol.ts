@@ -2,7 +2,7 @@
 
 export type Severity = "error" | "warning" | "note";
 export type CallKind = "forward" | "gradient";
-export type Status = "ok" | "error" | "running";
+export type Status = "ok" | "error" | "running" | "interrupted";
 
 export interface Overview {
   name: string;
@@ -33,6 +33,21 @@ export interface Overview {
   first: number | null;
   names: Record<string, string>;
   groups: Record<string, number>;
+  /** Calls that were held at breakpoints. */
+  stops?: StopSpan[];
+  /** What the axis of time leaves out, in real ns: nothing but stopped calls was there. */
+  folds?: [start: number, end: number][];
+}
+
+export interface StopSpan {
+  call: number;
+  thread: number | null;
+  start_ns: number;
+  /** null while it is held. */
+  end_ns: number | null;
+  /** Whether it waited behind another stop. */
+  queued: boolean;
+  why: string;
 }
 
 export interface ThreadFacts {
@@ -123,10 +138,13 @@ export interface CallRow {
   kind: CallKind;
   thread: number;
   start_ns: number;
+  /** Without time at stops. */
   duration_ns: number | null;
   wait_ns: number | null;
   held_ns: number | null;
   released_ns: number | null;
+  /** At a stop now. */
+  held_here?: boolean;
   status: Status;
   failure: string | null;
 }
@@ -218,6 +236,8 @@ export interface CallDetail {
   start_ns: number;
   end_ns: number | null;
   duration_ns: number | null;
+  stopped_ns?: number;
+  held_here?: boolean;
   cpu_ns: number | null;
   forward: number | null;
   /** The call whose tape TensorFlow really used, where that is another one. */

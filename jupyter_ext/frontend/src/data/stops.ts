@@ -54,7 +54,7 @@ export interface StopState {
   ping: number;
   way: Way;
   now_ns: number;
-  /** The running cell's own panel, or null: then every panel shows the stop. */
+  /** The running cell's own panel, or null: it has none, and every panel offers to answer. */
   home: string | null;
   stop: StopBrief | StopView | null;
   waiting: StopBrief[];
@@ -62,6 +62,9 @@ export interface StopState {
 
 /** Whether the page is to answer it: the brief form belongs to somebody else. */
 export const isView = (stop: StopBrief | StopView | null): stop is StopView => stop !== null && "seq" in stop && "frames" in stop;
+
+/** `augment #12` */
+export const titleOf = (stop: StopBrief): string => (stop.call === null ? stop.node : `${stop.node} #${stop.call}`);
 
 /** What a page says it has shown. */
 export const seenOf = (state: StopState): string => (isView(state.stop) ? `${state.stop.id}:${state.stop.seq}` : "");
@@ -123,6 +126,8 @@ export class Shown {
 
 export class StopLine {
   readonly shown = new Shown();
+  /** What is stopped in a cell that has a panel of its own, or empty. */
+  elsewhere = "";
   /** Why there is no stop any more, in words, or empty. */
   gone = "";
   private readonly callbacks = new Set<() => void>();
@@ -144,6 +149,12 @@ export class StopLine {
   onChange(callback: () => void, signal: AbortSignal): void {
     this.callbacks.add(callback);
     signal.addEventListener("abort", () => this.callbacks.delete(callback));
+  }
+
+  /** Whether the stop is of this panel's own recording. */
+  get mine(): boolean {
+    const { state } = this.shown;
+    return state !== null && state.stop !== null && state.home === this.home;
   }
 
   /** The panel's own name: see `StopState.home`. */
@@ -240,7 +251,13 @@ export class StopLine {
 
   private take(message: unknown): void {
     if (this.signal.aborted || typeof message !== "object" || message === null || !("waiting" in message)) return;
-    const state = message as StopState;
+    const said = message as StopState;
+    // Another recording's stop is that panel's to show and to answer.
+    const foreign = said.home !== null && said.home !== this.home;
+    const before = this.elsewhere;
+    this.elsewhere = foreign && said.stop ? titleOf(said.stop) : "";
+    const state = foreign ? { ...said, stop: null, waiting: [], ping: 0 } : said;
+    if (before !== this.elsewhere) this.tell();
     if (state.ping && state.ping !== this.ponged) {
       this.ponged = state.ping;
       this.pong({ type: "stop", command: "pong", ping: state.ping });

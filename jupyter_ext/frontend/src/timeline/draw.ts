@@ -1,10 +1,10 @@
 // Draws a scene: lanes with graph traces, runs and calls; the axis; the minimap. Only what is in view.
 import { beginOf, ERROR, GRADIENT, lateOf, PARTS, turnOf } from "../data/columns";
 import type { Trace } from "../data/protocol";
-import { middle } from "../format";
+import { middle, time } from "../format";
 import { cross, SHAPE, type Kind, type Paints } from "./paint";
 import { LANE, type Scene } from "./scene";
-import { ticks, type Scale } from "./scale";
+import { DRAWN, ticks, type Scale } from "./scale";
 
 const BAR_TOP = 13;
 /** Height of a lane's columns when calls are summed. */
@@ -41,6 +41,8 @@ export function drawLanes(
   drawRuns(c, scene, scale, paints, lane, now);
   if (scene.single(scale)) drawCalls(c, scene, scale, paints, names, highlight, lane, now);
   else drawColumns(c, scene, scale, paints, lane, highlight, now);
+  drawFolds(c, scale, paints, height);
+  drawStops(c, scene, scale, paints, lane, highlight);
   c.restore();
   c.strokeStyle = colours.line2;
   c.lineWidth = 1;
@@ -65,7 +67,7 @@ function grid(c: CanvasRenderingContext2D, scale: Scale, { colours }: Paints, he
   c.strokeStyle = colours.line2;
   c.lineWidth = 1;
   c.beginPath();
-  for (const tick of ticks(scale.view, scale.width).major) {
+  for (const tick of ticks(scale.view, scale.width, 70, scale.folds).major) {
     const x = Math.round(scale.x(tick.ns)) + 0.5;
     c.moveTo(x, 0);
     c.lineTo(x, height);
@@ -214,6 +216,50 @@ function drawCalls(
   drawLabels(c, scene, scale, paints, names, highlight, labels);
 }
 
+/** A fold: zigzag edges across the lanes. */
+function drawFolds(c: CanvasRenderingContext2D, scale: Scale, { colours }: Paints, height: number): void {
+  for (const gap of scale.gaps) {
+    if (gap.to - gap.from < DRAWN) continue;
+    c.fillStyle = colours.bg;
+    c.fillRect(gap.from, 0, gap.to - gap.from, height);
+    c.strokeStyle = colours.dim;
+    c.lineWidth = 1;
+    for (const x of [gap.from, gap.to]) {
+      c.beginPath();
+      c.moveTo(x, 0);
+      for (let y = 0, side = 2.5; y < height; y += 5, side = -side) c.lineTo(x + side, y + 5);
+      c.stroke();
+    }
+  }
+}
+
+/** Calls that are or were held: a yellow bar with its real length, hatched while it queued for its turn. */
+function drawStops(c: CanvasRenderingContext2D, scene: Scene, scale: Scale, paints: Paints, lane: Map<number, number>, highlight: Highlight): void {
+  const right = scale.left + scale.width;
+  for (const stop of scene.stops) {
+    const y = stop.thread === null ? undefined : lane.get(stop.thread);
+    if (y === undefined) continue;
+    const from = scale.x(stop.start_ns);
+    const to = Math.max(stop.end_ns === null ? right : scale.x(stop.end_ns), from + 5);
+    if (to < scale.left || from > right) continue;
+    const top = y + BAR_TOP;
+    c.fillStyle = paints.fill[stop.queued ? "queued" : "stop"];
+    c.fillRect(from, top, to - from, SHAPE.stop.height);
+    c.strokeStyle = paints.colours.fg;
+    c.lineWidth = 1;
+    c.strokeRect(from + 0.5, top + 0.5, to - from - 1, SHAPE.stop.height - 1);
+    if (stop.call === highlight.call) ring(c, from - 2.5, top - 2, to - from + 5, 14, 1.75, paints);
+    const word = stop.queued ? "queued" : stop.end_ns === null ? "stopped" : "stop";
+    const long = stop.end_ns === null ? word : `${word} ${time(stop.end_ns - stop.start_ns)}`;
+    const label = fit(c, `600 10px ${paints.font}`, Math.min(to, right) - Math.max(from, scale.left) - 6, [long, word]);
+    if (label) {
+      c.fillStyle = "#000";
+      c.textBaseline = "middle";
+      c.fillText(label, Math.max(from, scale.left) + 4, top + 6);
+    }
+  }
+}
+
 /** The label stands above its bar and may run on to the lane's next call; the selected one shows in full. */
 function drawLabels(
   c: CanvasRenderingContext2D,
@@ -318,7 +364,7 @@ function drawColumns(
         // A lane's stack never grows over its height: waits of queued calls may overlap.
         const height = Math.min(Math.max(share * STACK, 0.5), STACK - under);
         if (height <= 0) continue;
-        const x = scale.x(sums.start + column * perColumn);
+        const x = scale.place(sums.start + column * perColumn);
         c.rect(x, bottom - under - height, Math.max(columnPx, 1) + 0.25, height);
         offsets[column - first] = under + height;
       }
@@ -354,7 +400,7 @@ function fit(c: CanvasRenderingContext2D, font: string, room: number, texts: str
 
 export function drawAxis(c: CanvasRenderingContext2D, scale: Scale, paints: Paints, height: number): void {
   const { colours } = paints;
-  const { major, minor } = ticks(scale.view, scale.width);
+  const { major, minor } = ticks(scale.view, scale.width, 70, scale.folds);
   const right = scale.left + scale.width;
   c.font = `11px ${paints.font}`;
   c.textBaseline = "middle";
@@ -363,10 +409,12 @@ export function drawAxis(c: CanvasRenderingContext2D, scale: Scale, paints: Pain
   c.strokeStyle = colours.line2;
   c.lineWidth = 1;
   c.beginPath();
-  for (let ns = Math.ceil(scale.view.start / minor) * minor; ns <= scale.view.end; ns += minor) {
-    const x = Math.round(scale.x(ns)) + 0.5;
-    c.moveTo(x, height - 4);
-    c.lineTo(x, height);
+  for (const [from, to] of scale.folds.between(scale.view)) {
+    for (let ns = Math.ceil(from / minor) * minor; ns <= to; ns += minor) {
+      const x = Math.round(scale.x(ns)) + 0.5;
+      c.moveTo(x, height - 4);
+      c.lineTo(x, height);
+    }
   }
   for (const tick of major) {
     const x = Math.round(scale.x(tick.ns)) + 0.5;
@@ -376,7 +424,13 @@ export function drawAxis(c: CanvasRenderingContext2D, scale: Scale, paints: Pain
   c.stroke();
   for (const tick of major) {
     const x = scale.x(tick.ns) + 4;
-    if (x + c.measureText(tick.label).width <= right + 2) c.fillText(tick.label, x, height / 2);
+    const end = x + c.measureText(tick.label).width;
+    if (end <= right + 2 && !scale.gaps.some((gap) => x < gap.to && end > gap.from)) c.fillText(tick.label, x, height / 2);
+  }
+  for (const gap of scale.gaps) {
+    const wide = gap.to - gap.from;
+    const label = fit(c, `11px ${paints.font}`, wide - 2, ["folded"]) ?? "//";
+    c.fillText(label, (gap.from + gap.to - c.measureText(label).width) / 2, height / 2);
   }
   c.beginPath();
   c.moveTo(0, height - 0.5);
@@ -408,17 +462,28 @@ export function drawMinimap(
   for (let i = 0; i < area.length; i++) highest = Math.max(highest, area[i]!);
   c.fillStyle = measured ? colours.wait : colours.held;
   const wide = whole.width / Math.max(1, area.length);
+  const perColumn = (whole.view.end - whole.view.start) / Math.max(1, area.length);
   for (let i = 0; i < area.length; i++) {
     const tall = (area[i]! / highest) * (bottom - 4);
-    if (tall > 0) c.fillRect(whole.left + i * wide, bottom - tall, wide + 0.3, tall);
+    if (tall > 0) c.fillRect(whole.place(whole.view.start + i * perColumn), bottom - tall, wide + 0.3, tall);
   }
   c.fillStyle = paints.fill.trace;
   for (const trace of scene.traces) {
     const from = whole.x(trace.start_ns);
     c.fillRect(from, 2, Math.max(1.5, whole.x(trace.start_ns + trace.duration_ns) - from), bottom - 2);
   }
-  const from = Math.max(whole.left, whole.x(seen.view.start));
-  const to = Math.min(whole.left + whole.width, Math.max(whole.x(seen.view.end), from + 8));
+  for (const stop of scene.stops) {
+    if (stop.queued) continue;
+    const low = whole.x(stop.start_ns);
+    const high = stop.end_ns === null ? whole.left + whole.width : whole.x(stop.end_ns);
+    c.fillStyle = colours.stop;
+    c.fillRect(low, 2, Math.max(3, high - low), bottom - 2);
+    c.strokeStyle = colours.fg;
+    c.lineWidth = 1;
+    c.strokeRect(low - 0.5, 2.5, Math.max(3, high - low) + 1, bottom - 3);
+  }
+  const from = Math.max(whole.left, whole.place(seen.view.start));
+  const to = Math.min(whole.left + whole.width, Math.max(whole.place(seen.view.end), from + 8));
   c.save();
   c.globalAlpha = 0.45;
   c.fillStyle = colours.bg;

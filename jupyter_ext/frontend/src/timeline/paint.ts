@@ -1,7 +1,7 @@
 // Brushes of the timeline: one colour a meaning, with a pattern and a height beside it, so that greyscale reads too.
 import type { Colours, Token } from "../theme";
 
-export type Kind = "trace" | "held" | "gradient" | "released" | "wait" | "stop";
+export type Kind = "trace" | "held" | "gradient" | "released" | "wait" | "stop" | "queued";
 
 /** Height in px and offset from the bar's top: held > released > wait. */
 export const SHAPE: Record<Kind, { height: number; offset: number }> = {
@@ -11,6 +11,7 @@ export const SHAPE: Record<Kind, { height: number; offset: number }> = {
   released: { height: 7, offset: 2 },
   wait: { height: 5, offset: 3 },
   stop: { height: 11, offset: 0 },
+  queued: { height: 11, offset: 0 },
 };
 
 export interface Paints {
@@ -61,6 +62,16 @@ export function makePaints(context: CanvasRenderingContext2D, colours: Colours, 
         c.fillRect(s / 3, s / 3, s / 3, s / 3);
       }),
       stop: colours.stop,
+      queued: pattern("stop", 6, (c, s) => {
+        c.strokeStyle = "#fff";
+        c.lineWidth = s / 3;
+        c.beginPath();
+        for (const shift of [-s, 0, s]) {
+          c.moveTo(shift, s);
+          c.lineTo(shift + s, 0);
+        }
+        c.stroke();
+      }),
     },
   };
 }

@@ -9,7 +9,8 @@ import {
   turnOf,
   type Calls,
 } from "../data/columns";
-import type { Arrays, ThreadFacts, Trace, Viewport } from "../data/protocol";
+import type { Arrays, StopSpan, ThreadFacts, Trace, Viewport } from "../data/protocol";
+import { NO_FOLDS, type Folds } from "./folds";
 import { noLanes, packLanes, type Lanes } from "./lanes";
 import type { Scale } from "./scale";
 
@@ -29,6 +30,7 @@ export interface Runs {
   end: Float64Array;
 }
 
+/** Of the folded axis. */
 export interface Sums {
   values: Float32Array;
   start: number;
@@ -44,6 +46,9 @@ export class Scene {
   traces: Trace[] = [];
   /** Lanes from top to bottom. */
   lanes: Lanes = noLanes();
+  /** What the axis leaves out. */
+  folds: Folds = NO_FOLDS;
+  stops: readonly StopSpan[] = [];
   private sums: Sums | null = null;
   private typical = NaN;
 
@@ -67,8 +72,8 @@ export class Scene {
       const threads = viewport.threads ?? [];
       this.sums = {
         values: arrays["bins"] as Float32Array,
-        start: viewport.start_ns,
-        end: viewport.end_ns,
+        start: this.folds.at(viewport.start_ns),
+        end: this.folds.at(viewport.end_ns),
         width: viewport.width ?? 1,
         lanes: new Map(threads.map((thread, i) => [thread, i])),
       };
@@ -79,6 +84,7 @@ export class Scene {
       ...this.calls.thread,
       ...this.runs.thread,
       ...this.traces.map((trace) => trace.thread),
+      ...this.stops.flatMap((stop) => (stop.thread === null ? [] : [stop.thread])),
     ]);
     for (const thread of this.lanes.of.keys()) seen.add(thread);
     const known = new Map(threads.map((thread) => [thread.id, thread]));
@@ -100,7 +106,7 @@ export class Scene {
     const width = Math.max(1, Math.floor(scale.width / COLUMN_PX));
     if (this.sums && this.sums.start === start && this.sums.end === end && this.sums.width === width) return this.sums;
     const lanes = this.lanes.of;
-    this.sums = { values: bins(this.calls, lanes, start, end, width), start, end, width, lanes };
+    this.sums = { values: bins(this.calls, lanes, start, end, width, this.folds), start, end, width, lanes };
     return this.sums;
   }
 
@@ -149,7 +155,7 @@ export class Scene {
     const lengths: number[] = [];
     for (let i = 0; i < calls.length; i += step) {
       const end = calls.end[i]!;
-      if (!Number.isNaN(end)) lengths.push(end - beginOf(calls, i));
+      if (!Number.isNaN(end)) lengths.push(end - beginOf(calls, i) - calls.stopped[i]!);
     }
     lengths.sort((a, b) => a - b);
     return lengths[lengths.length >> 1] ?? NaN;

@@ -1,5 +1,5 @@
 // The timeline: canvas lanes with axis and minimap, zoom, pan, box select and hover. Its text equivalent is the calls table.
-import { beginOf, ERROR, GRADIENT } from "../data/columns";
+import { beginOf, ERROR, GRADIENT, INTERRUPTED } from "../data/columns";
 import type { DataSource } from "../data/source";
 import { clear, h, text } from "../dom";
 import { int, plural, time, waited } from "../format";
@@ -96,7 +96,10 @@ export class Timeline {
   }
 
   /** Shows a stretch of time with some room about it. */
-  fit(start: number, end: number, room = Math.max(8e6, (end - start) * 0.5)): void {
+  fit(from: number, to: number): void {
+    const { folds } = this.state;
+    const [start, end] = [folds.at(from), folds.at(to)];
+    const room = Math.max(8e6, (end - start) * 0.5);
     this.state.viewTouched = true;
     this.state.look(start - room, end + room);
   }
@@ -126,10 +129,11 @@ export class Timeline {
   private refresh(): void {
     const overview = this.state.overview;
     if (!overview) return;
-    if (!this.state.viewTouched) this.state.look(overview.start_ns, overview.end_ns);
+    const { start: first, end: last } = this.state.whole();
+    if (!this.state.viewTouched) this.state.look(first, last);
     else if (this.follows()) {
       const { start, end } = this.state.view;
-      this.state.look(start + overview.end_ns - end, overview.end_ns);
+      this.state.look(start + last - end, last);
     }
     this.fetch();
   }
@@ -153,19 +157,22 @@ export class Timeline {
     const sharp = got && (this.scene.viewport?.mode === "calls" || (got.end - got.start) / got.width <= (span / pixels) * 1.3);
     if (fresh && inside && sharp) return;
     const asking = { start: start - span * 0.25, end: end + span * 0.25, width: Math.ceil(pixels * 1.5) };
+    const { folds } = this.state;
     if (this.asked) return; // one question at a time: the next one follows the answer
     this.asked = asking;
     const revision = overview.revision;
     window.clearTimeout(this.slow);
     this.slow = window.setTimeout(() => text(this.note, "reading…"), 300);
     this.source
-      .ask("timeline", { start_ns: asking.start, end_ns: asking.end, width: asking.width })
+      .ask("timeline", { start_ns: folds.real(asking.start), end_ns: folds.real(asking.end), width: asking.width })
       .then(({ result, arrays }) => {
         if (this.signal.aborted) return;
+        this.scene.folds = folds;
+        this.scene.stops = overview.stops ?? [];
         this.scene.take(result, arrays, overview.threads);
         this.state.lanes = this.scene.lanes;
         this.answered = { ...asking, revision };
-        this.lastEnd = overview.end_ns;
+        this.lastEnd = folds.at(overview.end_ns);
         this.hover = null;
         text(this.note, "");
         this.draw();
@@ -181,7 +188,7 @@ export class Timeline {
   }
 
   private scale(): Scale {
-    return makeScale(this.state.view, LEFT, Math.max(10, this.width - LEFT - RIGHT));
+    return makeScale(this.state.view, LEFT, Math.max(10, this.width - LEFT - RIGHT), this.state.folds);
   }
 
   private paint(): void {
@@ -195,18 +202,23 @@ export class Timeline {
     const names = { node: (id: number) => this.state.nodeName(id) };
     const highlight = { call: this.state.selection.call, hover: this.hover };
     this.on(this.lanes, height, (c) => drawLanes(c, this.scene, scale, paints, names, highlight, overview.end_ns));
+    this.scene.stops = overview.stops ?? [];
     this.on(this.axis, AXIS, (c) => drawAxis(c, scale, paints, AXIS));
     this.on(this.minimap, MINIMAP, (c) => {
-      const whole = makeScale({ start: overview.start_ns, end: overview.end_ns }, scale.left, scale.width);
+      const whole = this.overviewScale(scale.left, scale.width);
       const measured = overview.gil !== null;
       drawMinimap(c, whole, scale, paints, MINIMAP, this.state.waiting, this.state.errors, this.scene, measured);
     });
     const nothing = overview.calls === 0;
     this.empty.hidden = !nothing;
-    if (nothing) text(this.empty, "No calls yet: a thread gets its lane with its first call.");
+    if (nothing) text(this.empty, this.state.stopped ? `${this.state.stopped} is stopped: its lane is being drawn.` : "No calls yet: a thread gets its lane with its first call.");
     this.lanes.setAttribute("aria-label", this.words());
     this.paintArrow();
     this.paintLegend();
+  }
+
+  private overviewScale(left = LEFT, width = this.width - LEFT - RIGHT): Scale {
+    return makeScale(this.state.whole(), left, width, this.state.folds, 4);
   }
 
   private on(canvas: HTMLCanvasElement, height: number, draw: (c: CanvasRenderingContext2D) => void): void {
@@ -227,7 +239,8 @@ export class Timeline {
   }
 
   private words(): string {
-    const { view, overview } = this.state;
+    const { view: folded, folds, overview } = this.state;
+    const view = { start: folds.real(folded.start), end: folds.real(folded.end) };
     const calls = this.scene.viewport?.calls ?? 0;
     return (
       `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.rows.length, "lane")}, ` +
@@ -239,7 +252,8 @@ export class Timeline {
   private paintArrow(): void {
     const { span, selection, view } = this.state;
     const known = span && span.call === selection.call ? span : null;
-    const side = !known ? 0 : known.end < view.start ? -1 : known.start > view.end ? 1 : 0;
+    const { folds } = this.state;
+    const side = !known ? 0 : folds.at(known.end) < view.start ? -1 : folds.at(known.start) > view.end ? 1 : 0;
     this.arrow.hidden = side === 0;
     if (!side) return;
     text(this.arrow, side < 0 ? `◀ #${selection.call}` : `#${selection.call} ▶`);
@@ -253,7 +267,8 @@ export class Timeline {
     const measured = overview?.gil !== null;
     const gradients = this.state.ledger.rows.some((row) => row.call_kind === "gradient");
     const split = overview?.split ?? false;
-    const key = `${measured}${gradients}${split}`;
+    const stopped = (overview?.stops?.length ?? 0) > 0;
+    const key = `${measured}${gradients}${split}${stopped}`;
     if (key === this.legendOf) return;
     this.legendOf = key;
     const item = (kind: Parameters<typeof swatch>[0], name: string, title = ""): HTMLElement =>
@@ -275,6 +290,7 @@ export class Timeline {
         : [item("held", "body", "time in the body; the GIL was not measured")]),
       gradients && item("gradient", "∇ gradient", "a gradient call"),
       item("error", "error", "an exception left the body"),
+      stopped && item("stop", "stop", "held at a breakpoint: no part of any time; where nothing else ran, the axis is folded"),
     );
   }
 
@@ -368,31 +384,28 @@ export class Timeline {
       this.box.hidden = done;
       if (done && high - low > 4) {
         this.state.viewTouched = true;
-        this.state.look(scale.ns(low), scale.ns(high));
+        this.state.look(scale.at(low), scale.at(high));
       }
     };
   }
 
   private brush(from: number): (x: number) => void {
-    const overview = this.state.overview!;
-    const whole = makeScale({ start: overview.start_ns, end: overview.end_ns }, LEFT, this.width - LEFT - RIGHT);
+    const whole = this.overviewScale();
     const { start, end } = this.state.view;
-    const inside = from >= whole.x(start) - 4 && from <= whole.x(end) + 4 && end - start < (overview.end_ns - overview.start_ns) * 0.98;
+    const inside = from >= whole.place(start) - 4 && from <= whole.place(end) + 4 && end - start < (whole.view.end - whole.view.start) * 0.98;
     return (x) => {
       this.state.viewTouched = true;
       if (inside) {
-        const by = whole.ns(x) - whole.ns(from);
+        const by = whole.at(x) - whole.at(from);
         this.state.look(start + by, end + by);
-      } else this.state.look(whole.ns(Math.min(from, x)), whole.ns(Math.max(from, x)));
+      } else this.state.look(whole.at(Math.min(from, x)), whole.at(Math.max(from, x)));
     };
   }
 
   private jump(event: PointerEvent): void {
-    const overview = this.state.overview;
-    if (!overview) return;
-    const whole = makeScale({ start: overview.start_ns, end: overview.end_ns }, LEFT, this.width - LEFT - RIGHT);
+    if (!this.state.overview) return;
     const { start, end } = this.state.view;
-    const centre = whole.ns(this.local(event));
+    const centre = this.overviewScale().at(this.local(event));
     this.state.viewTouched = true;
     this.state.look(centre - (end - start) / 2, centre + (end - start) / 2);
   }
@@ -432,8 +445,8 @@ export class Timeline {
   fitSelection(): void {
     const { call } = this.state.selection;
     if (call === null) {
-      const overview = this.state.overview;
-      if (overview) this.state.look(overview.start_ns, overview.end_ns);
+      const { start, end } = this.state.whole();
+      if (this.state.overview) this.state.look(start, end);
       return;
     }
     const { calls } = this.scene;
@@ -480,13 +493,16 @@ export class Timeline {
     const end = calls.end[i]!;
     if (!Number.isNaN(calls.wait[i]!)) rows.push(["wait", "wait", calls.wait[i]!]);
     if (!Number.isNaN(calls.held[i]!)) rows.push([gradient ? "gradient" : "held", "held", calls.held[i]!]);
-    else if (!Number.isNaN(end)) rows.push([gradient ? "gradient" : "held", "body", end - calls.start[i]!]);
+    else if (!Number.isNaN(end)) rows.push([gradient ? "gradient" : "held", "body", end - calls.start[i]! - calls.stopped[i]!]);
     if (!Number.isNaN(calls.released[i]!)) rows.push(["released", "released", calls.released[i]!]);
+    if (calls.stopped[i]!) rows.push(["stop", "stopped", calls.stopped[i]!]);
+    const held = this.scene.stops.some((stop) => stop.call === calls.id[i] && stop.end_ns === null);
     return [
       h("div", {}, h("b", {}, `${gradient}${this.state.nodeName(calls.node[i]!)} #${calls.id[i]!}`), ` ${this.state.threadName(calls.thread[i]!)}`),
       h("table", {}, ...rows.map(([kind, name, ns]) => h("tr", {}, h("td", {}, swatch(kind)), h("td", {}, name), h("td", {}, kind === "wait" ? waited(ns, resolution, gil) : time(ns))))),
       calls.flags[i]! & ERROR ? h("div", {}, "an exception left the body") : null,
-      Number.isNaN(end) ? h("div", {}, "still running") : null,
+      calls.flags[i]! & INTERRUPTED ? h("div", {}, "ended by hand at a stop") : null,
+      Number.isNaN(end) ? h("div", {}, held ? "stopped" : "still running") : null,
     ];
   }
 

@@ -1,5 +1,5 @@
 // Everything about one call: times, values with their difference to the call before, gradients, stacks, failure.
-import type { CallDetail, Delta, FrameLine, Value } from "../data/protocol";
+import type { CallDetail, Delta, FrameLine, Status, Value } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose } from "../dom";
 import { int, plural, sig3, time, typeText, waited } from "../format";
@@ -53,7 +53,7 @@ export class CallPane {
         this.detail = result;
         this.state.span = result && { call, start: result.start_ns - (result.gil?.wait_ns ?? 0), end: result.end_ns ?? this.state.overview?.end_ns ?? result.start_ns };
         this.state.emit("view");
-        keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(`Call #${call} is not in this recording.`)])));
+        keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(this.state.overview?.state === "recording" ? `Call #${call} has just begun${this.state.stopped ? " and is stopped: see Stop" : ""}. Its row is being written.` : `Call #${call} is not in this recording.`)])));
       })
       .catch((error: Error) => {
         if (asked === this.asked && this.detail?.id !== call) clear(this.element, note(error.message));
@@ -63,6 +63,7 @@ export class CallPane {
   private empty(): HTMLElement[] {
     const overview = this.state.overview;
     if (!overview) return [note("reading…")];
+    if (this.state.stopped) return [note(`\`${this.state.stopped}\` is stopped, before the first row of this recording is written: see Stop.`)];
     if (overview.calls) return [note("Select a call in the timeline or in the table of calls: its inputs, outputs, gradients and stacks show here.")];
     const functions = this.state.ledger.rows.filter((row) => row.type === "function" && row.origin === "user");
     const live = overview.state === "recording";
@@ -83,7 +84,7 @@ export class CallPane {
   private page(call: CallDetail): (HTMLElement | null)[] {
     return [
       this.head(call),
-      call.failure ? failure(call, this.goto) : null,
+      call.failure && call.status !== "interrupted" ? failure(call, this.goto) : null,
       call.tape !== null && call.tape !== undefined
         ? h("p.warn", {}, h("b", {}, "Not its own gradient: "), `TensorFlow used the tape of call #${call.tape}, not of ${call.forward === null ? "its forward call" : `#${call.forward}`}. Exact gradients pair them right (`, h("code", {}, 'gradients="exact"'), ").")
         : null,
@@ -125,7 +126,7 @@ export class CallPane {
         h("b.ttl", {}, `${call.kind === "gradient" ? "∇ " : ""}${call.name} #${call.id}`),
         h("span", {}, this.thread(call)),
         where ? h("span.wide", {}, where) : null,
-        call.status === "error" ? h("b.err", {}, `✕ ${call.failure?.type ?? "error"}`) : h("span", {}, call.status),
+        statusOf(call),
         h("span.sp"),
         call.forward !== null ? link("forward call", call.forward) : null,
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
@@ -219,6 +220,14 @@ export class CallPane {
   }
 }
 
+/** How a call stands: `ok`, its exception, or that it is held. */
+export function statusOf(call: { status: Status; held_here?: boolean; failure: { type: string } | string | null }): HTMLElement {
+  if (call.held_here) return h("b.held", {}, "stopped");
+  if (call.status === "interrupted") return h("span", { title: "a person ended it at a stop" }, "ended by hand");
+  const failure = typeof call.failure === "string" ? call.failure : call.failure?.type;
+  return call.status === "error" ? h("b.err", {}, `✕ ${failure ?? "error"}`) : h("span", {}, call.status);
+}
+
 export function note(text: string): HTMLElement {
   return h("div.none", {}, h("p", {}, ...prose(text)));
 }
@@ -238,8 +247,10 @@ function times_(call: CallDetail, resolution: number): HTMLElement {
   const gil = call.gil;
   const kv = (name: string, ns: number | null, rest = ""): HTMLElement | null => (ns === null ? null : h("span.kv", {}, `${name} `, h("b", {}, time(ns)), rest && h("span.dim", {}, ` ${rest}`)));
   const body = call.duration_ns;
+  const stopped = call.stopped_ns ? h("span.kv", { title: "held at a breakpoint: no part of its time" }, "stopped ", h("b", {}, time(call.stopped_ns))) : null;
+  const runs = call.held_here ? "stopped" : "still running";
   if (!gil) {
-    return h("div", {}, body === null ? h("span", {}, "still running") : kv("body", body), call.cpu_ns === null ? null : kv("CPU", call.cpu_ns), h("span.dim", {}, "GIL not measured"));
+    return h("div", {}, body === null ? h("span", {}, runs) : kv("body", body), call.cpu_ns === null ? null : kv("CPU", call.cpu_ns), stopped, h("span.dim", {}, "GIL not measured"));
   }
   const total = (gil.wait_ns ?? 0) + (body ?? 0) || 1;
   const released = gil.released_ns ?? 0;
@@ -263,6 +274,7 @@ function times_(call: CallDetail, resolution: number): HTMLElement {
     kv("held", gil.held_ns) ?? (body === null ? null : kv("body", body)),
     kv("released", gil.released_ns) ?? h("span.dim", {}, "held not measured"),
     gil.reacquire_ns && gil.reacquire_ns >= resolution ? kv("waited inside", gil.reacquire_ns) : null,
+    stopped,
     gil.blame.length ? h("span.dim.behind", {}, `behind ${gil.blame.slice(0, 2).map(([who, ns]) => `${who} ${time(ns)}`).join(", ")}`) : null,
   );
 }

@@ -5,6 +5,7 @@ import { clear, h, keepFocus, prose, text } from "../dom";
 import { int, inUnit, unitOf, waited, type Unit } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
+import { statusOf } from "./call";
 import { scrollTo, windowOf } from "./rows";
 
 const ROW = 22;
@@ -213,7 +214,7 @@ export class CallsView {
     });
     this.scroller.hidden = this.total === 0;
     this.empty.hidden = this.total > 0;
-    if (this.total === 0) clear(this.empty, ...prose(row?.why[0] && row.calls ? row.why[0] : row ? "No calls yet." : "No py_function ran yet."));
+    if (this.total === 0) clear(this.empty, ...prose(row?.why[0] && row.calls ? row.why[0] : this.state.stopped ? `\`${this.state.stopped}\` is stopped: its row is being written.` : row ? "No calls yet." : "No py_function ran yet."));
   }
 
   /** "Stop here next time", of the whole row. */
@@ -236,7 +237,6 @@ export class CallsView {
 
   private row(item: CallRow, unit: Unit, tabStop: boolean, index: number): HTMLElement {
     const selected = item.id === this.state.selection.call;
-    const status = item.status === "error" ? h("b.err", {}, `✕ ${item.failure ?? "error"}`) : item.status;
     const gap = (ns: number | null): string => (ns === null ? "–" : inUnit(ns, unit));
     const overview = this.state.overview;
     const decimals = (overview?.end_ns ?? 0) > 1e12 ? 1 : 3;
@@ -250,7 +250,7 @@ export class CallsView {
       h("td.c-held", {}, gap(item.held_ns)),
       h("td.c-released", {}, gap(item.released_ns)),
       h("td.c-duration", {}, gap(item.duration_ns)),
-      h("td.c-status.l", {}, status),
+      h("td.c-status.l", {}, statusOf(item)),
     );
   }
 

@@ -176,7 +176,8 @@ export class GilPane {
     if (!c) return;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, width, height);
-    const scale = makeScale({ start: series.start_ns, end: series.end_ns }, 44, width - 48);
+    const { folds, overview } = this.state;
+    const scale = makeScale({ start: folds.at(series.start_ns), end: folds.at(series.end_ns) }, 44, width - 48, folds, 4);
     const waiting = series.waiting ?? [];
     const most = Math.max(1, Math.ceil(Math.max(0, ...waiting)));
     const second = series.waiting ? 44 : 4;
@@ -185,7 +186,7 @@ export class GilPane {
       const wide = scale.width / values.length;
       values.forEach((value, i) => {
         const size = (Math.min(value, high) / high) * tall;
-        if (size > 0) c.fillRect(scale.left + i * wide, top + tall - size, wide + 0.3, size);
+        if (size > 0) c.fillRect(scale.place(scale.view.start + (i * (scale.view.end - scale.view.start)) / values.length), top + tall - size, wide + 0.3, size);
       });
       c.strokeStyle = colours.line2;
       c.strokeRect(scale.left - 0.5, top - 0.5, scale.width + 1, tall + 1);
@@ -206,7 +207,16 @@ export class GilPane {
     }
     c.textAlign = "left";
     c.textBaseline = "top";
-    for (const tick of ticks(scale.view, scale.width, 90).major) c.fillText(tick.label, scale.x(tick.ns), height - 20);
+    for (const tick of ticks(scale.view, scale.width, 90, folds).major) c.fillText(tick.label, scale.x(tick.ns), height - 20);
+    for (const stop of overview?.stops ?? []) {
+      if (stop.queued || stop.end_ns === null) continue;
+      const from = scale.x(stop.start_ns);
+      const wide = Math.max(4, scale.x(stop.end_ns) - from);
+      c.fillStyle = colours.stop;
+      c.fillRect(from, 4, wide, height - 28);
+      c.strokeStyle = colours.fg;
+      c.strokeRect(from + 0.5, 4.5, wide - 1, height - 29);
+    }
     const mean = waiting.reduce((a, b) => a + b, 0) / Math.max(1, waiting.length);
     const said = waiting.length ? `On average ${sig3(mean)} threads wait for the GIL, at most ${sig3(Math.max(...waiting))}.` : "How much of the time a body holds the GIL.";
     this.chart.setAttribute("aria-label", said);

@@ -1,5 +1,5 @@
 // The place of a stopped call: its source with the line, its locals and frames, a console, and who waits behind it.
-import { isView, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
+import { isView, titleOf, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
 import { clear, h, keepFocus, text } from "../dom";
 import { sig3 } from "../format";
 import { State } from "../state";
@@ -24,7 +24,6 @@ const WAYS: Record<Way, string> = {
 };
 
 /** `augment #12` */
-export const titleOf = (stop: StopBrief): string => (stop.call === null ? stop.node : `${stop.node} #${stop.call}`);
 
 /** 12.6 s */
 export const seconds = (s: number): string => (s < 100 ? `${s.toFixed(1)} s` : `${sig3(s)} s`);
@@ -113,6 +112,10 @@ export class StopPane {
     this.element.addEventListener("keydown", (event) => this.key(event), { signal });
     this.chip.addEventListener("click", () => this.open(), { signal });
     stops.onChange(() => this.update(), signal);
+    state.on("ledger", () => {
+      const stop = stops.mine ? stops.shown.state!.stop! : null;
+      if (stop && state.selection.call === stop.call) this.choose(stop);
+    }, signal);
     signal.addEventListener("abort", () => window.clearInterval(this.clock));
     this.update();
   }
@@ -167,6 +170,11 @@ export class StopPane {
     const state = shown.state;
     const stop = state?.stop ?? null;
     const view = isView(stop) ? stop : null;
+    const stopped = stop && this.stops!.mine ? titleOf(stop) : "";
+    if (stopped !== this.state.stopped) {
+      this.state.stopped = stopped;
+      this.state.emit("overview");
+    }
     this.chip.hidden = stop === null;
     this.board.hidden = view === null;
     const home = view ? this.side : this.element;
@@ -189,15 +197,21 @@ export class StopPane {
     if (view) keepFocus(this.element, () => this.paintSide(view));
     if (stop && stop.id !== this.opened) {
       this.opened = stop.id;
-      const row = this.state.ledger.rows.find((one) => one.type === "node" && one.call_kind === "forward" && State.body(one) === stop.node);
-      this.state.selection = { call: stop.call, key: row?.key ?? this.state.selection.key };
-      this.state.emit("selection");
+      if (this.stops!.mine) this.choose(stop);
       this.complain("");
-      if (state!.home === null || state!.home === this.stops!.home) {
-        this.state.open("stop");
-        this.arrived();
-      }
+      this.state.open("stop");
+      this.arrived();
     }
+  }
+
+  /** Selects the stopped call; its row in the ledger may come later. */
+  private choose(stop: StopBrief): void {
+    const row = this.state.ledger.rows.find((one) => one.type === "node" && one.call_kind === "forward" && State.body(one) === stop.node);
+    const key = row?.key ?? null;
+    const { selection } = this.state;
+    if (selection.call === stop.call && selection.key === key) return;
+    this.state.selection = { call: stop.call, key: key ?? selection.key };
+    this.state.emit("selection");
   }
 
   private repaintSide(): void {
@@ -220,8 +234,9 @@ export class StopPane {
     if (!stop) return;
     const name = titleOf(stop);
     const held = isView(stop) ? `for ${seconds(shown.seconds(stop.since_ns, performance.now()))}` : "answer in the box under the cell";
-    if (this.chip.childElementCount === 0) this.chip.append(h("i.bars", { "aria-hidden": "true" }), h("span", {}, "stopped in "), h("b"), h("span"));
-    const [, , title, rest] = [...this.chip.children] as HTMLElement[];
+    if (this.chip.childElementCount === 0) this.chip.append(h("i.bars", { "aria-hidden": "true" }), h("span"), h("b"), h("span"));
+    const [, what, title, rest] = [...this.chip.children] as HTMLElement[];
+    text(what!, this.stops!.mine ? "stopped in " : "not of this recording: stopped in ");
     text(title!, name);
     text(rest!, ` ${held}`);
   }
@@ -233,7 +248,7 @@ export class StopPane {
       this.stops?.gone ? h("p", {}, h("b", {}, this.stops.gone)) : null,
       stop
         ? h("p", {}, h("b", {}, `${titleOf(stop)} is stopped on ${stop.thread}.`), " It is answered in the input box under the running cell: no panel answered the kernel's ping in time.")
-        : h("p", {}, h("b", {}, "No call is stopped.")),
+        : h("p", {}, h("b", {}, "No call is stopped."), this.stops?.elsewhere ? ` ${this.stops.elsewhere} is stopped in another cell: its own panel answers.` : ""),
       h("p.dim", {}, "A call that hits a breakpoint takes this place: its source with the line, its locals, a console and the calls that queue behind it."),
       h("p.dim", {}, ...(this.breakpoints ? ["Set one below, on a line number in Source, or with "] : ["Set one with "]), h("code", {}, "%pyfunc_break NODE"), ", ", h("code", {}, 'pfd.break_on("NODE")'), " or ", h("code", {}, "breakpoint()"), " inside a body."),
     );
