@@ -12,11 +12,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from pyfunc_debug.program.pools import Pool
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, STEPPING, UNANSWERED
-from pyfunc_debug.stops.stop import Abort, Stop
+from pyfunc_debug.stops.stop import Abort, Front, Stop
 
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
@@ -25,30 +24,6 @@ _EVALUATION_S = 0.25
 
 _STEPPING_S = 2.0
 """A call waits so long while another one runs on after a step: that may be waiting for this very call."""
-
-
-class Front(Protocol):
-    """Where a stop is shown and answered: a terminal, a notebook's input box, the panel.
-
-    `ask` and `tell` are called on the stopped body's thread.
-    """
-
-    name: str
-
-    def can_answer(self, stop: Stop) -> bool:
-        """Whether somebody is there, now."""
-
-    def ask(self, stop: Stop, prompt: str) -> str | None:
-        """The next command line, or None when nobody will answer any more. Raises Abort when `wake` says so."""
-
-    def tell(self, stop: Stop, text: str) -> None:
-        """Output of the prompt."""
-
-    def closed(self, stop: Stop) -> None:
-        """The stop went on."""
-
-    def wake(self, stop: Stop) -> None:
-        """The stop was aborted or released from elsewhere: `ask` must return. Called on any thread."""
 
 
 class Broker:

@@ -7,34 +7,30 @@ import sys
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyfunc_debug.events import Notice
 from pyfunc_debug.program.frames import user_traceback
-from pyfunc_debug.stops.chained_tracer import chained_tracer
-from pyfunc_debug.stops.commands import TracerHost, settrace
+from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
+from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, same_file
+from pyfunc_debug.stops.shared import Shared
 from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
-
-if TYPE_CHECKING:
-    from pyfunc_debug.stops.observer import StopObserver
 
 _LONG_NS = 1_000_000
 """A call that queued for a stop and did not get its turn: shorter is no time."""
 _MOST_SPANS = 100
-"""Prompts of one stop whose times are told one by one: somebody who steps through a loop makes thousands."""
+"""Prompts of one stop whose times are reported one by one: somebody who steps through a loop makes thousands."""
 
 
 class CallWatch(TracerHost):
     """One call under watch, from `enter` to `leave` or `fail`."""
 
-    def __init__(
-        self, observer: StopObserver, plan: Plan, token: str, args: Any, number: int | None, recorded: bool
-    ) -> None:
-        self.observer = observer
+    def __init__(self, shared: Shared, plan: Plan, token: str, args: Any, number: int | None, recorded: bool) -> None:
+        self.shared = shared
         self.recorded = recorded
         """Whether `number` is the call's in a recording: else the recording has nothing to be told."""
         self.plan = plan
@@ -112,9 +108,9 @@ class CallWatch(TracerHost):
             return
         try:
             self.args[:] = before  # what `inputs[0] = ...` did is checked first
-            self.observer.environment.replace_inputs(self.args, now)
+            self.shared.environment.replace_inputs(self.args, now)
         except Exception as error:
-            self.observer.say(
+            self.shared.say(
                 f"the input that you gave {self.body} cannot be used ({type(error).__name__}: {error}): "
                 "it got what TensorFlow passed"
             )
@@ -147,9 +143,9 @@ class CallWatch(TracerHost):
             self._seen = True
             self.frame = frame
             before = self.before
-            if before is not None and before.prompt == "debugger" and self.observer.environment.attach_debugger():
+            if before is not None and before.prompt == "debugger" and self.shared.environment.attach_debugger():
                 settrace(self.previous)
-                self.observer.environment.break_in_debugger(frame)
+                self.shared.environment.break_in_debugger(frame)
                 self._tally(before, self.before_reason)
                 theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
                 return theirs(frame, event, None) if theirs is not None else None
@@ -211,7 +207,7 @@ class CallWatch(TracerHost):
         """Why a rule stops this call here (see `Judge.reason`); None if it does not."""
         if not rule.enabled:
             return None
-        return self.observer.judge.reason(rule, self.plan, self.number, self.args, **more)
+        return self.shared.judge.reason(rule, self.plan, self.number, self.args, **more)
 
     @staticmethod
     def _tally(rule: Breakpoint, reason: str, outcome: str = STOPPED) -> None:
@@ -237,8 +233,8 @@ class CallWatch(TracerHost):
         stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
         stop.condition_error = reason
         watching = bool(self.lines or self.after) and self.frame is not None
-        tracer = self.tracer = Tracer(stop, self.observer.broker, self, self._call if watching else self.previous)
-        tracer.resume = self if watching else None
+        tracer = self.tracer = Tracer(stop, self.shared.broker, self, self._call if watching else self.previous)
+        tracer.resume = watching
         return tracer
 
     # -- the end of the call ------------------------------------------------------------------------------------------
@@ -251,9 +247,9 @@ class CallWatch(TracerHost):
             self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
         if self._result is not None:
             try:
-                outputs = self.observer.environment.replace_outputs(outputs, self._result[0])
+                outputs = self.shared.environment.replace_outputs(outputs, self._result[0])
             except Exception as error:
-                self.observer.say(
+                self.shared.say(
                     f"the return value that you gave {self.body} does not fit ({type(error).__name__}: {error}): "
                     "the body's own was used"
                 )
@@ -338,42 +334,42 @@ class CallWatch(TracerHost):
 
     def _tell(self, rule: Notice, **facts: Any) -> None:
         if self.recorded:
-            self.observer.environment.note(rule, self.token, self.number, **facts)
+            self.shared.environment.note(rule, self.token, self.number, **facts)
 
     # -- TracerHost ---------------------------------------------------------------------------------------------------
 
     def trouble(self, where: str, error: BaseException) -> None:
-        self.observer.environment.trouble(where, error)
+        self.shared.environment.trouble(where, error)
 
-    def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
-        rule = tracer.stop.breakpoint
+    def count(self, stop: Stop, outcome: str, first: bool) -> None:
+        rule = stop.breakpoint
         if not first:
             return
         if outcome == STEPPING:
-            self.observer.say(
-                f"{tracer.stop.title} did not stop ({tracer.stop.why}): the call that is stopped runs on after a step, "
+            self.shared.say(
+                f"{stop.title} did not stop ({stop.why}): the call that is stopped runs on after a step, "
                 "and may be waiting for this one"
             )
         if rule is not None:
-            self._tally(rule, tracer.stop.condition_error, outcome)
+            self._tally(rule, stop.condition_error, outcome)
 
     def aborted(self) -> None:
         if self.previous is not None:
-            self.observer.aborted[threading.get_ident()] = self
+            self.shared.aborted[threading.get_ident()] = self.give_back
 
-    def held(self, tracer: Tracer) -> None:
-        self._note_stop(tracer.stop, None)
+    def held(self, stop: Stop) -> None:
+        self._note_stop(stop, None)
 
-    def ended(self, tracer: Tracer) -> None:
-        if tracer is self.tracer:
+    def ended(self, stop: Stop) -> None:
+        if self.tracer is not None and stop is self.tracer.stop:
             self._note()
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
-        return self.observer.environment.user_line(file, line) if "__autograph_generated_file" in file else (file, line)
+        return self.shared.environment.user_line(file, line) if "__autograph_generated_file" in file else (file, line)
 
     def detach(self) -> None:
-        for rule in self.observer.rules.all():
+        for rule in self.shared.rules.all():
             rule.disable()
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
-        return self.observer.environment.evaluation()
+        return self.shared.environment.evaluation()

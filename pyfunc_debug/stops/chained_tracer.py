@@ -10,7 +10,11 @@ import sys
 from types import FrameType
 from typing import Any
 
-from pyfunc_debug.stops.commands import settrace
+
+def settrace(function: Any) -> None:
+    """sys.settrace itself: while debugpy is attached on Python 3.11 and older, sys.settrace is pydevd's and warns."""
+    holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
+    (getattr(holder, "_original_tracing", None) or sys.settrace)(function)
 
 
 def chained_tracer(theirs: Any) -> ChainedTracer | None:

@@ -8,68 +8,18 @@ import pdb
 import sys
 import traceback
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.stop import one_line
-
-if TYPE_CHECKING:
-    from pyfunc_debug.events import NodeFacts
-    from pyfunc_debug.stops.chained_tracer import ChainedTracer
-    from pyfunc_debug.stops.tracer import Tracer
 
 Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
 """The standard library's: an IPython kernel puts its own under the name pdb.Pdb."""
 
 
-def settrace(function: Any) -> None:
-    """sys.settrace itself: while debugpy is attached on Python 3.11 and older, sys.settrace is pydevd's and warns."""
-    holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
-    (getattr(holder, "_original_tracing", None) or sys.settrace)(function)
-
-
 _OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
-
-
-class TracerHost:
-    """What a tracer needs of the call around it; `CallWatch` is one."""
-
-    stand_in: FrameType | None = None
-    forward: NodeFacts | None = None
-    """Of a gradient call: the node whose gradient it is."""
-    chained: ChainedTracer | None = None
-    """Another tool that traces this thread."""
-
-    def trouble(self, where: str, error: BaseException) -> None:
-        """Something of ours failed."""
-
-    def count(self, tracer: Tracer, outcome: str, first: bool) -> None:
-        """The stop got its turn (`first`: for the first time), or not."""
-
-    def held(self, tracer: Tracer) -> None:
-        """The call is held from now on: it queues for its turn, or has got it."""
-
-    def ended(self, tracer: Tracer) -> None:
-        """The stop is over. May be called more than once."""
-
-    def is_body(self, frame: FrameType) -> bool:
-        """Whether this is the frame whose return value the node's output is made of."""
-        return False
-
-    def user_line(self, file: str, line: int) -> tuple[str, int]:
-        """The user's line for a line that may be generated."""
-        return file, line
-
-    def aborted(self) -> None:
-        """An Abort leaves a trace function of a call that is not armed: who gives the other tool its thread back?"""
-
-    def detach(self) -> None:
-        """Disables every breakpoint."""
-
-    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
-        """Around an evaluation."""
-        return contextlib.nullcontext()
 
 
 class Commands:

@@ -24,6 +24,7 @@ from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.judge import Judge
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import Breakpoint, Rules
+from pyfunc_debug.stops.shared import Shared
 from pyfunc_debug.stops.stop import Abort, Stop, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
@@ -36,7 +37,7 @@ class StopObserver:
     Args:
       rules: The breakpoints.
       broker: Who gives turns.
-      surroundings: What it asks of the rest of the package.
+      environment: What it asks of the rest of the package.
     """
 
     def __init__(self, rules: Rules, broker: Broker, environment: Environment) -> None:
@@ -45,14 +46,12 @@ class StopObserver:
         self.environment = environment
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
         self._plans: dict[str, Plan] = {}
-        self.judge = Judge(broker, environment, self.say)
+        self._shared = Shared(rules, broker, environment, Judge(broker, environment, self.say), self.say)
         self._numbers: dict[str, Iterator[int]] = {}
         self._reported: set[str] = set()
         self.debugger = False
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
         self._inside: dict[int, CallWatch] = {}
-        self.aborted: dict[int, CallWatch] = {}
-        """By thread: calls ended at a `breakpoint()` of theirs, on a thread that another tool traces."""
         rules.listeners.append(self._rules_changed)
         rules.nearest = self._nearest
         broker.on_unanswered = self._unanswered
@@ -178,14 +177,14 @@ class StopObserver:
         first, why = None, ""
         for rule in plan.starts:
             if rule.enabled:
-                reason = self.judge.reason(rule, plan, number, args)
+                reason = self._shared.judge.reason(rule, plan, number, args)
                 if reason is not None and first is None:
                     first, why = rule, reason
         if first is None and not plan.watches:
             if self.debugger:  # else the thread's trace function is ours during this call
                 self.environment.attach_debugger()
             return None
-        call_watch = CallWatch(self, plan, token, args, number, recorded)
+        call_watch = CallWatch(self._shared, plan, token, args, number, recorded)
         call_watch.before, call_watch.before_reason = first, why
         if first is None and not call_watch.lines and not call_watch.after:
             if self.debugger:
@@ -219,9 +218,9 @@ class StopObserver:
 
     def call_failed(self) -> None:
         """An exception has left a body: what an Abort took from another tool is given back."""
-        call_watch = self.aborted.pop(threading.get_ident(), None) if self.aborted else None
-        if call_watch is not None:
-            call_watch.give_back()
+        give_back = self._shared.aborted.pop(threading.get_ident(), None) if self._shared.aborted else None
+        if give_back is not None:
+            give_back()
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
@@ -233,7 +232,7 @@ class StopObserver:
             return
         plan = self.plan(token, self.node(token, len(args)))
         recorded = number is not None
-        call_watch = CallWatch(self, plan, token, args, number if recorded else next(plan.numbers), recorded)
+        call_watch = CallWatch(self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded)
         call_watch.find_chained()
         tracer = call_watch.tracer_for(None, "breakpoint()")
         tracer.from_running(frame, bottom)

@@ -10,15 +10,12 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.program.threads import current_name
-
-if TYPE_CHECKING:
-    from pyfunc_debug.stops.broker import Front
-    from pyfunc_debug.stops.rules import Breakpoint
+from pyfunc_debug.stops.rules import Breakpoint
 
 _NUMBERS = itertools.count(1)
 _SHOWN = 300
@@ -40,6 +37,30 @@ class Abort(RuntimeError):  # noqa: N818 - it is not an error of the program
 
     An ordinary exception on purpose: a KeyboardInterrupt in a body corrupts TensorFlow's error (pybind11).
     """
+
+
+class Front(Protocol):
+    """Where a stop is shown and answered: a terminal, a notebook's input box, the panel.
+
+    `ask` and `tell` are called on the stopped body's thread.
+    """
+
+    name: str
+
+    def can_answer(self, stop: Stop) -> bool:
+        """Whether somebody is there, now."""
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        """The next command line, or None when nobody will answer any more. Raises Abort when `wake` says so."""
+
+    def tell(self, stop: Stop, text: str) -> None:
+        """Output of the prompt."""
+
+    def closed(self, stop: Stop) -> None:
+        """The stop went on."""
+
+    def wake(self, stop: Stop) -> None:
+        """The stop was aborted or released from elsewhere: `ask` must return. Called on any thread."""
 
 
 class Stop:

@@ -15,16 +15,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
-from pyfunc_debug.stops.commands import Commands, Pdb, TracerHost, readline_untouched, settrace
+from pyfunc_debug.stops.chained_tracer import settrace
+from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
+from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
-
-if TYPE_CHECKING:
-    from pyfunc_debug.stops.call_watch import CallWatch
 
 _CONSOLE_LINES = 200
 
@@ -86,8 +85,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._touched: list[tuple[FrameType, Any]] = []
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
-        self.resume: CallWatch | None = None
-        """Who looks at the frames' events once this stop has ended, while other breakpoints still watch the call."""
+        self.resume = False
+        """Whether other breakpoints still watch the call once this stop has ended: its host looks at events then."""
         self._console: list[str] = []
         self.changed: list[str] = []
         self.result: tuple[Any] | None = None  # a return value replaced by hand
@@ -224,13 +223,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def _dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self.ended:
-            return self.resume.look(frame, event, arg) if self.resume is not None else None
+            return self.host.look(frame, event, arg) if self.resume else None
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
             self.finish()
-            self.host.ended(self)
+            self.host.ended(self.stop)
         if self.ended:
-            return self.resume.local if self.resume is not None else None
+            return self.host.local if self.resume else None
         return local
 
     def _guard(self, work: Callable[[], Any]) -> Any:
@@ -249,7 +248,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return None
         finally:
             if self.ended:
-                self.host.ended(self)
+                self.host.ended(self.stop)
 
     def stop_here(self, frame: FrameType) -> bool:
         return self._shown(frame) and super().stop_here(frame)
@@ -295,13 +294,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def _interact(self, frame: FrameType | None, tb_or_exc: Any, span: list[int | None]) -> None:
         first = len(self.stop.spans) == 1
         if first and self._broker.active is not None:
-            self.host.held(self)  # it queues
+            self.host.held(self.stop)  # it queues
         refused = self._broker.acquire(self.stop)
         if not refused:
             span[1] = time.monotonic_ns()
             if first:
-                self.host.held(self)
-        self.host.count(self, refused or STOPPED, first=not self._counted)
+                self.host.held(self.stop)
+        self.host.count(self.stop, refused or STOPPED, first=not self._counted)
         self._counted = True
         if refused:
             self.finish()

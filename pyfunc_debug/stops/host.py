@@ -1,0 +1,57 @@
+"""The call around a tracer, as the tracer sees it."""
+
+from __future__ import annotations
+
+import contextlib
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.stops.chained_tracer import ChainedTracer
+from pyfunc_debug.stops.stop import Stop
+
+
+class TracerHost:
+    """What a tracer needs of the call around it; `CallWatch` is one, and this one has no call."""
+
+    stand_in: FrameType | None = None
+    forward: NodeFacts | None = None
+    """Of a gradient call: the node whose gradient it is."""
+    chained: ChainedTracer | None = None
+    """Another tool that traces this thread."""
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed."""
+
+    def count(self, stop: Stop, outcome: str, first: bool) -> None:
+        """The stop got its turn (`first`: for the first time), or not."""
+
+    def held(self, stop: Stop) -> None:
+        """The call is held from now on: it queues for its turn, or has got it."""
+
+    def ended(self, stop: Stop) -> None:
+        """The stop is over. May be called more than once."""
+
+    def is_body(self, frame: FrameType) -> bool:
+        """Whether this is the frame whose return value the node's output is made of."""
+        return False
+
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
+        """The user's line for a line that may be generated."""
+        return file, line
+
+    def aborted(self) -> None:
+        """An Abort leaves a trace function of a call that is not armed: who gives the other tool its thread back?"""
+
+    def detach(self) -> None:
+        """Disables every breakpoint."""
+
+    def look(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Looks at an event of the call once a stop in it has ended: other breakpoints still watch it."""
+
+    def local(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The trace function of the call's frames then."""
+
+    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
+        """Around an evaluation."""
+        return contextlib.nullcontext()
