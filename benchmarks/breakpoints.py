@@ -73,7 +73,7 @@ def _hook_us(token: str, args: list) -> float:
 
     best = float("inf")
     for _ in range(7):
-        enter, leave, _ = board.path
+        enter, leave, _ = board.relay.path
         start = time.thread_time_ns()
         for _ in range(5000):
             leave(enter(token, args), None)

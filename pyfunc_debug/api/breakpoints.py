@@ -186,7 +186,7 @@ def _failure(call: Call | int | None) -> BaseException:
         return found
     number = call if isinstance(call, int) else call.id
     for one in failed:
-        if board.number(one.ticket) == number and (isinstance(call, int) or _is_of(one.error, call)):
+        if board.relay.number(one.ticket) == number and (isinstance(call, int) or _is_of(one.error, call)):
             kept: BaseException = one.error
             return kept
     if isinstance(call, Call) and call.status != "error":

@@ -70,7 +70,7 @@ def test_the_end_of_a_generator_is_no_error(tf, tmp_path, capfd, form, gradients
             assert len(list(data.map(lambda x: tf.numpy_function(lambda v: v + 1, [x], tf.int64)))) == 3, name
         from pyfunc_debug.switchboard import board
 
-        assert board.failures() == []
+        assert board.interception.failures.newest_first() == []
     _nothing_said(recording, capfd)
 
 

@@ -1,0 +1,107 @@
+"""What the breakpoints ask of this process: of interception, of TensorFlow's types, and of an IDE's debugger."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.events import NodeFacts, Notice, Observer
+from pyfunc_debug.stops import Environment
+from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
+
+if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
+    from pyfunc_debug.interception import Interception
+
+
+class ProcessEnvironment(Environment):
+    """What the breakpoints ask of this process.
+
+    Attributes:
+      interception: The one that is on, or None.
+      observer: Who is told of notices and troubles.
+    """
+
+    interception: Interception | None = None
+    observer: Observer
+
+    def older_node(self, token: str, arguments: int) -> NodeFacts | None:
+        interception = self.interception
+        return interception.older_node(token, arguments) if interception is not None else None
+
+    def locate_node(self, node: NodeFacts) -> NodeFacts:
+        interception = self.interception
+        return interception.locate_node(node) if interception is not None else node
+
+    def user_line(self, file: str, line: int) -> tuple[str, int]:
+        interception = self.interception
+        return interception.user_line(file, line) if interception is not None else (file, line)
+
+    def scope(self, token: str) -> Scope:
+        interception = self.interception
+        return interception.scope(token) if interception is not None else NO_SCOPE
+
+    def evaluation(self) -> contextlib.AbstractContextManager[Any]:
+        from pyfunc_debug.interception.graphs.eagerly import eagerly_if_possible
+
+        return eagerly_if_possible()
+
+    def replace_outputs(self, outputs: Any, value: Any) -> Any:
+        """Raises what TensorFlow raises when the value does not fit the node's types."""
+        import numpy as np
+        import tensorflow as tf
+
+        many = isinstance(outputs, (list, tuple))
+        before = list(outputs) if many else [outputs]
+        values = tf.nest.flatten(value, expand_composites=True)
+        if len(values) != len(before):
+            raise ValueError(f"{len(values)} value(s) for {len(before)} output(s)")
+        after = [
+            tf.convert_to_tensor(new, dtype=old.dtype) if tf.is_tensor(old) else np.asarray(new, dtype=old.dtype)
+            for new, old in zip(values, before)
+        ]
+        return after if many else after[0]
+
+    def replace_inputs(self, inputs: Any, values: list[Any]) -> None:
+        """Raises what TensorFlow raises when a value does not fit, and TypeError for numpy_function's tuple."""
+        from pyfunc_debug.interception.calls import innermost_call
+
+        before, after = list(inputs), self.replace_outputs(list(inputs), values)
+        call = innermost_call(entered=False)
+        whole = call.given if call is not None and call.args is inputs and call.given is not None else inputs
+        inputs[:] = after
+        for first in range(len(whole) - len(before) + 1) if whole is not inputs else ():
+            if all(one is other for one, other in zip(whole[first:], before)):
+                whole[first : first + len(before)] = after
+                break
+
+    def note(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
+        self.observer.notice(rule, token, call, **facts)
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        self.observer.trouble(where, error)
+
+    def attach_debugger(self) -> bool:
+        if not ide_attached():
+            return False
+        if threading.current_thread() is not threading.main_thread():  # which the IDE sees anyway
+            sys.modules["debugpy"].debug_this_thread()
+        return True
+
+    def break_in_debugger(self, frame: FrameType | None) -> None:
+        """As debugpy.breakpoint() does, but in the body's frame and not in ours (debugpy/server/api.py)."""
+        import pydevd
+
+        pydevd.settrace(suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame)
+
+
+def ide_attached() -> bool:
+    """Whether an IDE debugs this process through debugpy."""
+    if "debugpy.server.api" not in sys.modules:  # asking would import it, and it replaces sys.breakpointhook
+        return False
+    try:
+        return bool(sys.modules["debugpy"].is_client_connected())
+    except (AttributeError, KeyError):
+        return False

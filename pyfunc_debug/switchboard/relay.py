@@ -1,0 +1,175 @@
+"""The way of a call through this process: from interception to the recorder, to the breakpoints, or to both.
+
+With the recorder alone the hot path is the recorder's own; breakpoints are in between only once there are some.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
+from pyfunc_debug.program.threads import own_thread
+from pyfunc_debug.stops import Abort, Broker, StopObserver
+
+if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
+    from pyfunc_debug.interception.lines.python_lines import Lines
+    from pyfunc_debug.recorder import Recorder
+
+
+class _Both:
+    """A ticket of the recorder and one of the breakpoints."""
+
+    __slots__ = ("call_watch", "recorded", "recorder")
+
+    def __init__(self, recorder: Recorder | None, recorded: Any, call_watch: Any) -> None:
+        self.recorder = recorder
+        self.recorded = recorded
+        self.call_watch = call_watch
+
+
+_NOBODY: Any = (lambda token, args: None, lambda ticket, outputs: outputs, lambda ticket, error: None)
+
+
+class Relay:
+    """An `events.Observer` that passes everything on to whoever is plugged in.
+
+    Args:
+      stops: Holds calls against the breakpoints.
+      broker: Knows whether a stop was interrupted.
+
+    Attributes:
+      recorder: Who records, or None.
+      breaking: Whether there are breakpoints.
+      lines: What counts lines, or None.
+      cell_context: Context variables that bodies get on TensorFlow's threads: what they print lands in the right cell.
+      path: `enter`, `leave` and `fail` for the calls that begin now: see `interception.calls.call_path`.
+    """
+
+    def __init__(self, stops: StopObserver, broker: Broker) -> None:
+        self._stops = stops
+        self._broker = broker
+        self.recorder: Recorder | None = None
+        self.breaking = False
+        self.lines: Lines | None = None
+        self.cell_context: list[tuple[Any, Any]] = []
+        self.path: tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]] = _NOBODY
+
+    def choose_path(self) -> None:
+        """Call it after each change of an attribute: calls that begin then take another way."""
+        recorder = self.recorder
+        if self.breaking or self._stops.debugger or self.cell_context:
+            self.path = (self.enter, self.leave, self.fail)
+        elif recorder is not None:
+            self.path = (recorder.enter, recorder.leave, recorder.fail)
+        else:
+            self.path = _NOBODY
+        if self.lines is not None:
+            self.path = self.lines.around(self.path, self.number)
+
+    # -- events.Observer: calls, while there are breakpoints ----------------------------------------------------------
+
+    def enter(self, token: str, args: Any) -> Any:
+        """A call is about to start. Raises Abort only."""
+        if self.cell_context:
+            _take_context(self.cell_context)
+        recorder = self.recorder
+        recorded = recorder.enter(token, args) if recorder is not None else None
+        try:
+            call_watch = self._stops.enter(token, args, recorded.call if recorded is not None else None)
+        except Abort as abort:
+            if recorder is not None:
+                recorder.fail(recorded, abort)
+            raise
+        return _Both(recorder, recorded, call_watch)
+
+    def leave(self, ticket: _Both, outputs: Any) -> Any:
+        """The body returned. Raises Abort only."""
+        if ticket.call_watch is not None:
+            try:
+                outputs = self._stops.leave(ticket.call_watch, outputs)
+            except Abort as abort:
+                if ticket.recorder is not None:
+                    ticket.recorder.fail(ticket.recorded, abort)
+                raise
+        return outputs if ticket.recorder is None else ticket.recorder.leave(ticket.recorded, outputs)
+
+    def fail(self, ticket: _Both, error: BaseException) -> None:
+        """The body raised. Raises Abort only."""
+        try:
+            if ticket.call_watch is not None:
+                self._stops.fail(ticket.call_watch, error)
+        finally:
+            if ticket.recorder is not None:
+                ticket.recorder.fail(ticket.recorded, error)
+
+    # -- events.Observer: everything else -----------------------------------------------------------------------------
+
+    def node_made(self, node: NodeFacts) -> None:
+        """A node was made, or an eager call is about to happen."""
+        if self.recorder is not None:
+            self.recorder.node_made(node)
+        self._stops.node_made(node)
+
+    def trace_ended(self, trace: TraceFacts) -> None:
+        """TensorFlow finished a graph trace."""
+        if self.recorder is not None:
+            self.recorder.trace_ended(trace)
+
+    def run_began(self, run: RunFacts) -> None:
+        """Python started a tf.function."""
+
+    def run_ended(self, run: RunFacts) -> None:
+        """The tf.function returned or raised.
+
+        Raises:
+          KeyboardInterrupt: it raised because a stop in it was interrupted: here it is safe to say so.
+        """
+        if self.recorder is not None:
+            self.recorder.run_ended(run)
+        if run.error is not None and self._broker.interrupted and threading.current_thread() is threading.main_thread():
+            self._broker.take_interrupt()
+            raise KeyboardInterrupt("interrupted at a pyfunc_debug stop") from None
+
+    def paired(self, ticket: Any, own: Any, used: Any, dy: tuple[int, ...], dx: tuple[int, ...]) -> None:
+        """A gradient call found its forward call, and a tape."""
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.paired(_recorded(ticket), _recorded(own), _recorded(used), dy, dx)
+
+    def gradient_notice(self, rule: Notice, token: str, ticket: Any, **facts: Any) -> None:
+        """Something about gradients, for the doctor."""
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.gradient_notice(rule, token, _recorded(ticket), **facts)
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Something of ours failed; the program went on."""
+        if self.recorder is not None:
+            self.recorder.trouble(where, error)
+        else:
+            self._stops.say(f"had trouble {where}: {type(error).__name__}: {error}", once=True)
+
+    def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
+        """Something for the recording, if there is one."""
+        if self.recorder is not None:
+            self.recorder.notice(rule, token, call, **facts)
+
+    @staticmethod
+    def number(ticket: Any) -> int | None:
+        """The number in the recording of the call with this ticket."""
+        return getattr(_recorded(ticket), "call", None)
+
+
+def _recorded(ticket: Any) -> Any:
+    """The recorder's part of a ticket."""
+    ticket = getattr(ticket, "ticket", ticket)  # `interception.lines.Counted`
+    return ticket.recorded if type(ticket) is _Both else ticket
+
+
+def _take_context(context: list[tuple[Any, Any]]) -> None:
+    """Sets context variables on a thread of TensorFlow's; its thread state, and with it these, end with the call."""
+    if own_thread() is None:  # those of the program's own threads are the program's
+        for variable, value in context:
+            variable.set(value)

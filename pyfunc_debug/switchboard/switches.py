@@ -1,0 +1,238 @@
+"""Switching on and off: interception is on while anybody wants it, the recorder, the breakpoints or a cell."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
+from pyfunc_debug.program.frames import failure_frames
+from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.program.pools import pool_of
+from pyfunc_debug.stops import Broker, Rules, StopObserver
+from pyfunc_debug.stops.display import Display
+from pyfunc_debug.stops.hooks import Hooks
+from pyfunc_debug.stops.interrupts import Interrupts
+from pyfunc_debug.stops.terminal import Terminal
+from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
+from pyfunc_debug.switchboard.relay import Relay
+
+if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
+    from pyfunc_debug.recorder import Recorder
+
+
+_LAST_CALLS_S = 2.0
+
+
+def _nothing(error: BaseException) -> None:
+    """Nobody wants to know."""
+
+
+class Switchboard:
+    """Plugs recorder, breakpoints and cells into one interception. One in a process: `switchboard.board`.
+
+    Attributes:
+      rules, broker: The breakpoints, and who may prompt.
+      observer: Holds calls against the rules.
+      relay: The way of each call.
+      last_failures: Failed calls of the interception that was on last.
+    """
+
+    def __init__(self) -> None:
+        self.rules = Rules()
+        self.broker = Broker()
+        self.broker.pool_of = pool_of
+        self.terminal = Terminal()
+        self.broker.fronts.append(self.terminal)
+        self._environment = ProcessEnvironment()
+        self.observer = StopObserver(self.rules, self.broker, self._environment)
+        self._environment.observer = self.relay = Relay(self.observer, self.broker)
+        self.rules.listeners.append(self._breakpoints_changed)
+        self._lock = threading.RLock()
+        self._wanted_by: list[Any] = []
+        self._cancel_import: Callable[[], None] | None = None
+        self._display = Display(self.broker.show_interrupt, lambda error: self.exception_shown(error))
+        self.exception_shown: Callable[[BaseException], None] = _nothing
+        """Told of each exception that was displayed while interception is on; set by who explains them."""
+        self._hooks = Hooks(self._breakpoint)
+        self._interrupts = Interrupts(self.broker)
+        self.last_failures: list[Any] = []
+
+    # -- plugging in --------------------------------------------------------------------------------------------------
+
+    @property
+    def interception(self) -> Any:
+        """The interception that is on, or None."""
+        return self._environment.interception
+
+    def want(self, who: Any) -> Any:
+        """Switches interception on for `who`, if it is off. TensorFlow is imported if it was not.
+
+        Raises:
+          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
+        """
+        from pyfunc_debug.interception import Interception
+
+        with self._lock:
+            interception = self.interception
+            if interception is None:
+                interception = Interception(self.relay)
+                interception.start()
+                interception.failures.on_stop_iteration = self._stop_iteration
+                interception.failures.on_failure = self.observer.call_failed
+                self._environment.interception = interception
+                self._display.install()
+                self._hooks.install()
+            self._interrupts.install()  # a recording, too: `breakpoint()` in a body stops without a rule
+            if who not in self._wanted_by:
+                self._wanted_by.append(who)
+            self._look_for_debugger()
+            return interception
+
+    def unwant(self, who: Any) -> tuple[str, ...]:
+        """Switches off once nobody wants interception any more: every attribute is the original again.
+
+        Returns:
+          Names of attributes that somebody else had replaced meanwhile and that were left as they are.
+        """
+        with self._lock:
+            if who in self._wanted_by:
+                self._wanted_by.remove(who)
+            interception = self.interception
+            if self._wanted_by or interception is None:
+                return ()
+            self._environment.interception = None
+            self.last_failures = interception.failures.newest_first()
+            foreign: tuple[str, ...] = interception.stop()
+            interception.failures.forget()
+            self._display.uninstall()
+            self._hooks.uninstall()
+            self._interrupts.uninstall()
+            return foreign
+
+    def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
+        """Records every call from now on; with `lines`, also counts the lines that run, in graphs too with "graph"."""
+        interception = self.want(recorder)
+        try:
+            if lines:
+                self.relay.lines = interception.start_lines(lines == "graph")
+        except BaseException:
+            interception.stop_lines()
+            self.unwant(recorder)
+            raise
+        recorder.connect(
+            interception.live_runs, interception.older_node, interception.locate_node, interception.user_line,
+            interception.inputs.facts,
+        )  # fmt: skip
+        self.relay.recorder = recorder
+        self.relay.choose_path()
+        return interception
+
+    def unplug_recorder(self, recorder: Recorder) -> tuple[str, ...]:
+        """Records no more."""
+        if self.relay.recorder is recorder:
+            self.relay.recorder = None
+            self.exception_shown = _nothing
+            if self.relay.lines is not None:
+                self.relay.lines = None
+                self.interception.stop_lines()
+            self.relay.choose_path()
+        return self.unwant(recorder)
+
+    def _breakpoints_changed(self) -> None:
+        """The first breakpoint switches interception on, the last one off."""
+        if len(self.rules) and not self.relay.breaking:
+            self.relay.breaking = True
+            atexit.register(self._at_exit)
+            self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
+        elif not len(self.rules) and self.relay.breaking:
+            self.relay.breaking = False
+            atexit.unregister(self._at_exit)
+            if self._cancel_import is not None:
+                self._cancel_import()
+                self._cancel_import = None
+            self.broker.release()
+            self.unwant(self.rules)
+            self.relay.choose_path()
+
+    def _at_exit(self) -> None:
+        self.observer.close(_LAST_CALLS_S)
+        self.rules.clear()
+
+    def _tensorflow_is_there(self) -> None:
+        in_import = self._cancel_import is not None
+        try:
+            self.want(self.rules)
+        except PyfuncDebugError as error:
+            self.relay.breaking = False
+            if not in_import:
+                raise
+            warnings.warn(f"pyfunc_debug: no breakpoints: {error}", PyfuncDebugWarning, stacklevel=2)
+        self.relay.choose_path()
+
+    @property
+    def cell_context(self) -> list[tuple[Any, Any]]:
+        """Context variables that bodies get on TensorFlow's threads: what they print lands in the right cell."""
+        return self.relay.cell_context
+
+    @cell_context.setter
+    def cell_context(self, found: list[tuple[Any, Any]]) -> None:
+        self.relay.cell_context = found
+        self.relay.choose_path()
+
+    def cell_begins(self) -> None:
+        """A notebook's cell begins, on the main thread: the kernel has just set its own SIGINT handler."""
+        self.broker.take_interrupt()
+        if self.interception is not None:
+            self._interrupts.install()
+            self._hooks.install()
+            self._look_for_debugger()
+
+    def _look_for_debugger(self) -> None:
+        """An IDE that is attached sees bodies' threads only if we report them to it, call by call."""
+        self.observer.debugger = ide_attached()
+        self.relay.choose_path()
+
+    def cell_ends(self) -> None:
+        """The cell ended: the kernel and its event loop get SIGINT back."""
+        self._interrupts.uninstall()
+
+    # -- breakpoint() -------------------------------------------------------------------------------------------------
+
+    def _breakpoint(self, frame: FrameType) -> bool:
+        """`breakpoint()` or `pdb.set_trace()` called in `frame`; whether it is in a body, and so ours."""
+        from pyfunc_debug.interception.calls import bottom_frame, innermost_call
+
+        call, bottom = innermost_call(), bottom_frame(frame)
+        if call is None or bottom is None:
+            return False
+        self.observer.stop_here(frame, bottom, call.token, call.args, self.relay.number(call.ticket))
+        return True
+
+    def _stop_iteration(self, token: str, error: BaseException) -> None:
+        """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""
+        file, line, function = failure_frames(error.__traceback__)[-1]
+        self.observer.say(
+            f"StopIteration left the body of a py_function ({file}:{line}, in {function}): TensorFlow takes it for the "
+            "end of the data and may end a loop or an epoch without an error. Catch it in the body, or give next() a "
+            "default.",
+            once=True,
+        )
+
+    def failures(self) -> list[Any]:
+        """Failed calls that are remembered, newest first."""
+        interception = self.interception
+        return (interception.failures.newest_first() if interception is not None else []) or self.last_failures
+
+    def forget_in_child(self) -> None:
+        """In a forked child: everything off."""
+        self._lock = threading.RLock()
+        self.relay.recorder = self.relay.lines = None
+        self._wanted_by.clear()
+        self.rules.clear()
+        if self.interception is not None:
+            self.unwant(None)
