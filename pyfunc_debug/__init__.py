@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyfunc_debug.api.breakpoints import answers, break_on, breakpoints, post_mortem
+    from pyfunc_debug.api.check import check
     from pyfunc_debug.api.compare import compare
     from pyfunc_debug.api.exact_gradients import exact_gradients
     from pyfunc_debug.api.explain import explain
+    from pyfunc_debug.api.graduate import graduate
     from pyfunc_debug.api.record import record
     from pyfunc_debug.api.recording import Recording
     from pyfunc_debug.api.recording import Recording as open  # noqa: N813 - the documented name
@@ -40,6 +42,8 @@ _PUBLIC = {
     "exact_gradients": ("pyfunc_debug.api.exact_gradients", "exact_gradients"),
     "record": ("pyfunc_debug.api.record", "record"),
     "compare": ("pyfunc_debug.api.compare", "compare"),
+    "check": ("pyfunc_debug.api.check", "check"),
+    "graduate": ("pyfunc_debug.api.graduate", "graduate"),
     "answers": ("pyfunc_debug.api.breakpoints", "answers"),
     "break_on": ("pyfunc_debug.api.breakpoints", "break_on"),
     "breakpoints": ("pyfunc_debug.api.breakpoints", "breakpoints"),
@@ -76,9 +80,11 @@ __all__ = [
     "answers",
     "break_on",
     "breakpoints",
+    "check",
     "compare",
     "exact_gradients",
     "explain",
+    "graduate",
     "open",
     "post_mortem",
     "record",

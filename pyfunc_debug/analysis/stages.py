@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.contention import NodeContention, make_contention
+from pyfunc_debug.analysis.contention import Contention, NodeContention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Setting, settings
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
@@ -110,7 +110,11 @@ class Verified:
 
 
 def make_stages(
-    reader: Reader, pool: int | None = None, cores: int | None = None, calls: Iterable[int] = CALLS
+    reader: Reader,
+    pool: int | None = None,
+    cores: int | None = None,
+    calls: Iterable[int] = CALLS,
+    contention: Contention | None = None,
 ) -> list[StageAnswer]:
     """The tf.data stages of a recording that call Python.
 
@@ -119,6 +123,7 @@ def make_stages(
       pool: Threads of the dataset's pool (`private_threadpool_size`); by default as recorded, else as many as cores.
       cores: CPUs of the process; by default as recorded.
       calls: Values of num_parallel_calls to ask about.
+      contention: The recording's, if it is known already.
     """
     cores, calls = cores or int(reader.meta.get("cores") or 1), tuple(calls)
     known = settings(reader.meta, reader.nodes())
@@ -127,7 +132,7 @@ def make_stages(
     stops = stops_of(reader.rows(f"{QUERY} ORDER BY id"))
     held = held_ns(stops)
     answers = []
-    for one in make_contention(reader).nodes:
+    for one in (contention or make_contention(reader)).nodes:
         function = functions.get(one.node.function or 0)
         if function is not None and is_stage(one, function):
             group = [node.id for node in groups[one.node.id]]

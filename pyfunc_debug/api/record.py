@@ -46,6 +46,7 @@ class _Current:
 
     lock = threading.Lock()
     session: LiveRecording | None = None
+    latest: weakref.ref[LiveRecording] | None = None
 
 
 class LiveRecording(Recording):
@@ -107,6 +108,7 @@ class LiveRecording(Recording):
                     f"already recording into {_Current.session.path}: stop that first (one recording at a time)"
                 )
             _Current.session = self
+            _Current.latest = weakref.ref(self)
         try:
             path = self._wanted_path
             if path is None:
@@ -514,6 +516,11 @@ def _tell(recording: LiveRecording | None, error: BaseException) -> None:
 def current() -> LiveRecording | None:
     """The recording that is going on in this process, or None."""
     return _Current.session
+
+
+def latest() -> LiveRecording | None:
+    """The recording that this process began last, if somebody still holds it."""
+    return None if _Current.latest is None else _Current.latest()
 
 
 def version() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.analysis.describe import call_text, node_text
 from pyfunc_debug.analysis.ledger import as_dict
+from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.analysis.tables import ledger_text
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
@@ -53,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.source is not None:
         options.show(str(recording.source(arguments.source)))
     elif arguments.gil:
-        contention, stages = recording.contention(), recording.stages()
+        contention = recording.contention()
+        stages = make_stages(recording.reader, contention=contention)
         if arguments.json:
             options.show_json(gil_text.as_dict(contention, stages))
         else:

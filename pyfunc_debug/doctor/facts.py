@@ -86,7 +86,7 @@ class Facts:
     @cached_property
     def stages(self) -> list[StageAnswer]:
         """Stages of tf.data that call Python."""
-        return make_stages(self.reader)
+        return make_stages(self.reader, contention=self.contention)
 
     @cached_property
     def _calls(self) -> dict[tuple[int, str], Calls]:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Protocol
 
-from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Frame
 
 _COMMENT = re.compile(r"#.*?\bpyfunc:\s*ignore(?:\[([^\]]*)\])?")
+
+
+class Sources(Protocol):
+    """Where the user's lines are read: a recording, or the files."""
+
+    def source(self, file: str | None) -> list[str]:
+        """Lines of a file; empty if they are not known."""
+
+    def site(self, node: int | None) -> Frame | None:
+        """The user's line that made a node."""
 
 
 class Silenced:
@@ -17,7 +27,7 @@ class Silenced:
     A line stands for the whole statement it is in; that of a function, for its decorators and its signature.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Sources) -> None:
         self._facts = facts
         self._rules: dict[tuple[str, int], frozenset[str] | None] = {}
         self._statements: dict[str, list[tuple[int, int]]] = {}

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.interception import names as _names
+from pyfunc_debug.interception.bodies import SourceMaps, is_generated, unwrap
 from pyfunc_debug.interception.gradients.hub import hub
 from pyfunc_debug.interception.names import private
 
@@ -40,6 +42,24 @@ def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callab
         return [np.asarray(one) for one in _flat(found)]
 
     return run
+
+
+def body_function(token: str) -> tuple[Any, bool] | None:
+    """The user's function behind a node, and whether it is given eager tensors; None when it is gone.
+
+    Args:
+      token: The node's name in TensorFlow's registry.
+    """
+    names = hub().names
+    registered = names.registry.get(token)
+    if registered is None:
+        return None
+    return unwrap(registered, _names.load()), isinstance(registered, names.eager_func_type)
+
+
+def user_line(file: str, line: int) -> tuple[str, int]:
+    """The user's file and line for a line that may be AutoGraph-generated; without a recording that notes them."""
+    return (SourceMaps(_names.load()).find(file, line) if is_generated(file) else None) or (file, line)
 
 
 def _flat(found: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,11 @@ class TensorFlowNames:
     func_graph_type: Any
     iterator_type: Any
     """None where iterators cannot be seen: then nobody says whether a loop waits for its input."""
+    keras_signature: Any
+    """What Keras knows of a model's inputs; None where it is not Keras 3, or has moved."""
+    saved_model_type: Any
+    decode_error: Any
+    """The exception of a file that is none."""
 
     @property
     def construction(self) -> bool:
@@ -158,6 +164,9 @@ def load() -> TensorFlowNames:
         else None,
         iterator_type=_iterator_type(),
         func_graph_type=find("tensorflow.python.framework.func_graph:FuncGraph", None),
+        keras_signature=_loaded("keras.src.export.export_utils", "get_input_signature"),
+        saved_model_type=find("tensorflow.core.protobuf.saved_model_pb2:SavedModel", None),
+        decode_error=find("google.protobuf.message:DecodeError", None) or ValueError,
     )
 
 
@@ -167,6 +176,13 @@ def _iterator_type() -> Any:
     parts = (("_create_iterator", ("self", "dataset")), ("_next_internal", ("self",)))
     known = all(find(f"{owner}.{name}", parameters) is not None for name, parameters in parts)
     return find(owner, None) if known else None
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A name of a package that the program may not use: it is not imported for us."""
+    if module.partition(".")[0] not in sys.modules:
+        return None
+    return find(f"{module}:{name}", None)
 
 
 def _readable(names: list[str] | tuple[str, ...]) -> str:

@@ -115,6 +115,16 @@ def referent(constraint: Any) -> Any:
     return reference() if callable(reference) else None
 
 
+def compiled(function: Any) -> bool:
+    """Whether a tf.function has jit_compile=True."""
+    return getattr(function, "_jit_compile", None) is True
+
+
+def restored_name(function: Any) -> str | None:
+    """The name of a function of a SavedModel; None for other tf.functions."""
+    return getattr(function, "_name", None) if getattr(function, "concrete_functions", None) else None
+
+
 def decorator(function: Any) -> Any:
     """The TFDecorator that a wrapper of TensorFlow's carries, or None."""
     return getattr(function, "_tf_decorator", None)
@@ -137,6 +147,16 @@ dataset_functions = operator.methodcaller("_functions")
 """The functions of one transformation of a Dataset, wrapped."""
 dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
+
+
+def generator(state: Any) -> Any:
+    """The function that Dataset.from_generator was given, of the state that its nodes share; None if it has none."""
+    return getattr(state, "_generator", None)
+
+
+def keras_compiled(model: Any) -> bool:
+    """Whether a Keras model was compiled with jit_compile=True."""
+    return getattr(model, "_jit_compile", None) is True
 
 
 def parallel_calls(dataset: Any) -> Any:

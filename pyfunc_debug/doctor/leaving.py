@@ -1,0 +1,180 @@
+"""What becomes of nodes that leave the process: saved, compiled by XLA, or run by another process or device.
+
+Static: from the graphs alone, without a recording. The findings are those of the rules serialization, xla and
+distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.doctor.replacement import definition, direct_call, obstacles
+from pyfunc_debug.interception.graphs.held import Held, HeldNode
+from pyfunc_debug.records import Confidence, Finding, Severity
+
+ORDER = ("error", "warning", "note")
+
+
+def findings(held: Held) -> list[Finding]:
+    """What happens to an object's nodes when it is saved, compiled or distributed, worst first."""
+    found = [finding for nodes in _by_line(held.nodes) for finding in _of(held, nodes)]
+    return sorted(found, key=lambda one: ORDER.index(one.severity))
+
+
+def _by_line(nodes: Iterable[HeldNode]) -> list[list[HeldNode]]:
+    """The nodes of one line together: each trace makes them anew."""
+    groups: dict[object, list[HeldNode]] = {}
+    for node in nodes:
+        if node.body is not None and node.body.internal:
+            continue
+        key = (node.body.file, node.body.line) if node.body is not None and node.body.file else node.token
+        groups.setdefault((key, node.stack[-1:]), []).append(node)
+    return list(groups.values())
+
+
+def _of(held: Held, nodes: Sequence[HeldNode]) -> Iterable[Finding]:
+    node = nodes[0]
+    if held.what == "SavedModel":
+        yield _in_file(held, node)
+        return
+    if node.restored:
+        yield _restored(held, node)
+        return
+    if held.what == "Dataset":
+        yield _dataset(held, node)
+        return
+    yield _saved(held, node)
+    yield _compiled(held, node)
+
+
+def _finding(
+    rule: str, severity: Severity, node: HeldNode, message: str, fix: str, confidence: Confidence = "measured"
+) -> Finding:
+    where = node.stack[-1] if node.stack else None
+    body = node.body
+    file = where.file if where else body.file if body else None
+    line = where.line if where else body.line if body else None
+    return Finding(
+        rule, severity, None, (), message, fix, file, line,
+        evidence=(f"op {node.op}{f' of {node.graph}' if node.graph else ''}, token {node.token}",),
+        confidence=confidence,
+    )  # fmt: skip
+
+
+def name_of(node: HeldNode) -> str:
+    """What the user calls the body."""
+    if node.body is None:
+        return node.token
+    last = node.body.name.rpartition(".")[2]
+    return f"the lambda at {source_line(node.body.file, node.body.line)}" if last == "<lambda>" else last
+
+
+def _saved(held: Held, node: HeldNode) -> Finding:
+    fix = replacement(node, "what is saved")
+    return _finding(
+        "serialization", "warning", node,
+        f"the {node.kind} of {name_of(node)} does not survive saving: a file holds only the name {node.token} of its "
+        "function. Another process that loads it fails at this node, or runs another function of that name",
+        fix,
+    )  # fmt: skip
+
+
+def _compiled(held: Held, node: HeldNode) -> Finding:
+    fix = replacement(node, "what is compiled")
+    if held.compiled:
+        return _finding(
+            "xla", "error", node,
+            f"jit_compile=True asks XLA to compile {held.name}, which holds the {node.kind} of {name_of(node)}. XLA "
+            "cannot compile Python: the first run fails",
+            fix,
+        )  # fmt: skip
+    if held.what == "Keras model":
+        return _finding(
+            "xla", "note", node,
+            f"on a machine with a GPU, Keras compiles {held.name} with XLA (jit_compile=\"auto\"), which fails at the "
+            f"{node.kind} of {name_of(node)}",
+            "self.supports_jit = False  # in __init__ of the layer that calls it; or model.compile(..., "
+            "jit_compile=False)",
+            "likely",
+        )  # fmt: skip
+    return _finding(
+        "xla", "note", node,
+        f"the {node.kind} of {name_of(node)} cannot be compiled: with jit_compile=True, {held.name} fails", fix,
+    )  # fmt: skip
+
+
+def _dataset(held: Held, node: HeldNode) -> Finding:
+    if node.generator:
+        return _finding(
+            "distribution", "warning", node,
+            f"the elements come from the Python generator {name_of(node)}: a worker of the tf.data service, which is "
+            "another process, does not have it",
+            "apply tf.data.experimental.service.distribute(...) to a dataset of files (tf.data.TFRecordDataset), or "
+            f"write what {name_of(node)} gives with dataset.save(FOLDER) once and distribute "
+            "tf.data.Dataset.load(FOLDER)",
+        )  # fmt: skip
+    fix = replacement(node, "what is distributed")
+    return _finding(
+        "distribution", "warning", node,
+        f"the {node.kind} of {name_of(node)} runs in this process only: a worker of the tf.data service, which is "
+        "another process, has no function of its name",
+        fix,
+    )  # fmt: skip
+
+
+def _restored(held: Held, node: HeldNode) -> Finding:
+    if node.body is None:
+        return _finding(
+            "serialization", "error", node,
+            f"node {node.op} was restored from a file and needs the Python function {node.token}, which this process "
+            "does not have: it fails when it runs",
+            "save the model without py_function (graph code, or a custom op)",
+        )  # fmt: skip
+    return _finding(
+        "serialization", "error", node,
+        f"node {node.op} was restored from a file, and {node.token} is the name of {name_of(node)} in this process: "
+        "that is what runs, right only if this process saved the model",
+        "save the model without py_function (graph code, or a custom op)", "likely",
+    )  # fmt: skip
+
+
+def _in_file(held: Held, node: HeldNode) -> Finding:
+    runs = (
+        "this process has no function of that name: the node fails when it runs"
+        if node.body is None else
+        f"in this process that is the name of {name_of(node)}, which runs in its place"
+    )  # fmt: skip
+    return _finding(
+        "serialization", "error", node,
+        f"{held.name} holds a {node.kind} in {node.graph or 'its graph'}, and of its Python function only the name "
+        f"{node.token}: {runs}",
+        "save it again without py_function: pyfunc_debug.check(...) on what is saved, in the program that saves it, "
+        "names the line",
+        "measured" if node.body is None else "likely",
+    )  # fmt: skip
+
+
+def replacement(node: HeldNode, outside: str) -> str:
+    """The text that keeps a node out.
+
+    Args:
+      node: The node.
+      outside: What it must be kept out of, in words.
+    """
+    body, name = node.body, name_of(node)
+    function = None if body is None else definition(body.file, body.line)
+    if body is None or body.file is None or function is None:
+        return f"compute it outside of {outside}, and pass the result in as an argument"
+    found = obstacles(body.file, function)
+    if not found:
+        for frame in reversed(node.stack):
+            edit = direct_call((frame.file, frame.line))
+            if edit is not None:
+                pasted = "\n".join(f"  {line.strip()}" for line in edit.lines)
+                return f"As its source reads, {name} uses TensorFlow's ops only. {edit.instruction()}\n{pasted}"
+    what = f"line {found[0].line} ({found[0].text})" if found else "its call"
+    return (
+        f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument. "
+        f"Whether it could be graph code says pyfunc_debug.graduate({name if name.isidentifier() else '...'})"
+    )
