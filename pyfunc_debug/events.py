@@ -159,6 +159,8 @@ class Notice(str, Enum):
     FAILURE = "failure"
     TRACE_FAILED = "trace-failed"
     SERIALIZATION = "serialization"
+    SAVED = "saved"
+    DISTRIBUTED = "distributed"
     HANG = "hang"
     HANG_TROUBLE = "hang-trouble"
     HELD = "held"

@@ -22,7 +22,7 @@ TROUBLE = "doctor-trouble"
 
 def names() -> list[str]:
     """Names of all rules, in the order of the alphabet."""
-    return sorted(name for module in MODULES for name in module.NAMES)
+    return sorted({name for module in MODULES for name in module.NAMES})
 
 
 def examine(

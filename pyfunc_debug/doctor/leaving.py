@@ -110,9 +110,7 @@ def _dataset(held: Held, node: HeldNode) -> Finding:
             "distribution", "warning", node,
             f"the elements come from the Python generator {name_of(node)}: a worker of the tf.data service, which is "
             "another process, does not have it",
-            "apply tf.data.experimental.service.distribute(...) to a dataset of files (tf.data.TFRecordDataset), or "
-            f"write what {name_of(node)} gives with dataset.save(FOLDER) once and distribute "
-            "tf.data.Dataset.load(FOLDER)",
+            generator_fix(name_of(node)),
         )  # fmt: skip
     fix = replacement(node, "what is distributed")
     return _finding(
@@ -121,6 +119,14 @@ def _dataset(held: Held, node: HeldNode) -> Finding:
         "another process, has no function of its name",
         fix,
     )  # fmt: skip
+
+
+def generator_fix(name: str) -> str:
+    """How a dataset does without a generator of the user's."""
+    return (
+        "apply tf.data.experimental.service.distribute(...) to a dataset of files (tf.data.TFRecordDataset), or write "
+        f"what {name} gives with dataset.save(FOLDER) once and distribute tf.data.Dataset.load(FOLDER)"
+    )
 
 
 def _restored(held: Held, node: HeldNode) -> Finding:

@@ -18,6 +18,7 @@ from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.failures import FailedCall, Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
+from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
@@ -53,6 +54,7 @@ class Interception:
         self._functions = Functions(self._names, observer, library, maps)
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
         self.inputs = Inputs(self._names, library, observer.trouble)
+        self._departures = Departures(observer)
         self._maps = maps
         self._patches = Patches()
         self._line_patches = Patches()  # on top of the others, and switched on their own
@@ -170,6 +172,11 @@ class Interception:
                 Patch(found.iterator_type, private.CREATE_ITERATOR, self.inputs.create_iterator),
                 Patch(found.iterator_type, private.NEXT_INTERNAL, self.inputs.next_internal),
             ]
+        if found.save_module is not None:
+            save = self._departures.save_and_return_nodes
+            patches.append(Patch(found.save_module, "save_and_return_nodes", save))
+        if found.data_service is not None:
+            patches.append(Patch(found.data_service, private.REGISTER_DATASET, self._departures.register_dataset))
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),

@@ -53,6 +53,10 @@ class TensorFlowNames:
     func_graph_type: Any
     iterator_type: Any
     """None where iterators cannot be seen: then nobody says whether a loop waits for its input."""
+    save_module: Any
+    """What saves a SavedModel; None where that cannot be watched."""
+    data_service: Any
+    """What hands datasets to the tf.data service; None where that cannot be watched."""
     keras_signature: Any
     """What Keras knows of a model's inputs; None where it is not Keras 3, or has moved."""
     saved_model_type: Any
@@ -164,6 +168,14 @@ def load() -> TensorFlowNames:
         else None,
         iterator_type=_iterator_type(),
         func_graph_type=find("tensorflow.python.framework.func_graph:FuncGraph", None),
+        save_module=_holding(
+            "tensorflow.python.saved_model.save:save_and_return_nodes",
+            ("obj", "export_dir", "signatures", "options", "experimental_skip_checkpoint"),
+        ),
+        data_service=_holding(
+            "tensorflow.python.data.experimental.ops.data_service_ops:_register_dataset",
+            ("service", "dataset", "compression", "dataset_id"),
+        ),
         keras_signature=_loaded("keras.src.export.export_utils", "get_input_signature"),
         saved_model_type=find("tensorflow.core.protobuf.saved_model_pb2:SavedModel", None),
         decode_error=find("google.protobuf.message:DecodeError", None) or ValueError,
@@ -176,6 +188,11 @@ def _iterator_type() -> Any:
     parts = (("_create_iterator", ("self", "dataset")), ("_next_internal", ("self",)))
     known = all(find(f"{owner}.{name}", parameters) is not None for name, parameters in parts)
     return find(owner, None) if known else None
+
+
+def _holding(name: str, parameters: tuple[str, ...]) -> Any:
+    """The module of a function that is as expected, else None."""
+    return None if find(name, parameters) is None else importlib.import_module(name.partition(":")[0])
 
 
 def _loaded(module: str, name: str) -> Any:

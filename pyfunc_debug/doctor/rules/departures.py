@@ -1,0 +1,64 @@
+"""Nodes that left the process while it was recorded: saved with a model, or given to the tf.data service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyfunc_debug.doctor import leaving
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.events import Body
+from pyfunc_debug.interception.graphs.held import HeldNode
+from pyfunc_debug.records import Finding, Frame, Node
+
+NAMES = ("distribution", "serialization")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line of the user's and place that its nodes went to."""
+    nodes = {node.token: node for node in facts.nodes.values()}
+    for rule, notice in (("serialization", "saved"), ("distribution", "distributed")):
+        groups: dict[object, list[dict[str, Any]]] = {}
+        for _, _, told in facts.notices.get(notice, []):
+            groups.setdefault((told["body"], told["file"], told["line"], told["to"]), []).append(told)
+        for group in groups.values():
+            yield _finding(facts, rule, group, [nodes[one["name"]] for one in group if one["name"] in nodes])
+
+
+def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Sequence[Node]) -> Finding:
+    told = group[0]
+    stack = nodes[0].stack if nodes else ()
+    site = None if told["site"] is None else Frame(told["site"][0], told["site"][1], told["site"][2])
+    body = Body(told["body"], told["file"], told["line"], (), internal=False)
+    node = HeldNode(
+        told["name"], told["kind"], body, told["op"], told["function"], stack, told["generator"], restored=False
+    )
+    name = leaving.name_of(node)
+    if rule == "serialization":
+        message = (
+            f"the {node.kind} of {name} was saved to {told['to']}, which holds only the name {node.token} of its "
+            "function: another process that loads it fails at this node, or runs another function of that name"
+        )
+        fix = leaving.replacement(node, "what is saved")
+    elif node.generator:
+        message = (
+            f"the elements of a dataset for the tf.data service at {told['to']} come from the Python generator {name}, "
+            "which no other process has"
+        )
+        fix = leaving.generator_fix(name)
+    else:
+        message = (
+            f"a dataset with the {node.kind} of {name} went to the tf.data service at {told['to']}: a worker in "
+            "another process has no function of its name"
+        )
+        fix = leaving.replacement(node, "what is distributed")
+    where = stack[-1] if stack else site
+    evidence = [f"op {node.op}{f' of {node.graph}' if node.graph else ''}, token {node.token}"]
+    if site is not None and site != where:
+        verb = "saved" if rule == "serialization" else "handed over"
+        evidence.append(f"{verb} at {facts.source_line(site.file, site.line)}")
+    return Finding(
+        rule, "warning", nodes[0].id if nodes else None, (), message, fix, where.file if where else body.file,
+        where.line if where else body.line, tuple(one.id for one in nodes) if len(nodes) > 1 else (), tuple(evidence),
+        "measured" if rule == "serialization" else "likely",
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""What is saved, exported or handed to the tf.data service while recording is told, and nothing else is."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+
+SPEC = tf.TensorSpec([3], tf.float32)
+
+
+def normalise(x):
+    return x / tf.reduce_max(x)
+
+
+class Model(tf.Module):
+    @tf.function(input_signature=[SPEC])
+    def __call__(self, x):
+        return tf.py_function(normalise, [x], tf.float32)
+
+
+class Plain(tf.Module):
+    @tf.function(input_signature=[SPEC])
+    def __call__(self, x):
+        return x * 2
+
+
+class Normalise(keras.layers.Layer):
+    def call(self, x):
+        return tf.ensure_shape(tf.py_function(normalise, [x], tf.float32), x.shape)
+
+
+def recorded(program):
+    with pfd.record(gil=False) as recording:
+        program()
+    found = [(one.rule, one.message.split(",")[0], one.fix) for one in recording.findings()]
+    recording.close()
+    return [one for one in found if one[0] in ("serialization", "distribution", "doctor-trouble")]
+
+
+def save(folder):
+    tf.saved_model.save(Model(), folder)
+
+
+def save_one_traced_before(folder):
+    tf.saved_model.save(EARLIER, folder)
+
+
+def export(folder):
+    keras.Sequential([keras.layers.Input([3]), Normalise()]).export(folder, verbose=False)
+
+
+EARLIER = Model()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _traced():
+    EARLIER(tf.ones([3]))
+
+
+@pytest.mark.parametrize("program", [save, save_one_traced_before, export], ids=lambda one: one.__name__)
+def test_a_node_that_is_saved_is_told(program, tmp_path):
+    folder = str(tmp_path / "model")
+    (found,) = recorded(lambda: program(folder))
+    assert found[:2] == ("serialization", f"the py_function of normalise was saved to {folder}")
+    if program is save:
+        assert found[2].endswith("\n  return normalise(x)")
+
+
+def test_a_dataset_for_the_service_is_told(monkeypatch):
+    """Nobody listens at the address: TensorFlow is not asked."""
+    from tensorflow.python.data.experimental.ops import data_service_ops
+
+    monkeypatch.setattr(data_service_ops, "_register_dataset", lambda service, dataset, compression, dataset_id=None: 0)
+
+    def numbers():
+        yield 1.0
+
+    datasets = {
+        "a dataset with the py_function of normalise went to": tf.data.Dataset.range(3).map(
+            lambda x: tf.py_function(normalise, [x], tf.float32)
+        ),
+        "the elements of a dataset for the tf.data service at": tf.data.Dataset.from_generator(
+            numbers, output_signature=tf.TensorSpec([])
+        ),
+        "a dataset with the numpy_function of sin went to": tf.data.Dataset.range(3)
+        .batch(2)
+        .map(lambda x: tf.numpy_function(np.sin, [x], tf.float64)),
+    }
+    for says, dataset in datasets.items():
+        (found,) = recorded(
+            lambda dataset=dataset: data_service_ops._register_dataset("grpc://nobody:1", dataset, None)
+        )
+        assert found[0] == "distribution"
+        assert found[1].startswith(says)
+
+
+def plain_model(folder):
+    model = Plain()
+    model(tf.ones([3]))
+    tf.saved_model.save(model, folder)
+
+
+def keras_file(folder):
+    model = keras.Sequential([keras.layers.Input([3]), keras.layers.Dense(1)])
+    model.save(folder + ".keras")
+    model.export(folder, verbose=False)
+
+
+def checkpoint(folder):
+    model = Model()
+    model(tf.ones([3]))
+    tf.train.Checkpoint(step=tf.Variable(1)).save(folder)
+
+
+def elements(folder):
+    dataset = tf.data.Dataset.from_tensor_slices(np.ones((3, 2), np.float32))
+    dataset = dataset.map(lambda x: tf.py_function(normalise, [x], tf.float32))
+    dataset.save(folder)
+
+
+@pytest.mark.parametrize("program", [plain_model, keras_file, checkpoint, elements], ids=lambda one: one.__name__)
+def test_what_holds_no_python_is_not(program, tmp_path):
+    assert recorded(lambda: program(str(tmp_path / "saved"))) == []
