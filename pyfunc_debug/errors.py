@@ -16,7 +16,7 @@ class RecordingBusyError(PyfuncDebugError):
 
 
 class BadOptionError(PyfuncDebugError, ValueError):
-    """An option of `record`, a glob, or a query makes no sense."""
+    """An option, a glob or a query makes no sense, or a file is there already that nobody asked to overwrite."""
 
 
 class NotKeptError(PyfuncDebugError, LookupError):
@@ -28,7 +28,10 @@ class NotDeterministicError(PyfuncDebugError):
 
 
 class CannotWriteError(PyfuncDebugError):
-    """A report or a lesson cannot be written where it was asked for. From `to_html` and `pyfunc-debug learn`."""
+    """A recording, a report or a lesson cannot be written where it was asked for.
+
+    From `record(...).start()`, `to_html` and `pyfunc-debug learn`.
+    """
 
 
 class NotInstalledError(PyfuncDebugError):

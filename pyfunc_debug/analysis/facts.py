@@ -15,7 +15,7 @@ from pyfunc_debug.records import Function, GraphTrace, Node
 
 
 @dataclass(slots=True)
-class Facts:
+class ProgramFacts:
     """What a recording says about the program's code.
 
     Attributes:
@@ -77,11 +77,11 @@ class Facts:
         return self.groups.get(self.group_of.get(node, node), [node])
 
 
-def read_facts(reader: Reader) -> Facts:
+def read_facts(reader: Reader) -> ProgramFacts:
     """Reads the small tables."""
     nodes = reader.nodes()
     groups = {group[0].id: [node.id for node in group] for group in same_line(nodes)}
-    return Facts(
+    return ProgramFacts(
         meta=reader.meta,
         nodes={node.id: node for node in nodes},
         functions={function.id: function for function in reader.functions()},

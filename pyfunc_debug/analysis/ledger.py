@@ -16,7 +16,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
 from pyfunc_debug.analysis.contention import gil_line, grade_of, mean_wait
-from pyfunc_debug.analysis.facts import Facts, read_facts
+from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.processes import lives
 from pyfunc_debug.pfrec.stopped import QUERY, covered_ns, stops_of
@@ -181,7 +181,7 @@ def make_ledger(reader: Reader, include_internal: bool = False) -> Ledger:
     return ledger_of(reader, facts, columns, include_internal)
 
 
-def ledger_of(reader: Reader, facts: Facts, columns: Columns, include_internal: bool = False) -> Ledger:
+def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_internal: bool = False) -> Ledger:
     """`make_ledger` from what was read already: a panel asks again and again while a recording grows."""
     rows_of = _node_rows(reader, facts, columns)
     runs = read_runs(reader.connection)
@@ -215,7 +215,7 @@ def ledger_of(reader: Reader, facts: Facts, columns: Columns, include_internal: 
 _NO_FUNCTION = -1
 
 
-def _function_row(function: Function, facts: Facts, runs: Runs, nodes: tuple[NodeRow, ...]) -> FunctionRow:
+def _function_row(function: Function, facts: ProgramFacts, runs: Runs, nodes: tuple[NodeRow, ...]) -> FunctionRow:
     traces = [trace for trace in facts.traces.values() if trace.function == function.id]
     # Runs that C++ starts are not seen: a function without any run of Python's may still have run a thousand times.
     counted = function.kind == "tf.function" and runs.forward > 0
@@ -231,7 +231,7 @@ def _function_row(function: Function, facts: Facts, runs: Runs, nodes: tuple[Nod
     )
 
 
-def _useful(facts: Facts) -> set[int]:
+def _useful(facts: ProgramFacts) -> set[int]:
     """Functions to show although no user node is directly in them: the user's own, and any around a user's node."""
     users = {node.id for node in facts.nodes.values() if node.origin == "user"}
     around = {trace.function for trace in facts.traces.values() if not users.isdisjoint(trace.nodes)}
@@ -301,7 +301,7 @@ def _held_in_runs(connection: sqlite3.Connection) -> dict[int, int]:
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def _node_rows(reader: Reader, facts: Facts, columns: Columns) -> list[NodeRow]:
+def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[NodeRow]:
     measured = (facts.meta.get("gil") or {}).get("grade", "none") != "none"
     dropped = {
         (node, kind): (calls, errors)

@@ -97,7 +97,8 @@ class LiveRecording(Recording):
 
         Raises:
           RecordingBusyError: this process is recording already.
-          BadOptionError: the file cannot be made there.
+          CannotWriteError: the file cannot be written there.
+          BadOptionError: there is a file already, and `overwrite` was not asked for.
           UnsupportedTensorFlowError: this TensorFlow is too different.
         """
         if self._state != "new":
@@ -486,7 +487,8 @@ def record(
       The recording; it can be read at any time.
 
     Raises:
-      BadOptionError: an option makes no sense, or the file cannot be made there (on start).
+      BadOptionError: an option makes no sense; on start: there is a file already.
+      CannotWriteError: the file cannot be written there (on start).
       RecordingBusyError: this process is recording already (on start).
       UnsupportedTensorFlowError: this TensorFlow is too different (on start).
 

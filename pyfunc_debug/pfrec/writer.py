@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from pyfunc_debug.errors import BadOptionError, BadRecordingError, RecordingBusyError
+from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
 from pyfunc_debug.pfrec.processes import lives
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
@@ -30,7 +30,8 @@ class Writer:
       overwrite: Whether an older recording of that name may be replaced.
 
     Raises:
-      BadOptionError: the folder is missing or cannot be written to, or the path exists.
+      CannotWriteError: the folder is missing or cannot be written to, or the path is a folder.
+      BadOptionError: a file is there already.
       RecordingBusyError: another process is writing this recording.
     """
 
@@ -43,7 +44,7 @@ class Writer:
             self._cursor = self._db.cursor()
             self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
         except sqlite3.Error as error:
-            raise BadOptionError(f"cannot write the recording {path}: {error}") from error
+            raise CannotWriteError(f"cannot write the recording {path}: {error}") from error
         self._digests: set[bytes] = set()
         self._new_digests: list[bytes] = []
 
@@ -51,7 +52,7 @@ class Writer:
         """Makes the tables and the first entries of `meta`: all in one transaction, so that a file has all or nothing.
 
         Raises:
-          BadOptionError: nothing can be written there.
+          CannotWriteError: nothing can be written there.
         """
         try:
             self._cursor.executescript(
@@ -67,7 +68,7 @@ class Writer:
         except sqlite3.Error as error:
             self._cursor.close()
             self._db.close()
-            raise BadOptionError(f"cannot write the recording {self.path}: {error}") from error
+            raise CannotWriteError(f"cannot write the recording {self.path}: {error}") from error
 
     def begin(self) -> None:
         """Starts a batch."""
@@ -155,11 +156,11 @@ def prepare(path: str, overwrite: bool) -> None:
     """Checks that a recording can be made at `path`, and removes an older one if that was asked for."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        raise BadOptionError(f"the folder {folder} of the recording {os.path.basename(path)} does not exist")
+        raise CannotWriteError(f"the folder {folder} of the recording {os.path.basename(path)} does not exist")
     if os.path.isdir(path):
-        raise BadOptionError(f"{path} is a folder: give the recording a file name")
+        raise CannotWriteError(f"{path} is a folder: give the recording a file name")
     if not os.access(folder, os.W_OK):
-        raise BadOptionError(f"the folder {folder} cannot be written to: choose another path for the recording")
+        raise CannotWriteError(f"the folder {folder} cannot be written to: choose another path for the recording")
     if not os.path.exists(path):
         return
     if _is_recording(path):

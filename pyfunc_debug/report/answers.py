@@ -16,7 +16,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import Array, Columns
 from pyfunc_debug.analysis.contention import grade_of
-from pyfunc_debug.analysis.facts import Facts, read_facts
+from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
 from pyfunc_debug.analysis.ledger import Ledger, is_interrupted, ledger_of, own_cost
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
@@ -55,7 +55,7 @@ class Answers:
         self._reader = Reader(path)
         self.path = self._reader.path
         self.name = name or os.path.basename(self.path)
-        self.facts = Facts()
+        self.facts = ProgramFacts()
         self.columns = Columns(0)
         self.revision = 0
         self._reading = False
@@ -311,7 +311,7 @@ def _options(meta: Json) -> Json:
     return options
 
 
-def findings_json(findings: Sequence[Finding] | None, known: Facts) -> list[Json] | None:
+def findings_json(findings: Sequence[Finding] | None, known: ProgramFacts) -> list[Json] | None:
     """Findings as the front end reads them."""
     if findings is None:
         return None

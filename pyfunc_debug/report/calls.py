@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, Array, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.pfrec.stopped import without
@@ -132,7 +132,7 @@ def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json
 
 
 def detail(
-    connection: sqlite3.Connection, facts: Facts, columns: Columns, call: int, *, images: bool = True
+    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, call: int, *, images: bool = True
 ) -> Json | None:
     """Everything about one call, or None if the recording does not hold it.
 
@@ -190,7 +190,7 @@ def detail(
     }
 
 
-def node_facts(facts: Facts, node: Node | None) -> Json:
+def node_facts(facts: ProgramFacts, node: Node | None) -> Json:
     """What is the same for all calls of a node."""
     if node is None:
         return {"node_kind": None, "trace_stack": [], "body": None, "function": None}
@@ -203,14 +203,16 @@ def node_facts(facts: Facts, node: Node | None) -> Json:
     }
 
 
-def _neighbours(columns: Columns, facts: Facts, call: int, node: int, kind: str) -> tuple[int | None, int | None]:
+def _neighbours(
+    columns: Columns, facts: ProgramFacts, call: int, node: int, kind: str
+) -> tuple[int | None, int | None]:
     """The calls before and after it of the same line of code."""
     ids = columns.id[ordered(columns, facts.group(node), kind, None, "id", False)]
     before, after = np.searchsorted(ids, call, "left"), np.searchsorted(ids, call, "right")
     return int(ids[before - 1]) if before else None, int(ids[after]) if after < len(ids) else None
 
 
-def _run(connection: sqlite3.Connection, facts: Facts, run: int | None) -> Json | None:
+def _run(connection: sqlite3.Connection, facts: ProgramFacts, run: int | None) -> Json | None:
     if run is None:
         return None
     row = connection.execute("SELECT trace, function, name, kind FROM run WHERE id = ?", (run,)).fetchone()
@@ -237,7 +239,7 @@ def _gil(connection: sqlite3.Connection, call: int, stopped: int) -> Json | None
     return {**dict(zip(names, (*row[:2], *without(stopped, *row[2:5])), strict=True)), "blame": blame}
 
 
-def _failure(connection: sqlite3.Connection, facts: Facts, failure: int | None) -> Json | None:
+def _failure(connection: sqlite3.Connection, facts: ProgramFacts, failure: int | None) -> Json | None:
     if failure is None:
         return None
     row = connection.execute("SELECT type, message, traceback, frames FROM failure WHERE id = ?", (failure,)).fetchone()
@@ -334,7 +336,7 @@ def _value(row: tuple[Any, ...]) -> Json:
     return value
 
 
-def _frame(facts: Facts, frame: Any) -> Json:
+def _frame(facts: ProgramFacts, frame: Any) -> Json:
     return {
         "file": frame.file,
         "line": frame.line,

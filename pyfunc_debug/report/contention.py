@@ -16,7 +16,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.inputs import settings
 from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
@@ -34,7 +34,7 @@ _WORST = 10
 
 def page(
     connection: sqlite3.Connection,
-    facts: Facts,
+    facts: ProgramFacts,
     columns: Columns,
     ledger: Sequence[Json],
     start: int,
@@ -69,7 +69,7 @@ def page(
     }
 
 
-def _nodes(facts: Facts, columns: Columns, blame: Blame, reported: Json) -> list[NodeContention]:
+def _nodes(facts: ProgramFacts, columns: Columns, blame: Blame, reported: Json) -> list[NodeContention]:
     """One answer a line of code, the most waiting first; TensorFlow's own nodes too: they wait and are waited for."""
     ended = columns.end >= 0
     position = np.searchsorted(np.asarray(sorted(facts.nodes)), columns.node)
@@ -86,7 +86,7 @@ def _nodes(facts: Facts, columns: Columns, blame: Blame, reported: Json) -> list
 
 
 def _node(
-    facts: Facts,
+    facts: ProgramFacts,
     columns: Columns,
     key: int,
     positions: Array,
@@ -116,7 +116,7 @@ def _node(
     )  # fmt: skip
 
 
-def _node_json(one: NodeContention, facts: Facts) -> Json:
+def _node_json(one: NodeContention, facts: ProgramFacts) -> Json:
     return {
         "key": f"n{one.node.id}",
         "name": facts.label(one.node.id),
@@ -158,7 +158,9 @@ def _name(item: Json, ledger: Sequence[Json]) -> str:
     return "∇ " + next((str(other["name"]) for other in ledger if other["key"] == item["parent"]), "")
 
 
-def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict[str, float]], Blame, int | None]:
+def _blame(
+    connection: sqlite3.Connection, facts: ProgramFacts
+) -> tuple[dict[str, dict[str, float]], Blame, int | None]:
     """Who ran while calls waited: by row of the ledger and body, and by line of code, node and thread."""
     most = MAX_BLAME_LIVE if facts.recording else MAX_BLAME
     newest = connection.execute("SELECT max(call) FROM gil").fetchone()[0] or 0
@@ -184,7 +186,7 @@ def _blame(connection: sqlite3.Connection, facts: Facts) -> tuple[dict[str, dict
     return matrix, by_node, most if newest > most else None
 
 
-def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> list[Json]:
+def _worst(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns) -> list[Json]:
     """The calls that waited longest, before and inside the body together."""
     waited = np.nan_to_num(columns.wait) + np.nan_to_num(columns.reacquire)
     least = np.asarray([RESOLUTION_NS[grade_of(name)] for name in GRADES], np.float32)[columns.grade]
@@ -213,7 +215,7 @@ def _worst(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> li
     return result
 
 
-def _stages(facts: Facts, columns: Columns, nodes: Sequence[NodeContention]) -> list[Json]:
+def _stages(facts: ProgramFacts, columns: Columns, nodes: Sequence[NodeContention]) -> list[Json]:
     """tf.data stages that call Python, with what num_parallel_calls can still bring."""
     reported = facts.meta.get("cores")
     cores = reported if isinstance(reported, int) and reported > 0 else 1

@@ -7,13 +7,13 @@ import sqlite3
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, RUNNING, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 
 _MOST_READ = 200_000
 """Of a recording with more calls, values are not searched: that would take seconds."""
 
 
-def look_now(facts: Facts, columns: Columns) -> int | None:
+def look_now(facts: ProgramFacts, columns: Columns) -> int | None:
     """What matters while a recording grows: the call at a stop, else the first that failed, or that runs."""
     held = [stop.call for stop in columns.stops if stop.open and columns.find(stop.call) is not None]
     if held:
@@ -26,7 +26,7 @@ def look_now(facts: Facts, columns: Columns) -> int | None:
     return None
 
 
-def first_call(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> int | None:
+def first_call(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns) -> int | None:
     """The number of that call, among those of the user's own nodes; None if they have no calls."""
     own = [node.id for node in facts.nodes.values() if node.origin == "user"]
     mine = np.isin(columns.node, own)

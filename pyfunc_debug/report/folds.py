@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import Array, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 
 Json = dict[str, Any]
 Folds = list[list[int]]
@@ -39,7 +39,7 @@ def stops(columns: Columns) -> list[Json]:
     return result[-_MOST_SHOWN:]
 
 
-def folds(columns: Columns, facts: Facts) -> Folds:
+def folds(columns: Columns, facts: ProgramFacts) -> Folds:
     """Where nothing but stopped and queued calls was going on."""
     spans = sorted(
         (asked - columns.origin_ns, until - columns.origin_ns)
@@ -57,7 +57,7 @@ def folds(columns: Columns, facts: Facts) -> Folds:
     return found
 
 
-def _busy(columns: Columns, facts: Facts, start: int, end: int, held: set[int]) -> list[tuple[int, int]]:
+def _busy(columns: Columns, facts: ProgramFacts, start: int, end: int, held: set[int]) -> list[tuple[int, int]]:
     """When something else ran between two times."""
     places = columns.between(start, end)
     places = places[~np.isin(columns.id[places], list(held)) & (columns.end[places] >= 0)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.ledger import CallSums, FunctionRow, Ledger, NodeRow, durations, read_runs
 from pyfunc_debug.analysis.tables import function_kind, function_name
 from pyfunc_debug.records import Finding, Function, GraphTrace
@@ -26,7 +26,7 @@ _RANK = {"error": 0, "warning": 1, "note": 2}
 def rows(
     connection: sqlite3.Connection,
     ledger: Ledger,
-    facts: Facts,
+    facts: ProgramFacts,
     columns: Columns,
     findings: Sequence[Finding] | None = None,
 ) -> list[Json]:
@@ -47,7 +47,9 @@ def rows(
     return result
 
 
-def durations_of(connection: sqlite3.Connection, ledger: Ledger, facts: Facts, columns: Columns) -> dict[str, Array]:
+def durations_of(
+    connection: sqlite3.Connection, ledger: Ledger, facts: ProgramFacts, columns: Columns
+) -> dict[str, Array]:
     """What the means of these rows are made of: durations of finished calls, or of runs, in ns by the row's key."""
     runs = read_runs(connection)
     result = {}
@@ -60,11 +62,11 @@ def durations_of(connection: sqlite3.Connection, ledger: Ledger, facts: Facts, c
     return result
 
 
-def _key(row: NodeRow, facts: Facts) -> str:
+def _key(row: NodeRow, facts: ProgramFacts) -> str:
     return f"n{facts.group_of[row.node.id]}"
 
 
-def _function_row(row: FunctionRow, facts: Facts, findings: Sequence[Finding] | None) -> Json:
+def _function_row(row: FunctionRow, facts: ProgramFacts, findings: Sequence[Finding] | None) -> Json:
     function = row.function
     marks = _marks(findings, set(), function)
     traces = [trace for trace in facts.traces.values() if trace.function == function.id]
@@ -111,7 +113,7 @@ def _node_rows(
     connection: sqlite3.Connection,
     function: FunctionRow,
     row: NodeRow,
-    facts: Facts,
+    facts: ProgramFacts,
     columns: Columns,
     everything: float,
     findings: Sequence[Finding] | None,

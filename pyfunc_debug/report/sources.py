@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.source import PRINTS_SHOWN, SourceLine, lambdas_text, source_lines
 from pyfunc_debug.records import Finding, Line, Printed
 from pyfunc_debug.report.colours import Pieces, coloured
@@ -24,7 +24,7 @@ def files(connection: sqlite3.Connection) -> list[str]:
 
 def page(
     connection: sqlite3.Connection,
-    facts: Facts,
+    facts: ProgramFacts,
     ledger: Sequence[Json],
     file: str,
     findings: Sequence[Finding] | None = None,

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import Array, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 
 Json = dict[str, Any]
 _CPP = "TF-"
 """How program/threads.py names threads that Python did not make."""
 
 
-def threads(facts: Facts, columns: Columns) -> list[Json]:
+def threads(facts: ProgramFacts, columns: Columns) -> list[Json]:
     """One entry a thread: `id`, `name`, `pool` (None of Python's own), `first_ns` and `last_ns` of its calls.
 
     `last_ns` is None while one of its calls runs. A thread is tf.data's if most of its calls are of nodes in tf.data's
@@ -43,7 +43,7 @@ def threads(facts: Facts, columns: Columns) -> list[Json]:
     return result
 
 
-def _sums(facts: Facts, columns: Columns) -> tuple[Array, Array, Array, Array]:
+def _sums(facts: ProgramFacts, columns: Columns) -> tuple[Array, Array, Array, Array]:
     """By thread: begin of the first call, end of the last (-1 while one runs), calls in tf.data, all calls."""
     size = max([0, *facts.threads, int(columns.thread.max(initial=0))]) + 1
     first = np.full(size, np.iinfo(np.int64).max)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.tables import function_name
 from pyfunc_debug.report.folds import Folds, folded
 
@@ -22,7 +22,7 @@ MAX_MARKS = 400
 PARTS = ("held", "gradient", "released", "wait")
 
 
-def extent(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> tuple[int, int]:
+def extent(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns) -> tuple[int, int]:
     """First and last time of the recording, in ns since its origin."""
     row = connection.execute(
         "SELECT min(start_ns), max(start_ns + ifnull(duration_ns, 0)) FROM"
@@ -45,7 +45,7 @@ def extent(connection: sqlite3.Connection, facts: Facts, columns: Columns) -> tu
 
 
 def viewport(
-    connection: sqlite3.Connection, facts: Facts, columns: Columns, start_ns: float, end_ns: float, width: int,
+    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, start_ns: float, end_ns: float, width: int,
     folds: Folds | None = None,
 ) -> tuple[Json, dict[str, Array]]:  # fmt: skip
     """What is to be seen between two times.
@@ -184,7 +184,7 @@ def _coverage(lane: Array, low: Array, high: Array, start: float, scale: float, 
     return per_column
 
 
-def traces(facts: Facts, origin: int, start: int, end: int) -> list[Json]:
+def traces(facts: ProgramFacts, origin: int, start: int, end: int) -> list[Json]:
     """Graph traces between two times, the longest first."""
     result: list[Json] = []
     for trace in facts.traces.values():

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import GRADIENT, Columns
-from pyfunc_debug.analysis.facts import Facts
+from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.retraces import TraceRow, reasons
 
 Json = dict[str, Any]
 MAX_TRACES = 200
 
 
-def page(connection: sqlite3.Connection, facts: Facts, columns: Columns, function: int) -> Json | None:
+def page(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, function: int) -> Json | None:
     """Graph traces of a function, oldest first, each with its reason; None if there is no such function."""
     known = facts.functions.get(function)
     if known is None:

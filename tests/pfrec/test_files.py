@@ -147,19 +147,19 @@ def test_a_recording_that_never_ended_is_read_from_a_read_only_folder(recorded, 
 # -- where it cannot be written ---------------------------------------------------------------------------------------
 
 
-def refused(path, **options) -> str:
-    with pytest.raises(pfd.PyfuncDebugError) as caught:
+def refused(path, error: type[Exception] = pfd.BadOptionError, **options) -> str:
+    with pytest.raises(error) as caught:
         pfd.record(path, **options).start()
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_recording_in_a_folder_that_is_not_there_is_refused(tmp_path):
-    assert "does not exist" in refused(tmp_path / "none" / "a.pfrec")
+    assert "does not exist" in refused(tmp_path / "none" / "a.pfrec", pfd.CannotWriteError)
 
 
 def test_a_recording_in_place_of_a_folder_is_refused(tmp_path):
-    assert "is a folder" in refused(tmp_path)
+    assert "is a folder" in refused(tmp_path, pfd.CannotWriteError)
 
 
 def test_a_recording_that_exists_is_kept_unless_it_may_be_replaced(recorded):
@@ -184,7 +184,7 @@ def test_a_read_only_folder(outside):
     program = f"""
         try:
             pyfunc_debug.record({str(folder / "a.pfrec")!r}).start()
-        except pyfunc_debug.BadOptionError as error:
+        except pyfunc_debug.CannotWriteError as error:
             print(error)
     """
     done = as_nobody(folder, "import email.parser, importlib.metadata, pyfunc_debug.api.record", program)
@@ -214,7 +214,7 @@ def test_a_file_that_another_process_is_recording_into(tmp_path):
     )
     try:
         assert other.stdout.readline() == b"ready\n"
-        assert f"process {other.pid} is recording" in refused(path, overwrite=True)
+        assert f"process {other.pid} is recording" in refused(path, pfd.RecordingBusyError, overwrite=True)
     finally:
         other.communicate(b"\n", timeout=HANG_S)
     assert pfd.open(path).reader.state() == "complete"
@@ -277,7 +277,7 @@ def test_a_disk_that_is_full_from_the_start_is_one_clear_error(tmp_path):
         import pyfunc_debug
         try:
             pyfunc_debug.record({str(tmp_path / "full.pfrec")!r}).start()
-        except pyfunc_debug.BadOptionError as error:
+        except pyfunc_debug.CannotWriteError as error:
             print(error)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True)
