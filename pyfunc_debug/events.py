@@ -198,6 +198,9 @@ class Observer(Protocol):
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""
 
+    def node_gone(self, token: str) -> None:
+        """An eager call is over and can have no gradient call: nobody will ask about this node any more."""
+
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
 

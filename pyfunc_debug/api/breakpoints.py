@@ -96,7 +96,8 @@ def post_mortem(call: Call | int | None = None) -> None:
       call: A call of the recording going on, or of the last one; None for the newest failed call.
 
     Raises:
-      NotKeptError: no call failed, or its frames are no longer kept (the 32 newest are).
+      NotKeptError: no call failed, or its exception is gone. It lives for as long as the program has it; at a prompt
+        (a notebook, IPython, `python -i`) the 32 newest are kept.
 
     Example:
       pfd.post_mortem()  # the newest failure
@@ -178,20 +179,19 @@ def _failure(call: Call | int | None) -> BaseException:
     failed = board.failures()
     if call is None:
         if not failed:
-            raise NotKeptError("no call failed in the last recording, or since while breakpoints were on")
+            raise NotKeptError(
+                "no call failed in the last recording, or since while breakpoints were on, or its exception is gone: "
+                "it lives for as long as the program has it"
+            )
         # Dataset.from_generator ends its data with a StopIteration of its own: nothing of the user's is in it.
-        found: BaseException = next(
-            (one.error for one in failed if user_traceback(one.error.__traceback__)), failed[0].error
-        )
-        return found
+        return next((error for _, error in failed if user_traceback(error.__traceback__)), failed[0][1])
     number = call if isinstance(call, int) else call.id
-    for one in failed:
-        if board.relay.number(one.ticket) == number and (isinstance(call, int) or _is_of(one.error, call)):
-            kept: BaseException = one.error
-            return kept
+    for kept, error in failed:
+        if kept == number and (isinstance(call, int) or _is_of(error, call)):
+            return error
     if isinstance(call, Call) and call.status != "error":
         raise NotKeptError(f"call {number} did not fail: call.replay() runs its body again")
-    raise NotKeptError(f"the frames of call {number} are not kept: only those of the newest failed calls here")
+    raise NotKeptError(f"the frames of call {number} are gone: they live for as long as the program has its exception")
 
 
 def _is_of(error: BaseException, call: Call) -> bool:

@@ -16,7 +16,7 @@ from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
-from pyfunc_debug.interception.failures import FailedCall, Failures
+from pyfunc_debug.interception.failures import Failures
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
@@ -27,7 +27,7 @@ from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
 
-__all__ = ["FailedCall", "Interception", "NodeFacts", "Observer", "RunFacts"]
+__all__ = ["Interception", "NodeFacts", "Observer", "RunFacts"]
 
 
 _MOST_BODIES = 10_000

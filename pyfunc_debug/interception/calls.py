@@ -208,6 +208,8 @@ def eager_numpy_call(
             except BaseException as error:
                 drop_our_frame(error)
                 raise
+            finally:
+                observer.node_gone(token)
 
         return py_func_common
 

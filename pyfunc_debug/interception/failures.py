@@ -3,19 +3,24 @@
 TensorFlow turns a body's exception into text. Every `tf.errors` object is born in `OpError.__init__`
 (framework/errors_impl.py), also those that C++ raises: there the original is attached as `pyfunc_exception`, found by a
 mark that travelled in the text (a note, Python 3.11+) or, before that, by the text itself, newest first.
+
+An exception holds frames, and they hold what its callers hold: none may live longer for our sake than without us. It
+is kept here until TensorFlow's exception is born and holds it; from then on this one is known by a weak reference.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+import sys
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyfunc_debug.program.frames import failure_frames
+from pyfunc_debug.program.frames import failure_frames, is_user
 
 _KEEP = 32
-"""So many failures are remembered; each keeps its frames, and with them their tensors, alive."""
+"""So many failures are remembered; each keeps its frames, and with them their tensors, alive while nobody else does."""
 _MARK = "[pyfunc_debug call #{}]"
 # py_func.cc joins the lines of a traceback with one more newline.
 _FOUND = re.compile(r"\[pyfunc_debug call #(\d+)\](?:\n\n?)?")
@@ -46,24 +51,67 @@ def ends_data(error: BaseException) -> bool:
 
 
 class FailedCall:
-    """A body's exception, the node's token, and the observer's ticket of the call."""
+    """A body's exception and the number of the call in the recording.
 
-    __slots__ = ("error", "marked", "text", "ticket", "token")
+    Attributes:
+      call: The number, if the call is recorded.
+      text: How the exception appears in TensorFlow's text; empty where it reaches the user itself.
+      marked: Whether it carries our mark.
+    """
 
-    def __init__(self, error: BaseException, token: str, ticket: Any, text: str, marked: bool) -> None:
-        self.error = error
-        self.token = token
-        self.ticket = ticket
+    __slots__ = ("_error", "_holder", "_through", "call", "marked", "text")
+
+    def __init__(self, error: BaseException, call: int | None, text: str = "", marked: bool = False) -> None:
+        self._error: BaseException | None = error
+        self._holder: weakref.ref[Any] | None = None
+        self._through = False
+        self.call = call
         self.text = text
         self.marked = marked
 
+    @property
+    def error(self) -> BaseException | None:
+        """The exception; None if nothing has it any more."""
+        if self._holder is None:
+            return self._error
+        holder = self._holder()
+        return getattr(holder, "pyfunc_exception", None) if self._through else holder
+
+    def leave_to(self, holder: BaseException, gone: Callable[[Any], None], through: bool = False) -> None:
+        """Lives for as long as `holder` and no longer: the exception itself or, `through` it, TensorFlow's own."""
+        self._holder = weakref.ref(holder, gone)
+        self._through = through
+        self._error = None
+
+    def let_go(self) -> None:
+        """Keeps nothing alive."""
+        self._error = None
+
+    def unmark(self, number: int) -> None:
+        """Takes our mark off the exception."""
+        error = self.error if self.marked else None
+        if error is not None:
+            _unmark(error, number)
+        self.marked = False
+
 
 class Failures:
-    """The newest failures, and the hook that ties TensorFlow's exceptions to them."""
+    """The newest failures, and the hook that ties TensorFlow's exceptions to them.
 
-    def __init__(self) -> None:
+    Attributes:
+      keep: Whether failures stay until the recording ends, though the program lets go of them: for who asks later.
+    """
+
+    def __init__(self, keep: bool = False) -> None:
+        self.keep = keep
         self._numbers = itertools.count(1)
         self._kept: dict[int, FailedCall] = {}
+        self._direct: dict[int, tuple[int | None, int]] = {}
+        """By id() of an exception that takes no weak reference: its call, and id() of the code that it came from."""
+
+        self.call_of: Callable[[Any], int | None] = lambda ticket: None
+        """The number in the recording of an observer's ticket."""
+
         self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
         """Hears of each StopIteration of the user's that leaves a body. Dataset.from_generator's own are normal."""
 
@@ -81,34 +129,72 @@ class Failures:
         """
         try:
             self.on_failure()
-            number = next(self._numbers)
-            self._kept[number] = FailedCall(
-                error, token, ticket, _text(error) if becomes_text else "", becomes_text and _mark(error, number)
-            )
-            while len(self._kept) > _KEEP:
-                self._drop(next(iter(self._kept)))
+            call = self.call_of(ticket)
+            if becomes_text:
+                number = next(self._numbers)
+                self._kept[number] = FailedCall(error, call, _text(error), _mark(error, number))
+            else:
+                self._add_direct(error, call)
+            for number in list(self._kept)[:-_KEEP]:
+                self._drop(number)
             if isinstance(error, StopIteration) and failure_frames(error.__traceback__):
                 self.on_stop_iteration(token, error)
         except Exception:  # an exception class of the user's with a hostile __str__: TensorFlow's error goes without
             return
 
-    def newest_first(self) -> list[FailedCall]:
-        """The failures that are remembered."""
-        return list(self._kept.values())[::-1]
+    def _add_direct(self, error: BaseException, call: int | None) -> None:
+        number = next(self._numbers)
+        failed = FailedCall(error, call)
+        if not self.keep:
+            try:
+                failed.leave_to(error, self._forgetting(number))
+            except TypeError:  # Python's own exceptions take no weak references
+                self._direct.pop(id(error), None)  # an older one of this address is dead
+                self._direct[id(error)] = call, next(_codes(error), 0)
+                for one in list(self._direct)[:-_KEEP]:
+                    self._direct.pop(one, None)
+                return
+        self._kept[number] = failed
 
-    def forget(self) -> None:
-        """Lets go of all of them, and takes our marks off those that no exception of TensorFlow's led to."""
-        for number in list(self._kept):
-            self._drop(number)
+    def newest_first(self) -> list[tuple[int | None, BaseException]]:
+        """The failures that are remembered and whose exceptions are alive: number of the call, and exception."""
+        direct = []
+        for error in _shown():
+            call, code = self._direct.get(id(error), (None, 0))
+            if code in _codes(error):  # else it is another one, in the same place of memory
+                direct.append((call, error))
+        kept = [(failed.call, failed.error) for failed in list(self._kept.values())[::-1]]
+        return [*direct, *((call, error) for call, error in kept if error is not None)]
+
+    def end(self) -> None:
+        """Takes our marks off, and lets go of what is not to be kept for who asks later."""
+        for number, failed in list(self._kept.items()):
+            failed.unmark(number)
+            if not self.keep:
+                failed.let_go()
 
     def _drop(self, number: int) -> None:
         failed = self._kept.pop(number, None)
-        if failed is not None and failed.marked:
-            _unmark(failed.error, number)
+        if failed is not None:
+            failed.unmark(number)
+
+    def _forgetting(self, number: int) -> Callable[[Any], None]:
+        kept = self._kept
+
+        def gone(holder: Any) -> None:
+            kept.pop(number, None)
+
+        return gone
+
+    def _leave_to(self, number: int, op_error: BaseException) -> None:
+        """TensorFlow's exception holds the original from now on."""
+        failed = self._kept.get(number)
+        if failed is not None and not self.keep:
+            failed.leave_to(op_error, self._forgetting(number), through=True)
 
     def op_error_init(self, original: Any) -> Any:
         """The replacement of `OpError.__init__`; the parameters are read by `OpError.__reduce__`."""
-        kept = self._kept
+        kept, leave_to = self._kept, self._leave_to
 
         def __init__(self: Any, node_def: Any, op: Any, message: Any, error_code: Any, *args: Any) -> None:  # noqa: N807
             found = None
@@ -116,31 +202,56 @@ class Failures:
                 message = _WRONG_COUNT.sub(r"\1\n", message)
             if kept and isinstance(message, str):
                 try:
-                    found, message = _find(kept, message)
+                    number, found, message = _find(kept, message)
                 except Exception:  # never in the way of TensorFlow's own error
                     found = None
             original(self, node_def, op, message, error_code, *args)
             if found is not None:
                 self.pyfunc_exception = found
+                leave_to(number, self)
 
         return __init__
 
 
-def _find(kept: dict[int, FailedCall], message: str) -> tuple[BaseException | None, str]:
-    """The exception that a text came from, and the text without our marks."""
+def _shown() -> Iterator[BaseException]:
+    """The exceptions that are being handled or were displayed last, and what led to them."""
+    todo: list[Any] = [sys.exc_info()[1], getattr(sys, "last_exc", None), getattr(sys, "last_value", None)]
+    seen: set[int] = set()
+    while todo:
+        error = todo.pop(0)
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        todo += [error.__cause__, error.__context__]
+        yield error
+
+
+def _codes(error: BaseException) -> Iterator[int]:
+    """id() of the user's code that an exception came through, the body's first: TensorFlow may take its own away."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        if is_user(traceback.tb_frame.f_code.co_filename):
+            yield id(traceback.tb_frame.f_code)
+        traceback = traceback.tb_next
+
+
+def _find(kept: dict[int, FailedCall], message: str) -> tuple[int, BaseException | None, str]:
+    """Number and exception that a text came from, and the text without our marks."""
     match = _FOUND.search(message)
     if match is not None:
-        failed = kept.get(int(match.group(1)))
+        number = int(match.group(1))
+        failed = kept.get(number)
         message = _FOUND.sub("", message)
-        if failed is None:
-            return None, message
-        _unmark(failed.error, int(match.group(1)))
-        failed.marked = False  # Session.run makes a second exception from the first one's text
-        return failed.error, message
-    for failed in list(kept.values())[::-1]:
+        error = failed.error if failed is not None else None
+        if failed is not None:
+            failed.unmark(number)  # Session.run makes a second exception from the first one's text
+        return number, error, message
+    for number, failed in list(kept.items())[::-1]:
         if failed.text and not failed.marked and failed.text in message:
-            return failed.error, message
-    return None, message
+            error = failed.error
+            if error is not None:
+                return number, error, message
+    return 0, None, message
 
 
 def _text(error: BaseException) -> str:

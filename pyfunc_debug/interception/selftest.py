@@ -62,6 +62,8 @@ class _Listener:
     def node_made(self, node: NodeFacts) -> None:
         self.nodes.append(node)
 
+    def node_gone(self, token: str) -> None: ...
+
     def trace_ended(self, trace: TraceFacts) -> None:
         self.traces.append(trace)
 

@@ -59,6 +59,7 @@ class Reader:
         self._lock = threading.RLock()  # one connection, asked from the panel's thread as well as the user's
         self._immutable = False
         self._connection: sqlite3.Connection | None = None
+        self._cursor: sqlite3.Cursor | None = None  # one for all: a connection keeps weak references to its cursors
         self._closed = False
         self.version = SCHEMA_VERSION
         self._check()
@@ -125,8 +126,10 @@ class Reader:
         """Lets go of the file until the next question, so that a writer can complete it."""
         with self._lock:
             if self._connection is not None:
+                if self._cursor is not None:
+                    self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
                 self._connection.close()
-                self._connection = None
+                self._connection = self._cursor = None
 
     def close(self) -> None:
         """Closes the file; the reader cannot be used afterwards."""
@@ -144,7 +147,8 @@ class Reader:
         self._lock = threading.RLock()
         if self._connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-            self._connection = None
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._cursor))
+            self._connection = self._cursor = None
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -156,7 +160,10 @@ class Reader:
         """
         try:
             with self._lock:
-                return self._db.execute(sql, parameters).fetchall()
+                connection = self._db
+                if self._cursor is None:
+                    self._cursor = connection.cursor()
+                return self._cursor.execute(sql, parameters).fetchall()
         except sqlite3.DatabaseError as error:
             raise BadRecordingError(f"the recording {os.path.basename(self.path)} is damaged: {error}") from error
 

@@ -81,6 +81,9 @@ def caller() -> Site | None:
     return None
 
 
+_Place = tuple[int, CodeType, int, Site]
+
+
 class RepeatedCaller:
     """`caller()` for what is called again and again, from one line most of the time: then it takes 1 us.
 
@@ -90,7 +93,8 @@ class RepeatedCaller:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[int, CodeType, int, Site]] = {}
+        self._known: dict[Any, _Place] = {}
+        self._places: dict[_Place, _Place] = {}  # a program that makes functions in a loop has one place for them all
 
     def __call__(self, key: Any) -> Site | None:
         """The innermost user frame of this thread."""
@@ -113,7 +117,9 @@ class RepeatedCaller:
                 site = code.co_filename, frame.f_lineno, code.co_name
                 if len(self._known) >= _REMEMBERED:
                     self._known.clear()
-                self._known[key] = depth, code, frame.f_lasti, site
+                    self._places.clear()
+                place = depth, code, frame.f_lasti, site
+                self._known[key] = self._places.setdefault(place, place)
                 return site
             frame = frame.f_back
             depth += 1

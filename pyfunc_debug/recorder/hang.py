@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Notice
+from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import Waiting, cpu_ticks, waiting
 from pyfunc_debug.recorder.ticket import Ticket
@@ -50,7 +51,7 @@ class HangWatch:
         self._say = say or _print
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._told: set[int] = set()
-        self._end = threading.Event()
+        self._ended = Bell()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
         hide_from_debuggers(self._thread)
@@ -61,12 +62,13 @@ class HangWatch:
 
     def stop(self) -> None:
         """Looks no more."""
-        self._end.set()
+        self._ended.ring()
         if self._thread.is_alive() and os.getpid() == self._process:
             self._thread.join(5.0)
 
     def _watch(self) -> None:
-        while not self._end.wait(min(_LOOK_S, self._after_s / 2)):
+        between = pause(min(_LOOK_S, self._after_s / 2))
+        while not self._ended.wait(between):
             try:
                 self.look()
             except Exception as error:  # a thread may end while we look at it

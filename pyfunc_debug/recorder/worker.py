@@ -13,12 +13,14 @@ import sqlite3
 import sys
 import threading
 import time
+from _thread import LockType, allocate_lock
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Notice, RunFacts
 from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
@@ -26,13 +28,13 @@ from pyfunc_debug.recorder.gil_rows import GilRows
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
 
-_PERIOD_S = 0.05
+_PERIOD = pause(0.05)
 _SLICE_NS = 1_000_000
 _HURRIED_SLICE_NS = 20_000_000
 """Longer than the 5 ms after which a waiting thread gets the GIL: who waits for a flush gets half of it."""
 _GLANCE_S = 0.001
 """A pause to see whether calls are being made."""
-_RESTS = ((0.01, 0.2), (0.05, 0.03), (0.5, 0.009))
+_RESTS = ((0.01, pause(0.2)), (0.05, pause(0.03)), (0.5, pause(0.009)))
 """Rest between two slices, by the share of the queue's room up to which it is taken."""
 _QUIET_NS = 50_000_000
 """Without a call for so long the program is taken to do something else."""
@@ -68,11 +70,9 @@ class Worker:
         self._open_calls = open_calls
         self._release = release
         self._fullness = fullness
-        self._wake = threading.Event()
-        self._closing = False
-        self._flush_wanted = 0
-        self._flush_done = threading.Condition()
-        self._flushed = 0
+        self._wake = Bell()
+        self._closing = self._ended = False
+        self._flushes: deque[LockType] = deque()  # held ones: released when what was queued is in the file
         self._cpu_ns = 0
         self._newest_ns = 0  # end of the newest call that came through
         self._shown_running: set[int] = set()
@@ -90,16 +90,16 @@ class Worker:
 
     def flush(self, timeout_s: float) -> bool:
         """Waits until what is queued now is in the file."""
-        with self._flush_done:
-            self._flush_wanted += 1
-            mine = self._flush_wanted
-            self._wake.set()
-            return self._flush_done.wait_for(lambda: self._flushed >= mine or self._closing, timeout_s)
+        done = allocate_lock()
+        done.acquire()
+        self._flushes.append(done)
+        self._wake.ring()
+        return self._ended or done.acquire(True, timeout_s)
 
     def close(self, meta: dict[str, Any], cost_ns: int) -> None:
         """Writes all that is queued, then `meta`, then closes the file. Waits for it."""
         self._closing = True
-        self._wake.set()
+        self._wake.ring()
         self._thread.join()
         try:
             self._last(meta, cost_ns)
@@ -111,25 +111,25 @@ class Worker:
         """In a forked child: forgets the file without closing it. SQLite must not be used, or even closed, there."""
         # Never deallocated, nor the connection that it holds: that would close the file.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer.cursor))
-        self._closing = True
+        self._closing = self._ended = True
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(_PERIOD_S)
-            self._wake.clear()
-            closing, wanted = self._closing, self._flush_wanted
+            self._wake.wait(_PERIOD)
+            closing, flushes = self._closing, len(self._flushes)
+            now = closing or flushes > 0
             try:
-                self._drain(hurry=closing or wanted > self._flushed)
-                self._measure(closing, now=wanted > self._flushed)
-                self._note_inputs(closing or wanted > self._flushed)
+                self._drain(hurry=now)
+                self._measure(closing, now)
+                self._note_inputs(now)
             except Exception as error:  # never lose the thread: the queue would grow for ever
                 self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
             self._cpu_ns = time.thread_time_ns()
-            with self._flush_done:
-                self._flushed = wanted
-                self._flush_done.notify_all()
+            self._ended = closing
+            for _ in range(len(self._flushes) if closing else flushes):
+                self._flushes.popleft().release()
             if closing:
                 return
 
@@ -154,7 +154,7 @@ class Worker:
             if hurry:
                 time.sleep(0)
                 continue
-            if time.monotonic() > end or self._wake.is_set():
+            if time.monotonic() > end or self._wake.is_rung():
                 return
             self._rest()
 
@@ -165,9 +165,9 @@ class Worker:
         if len(self._queue) == waiting and not self._open_calls:
             return
         fullness = self._fullness()
-        rest = next((rest for share, rest in _RESTS if fullness < share), 0.0)
-        if rest:
-            self._wake.wait(rest)
+        rest = next((rest for share, rest in _RESTS if fullness < share), None)
+        if rest is not None and self._wake.wait(rest):
+            self._wake.ring()  # it is for `_run`
 
     def _resolve_pending(self, batch: Batch, hurry: bool) -> None:
         """Looks up where older nodes stand once nobody is in the way, or after a second."""
@@ -216,7 +216,7 @@ class Worker:
 
     def _measure(self, closing: bool, now: bool) -> None:
         """Writes what the GIL probe knows by now."""
-        if self.gil is None or not (closing or now or self.gil.due()):
+        if self.gil is None or not (now or self.gil.due()):
             return
         batch = Batch()
         for row in self.gil.rows(closing):

@@ -177,6 +177,11 @@ class Display:
         return result
 
 
+def at_a_prompt() -> bool:
+    """Whether a person types at Python, and may ask later about what failed: IPython, a notebook, `python -i`."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or _shell() is not None
+
+
 def _shell() -> Any:
     """IPython's shell, where there is one."""
     ipython = sys.modules.get("IPython")

@@ -45,6 +45,8 @@ class StopObserver:
         self.broker = broker
         self.environment = environment
         self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
+        self._gone_names: set[str] = set()
+        self._fitted: list[Breakpoint] = []
         self._plans: dict[str, Plan] = {}
         self._shared = Shared(rules, broker, environment, Judge(broker, environment, self.say), self.say)
         self._numbers: dict[str, Iterator[int]] = {}
@@ -58,6 +60,7 @@ class StopObserver:
 
     def _rules_changed(self) -> None:
         self._plans = {}
+        self._fitted = [rule for rule in self._fitted if rule in self.rules.all()]
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -69,6 +72,13 @@ class StopObserver:
             for token in [token for token, one in oldest if one.site is not None]:
                 self._nodes.pop(token, None)
                 self._plans.pop(token, None)
+
+    def node_gone(self, token: str) -> None:
+        """Nobody asks for this node any more; what it was called may still be meant by a breakpoint."""
+        facts = self._nodes.pop(token, None)
+        self._plans.pop(token, None)
+        if facts is not None and not facts.internal and len(self._gone_names) < _MOST_EAGER:
+            self._gone_names.add(facts.body.name)
 
     def node(self, token: str, arguments: int = 0) -> NodeFacts | None:
         """The node's facts, found out now if it was made before."""
@@ -94,6 +104,7 @@ class StopObserver:
         rules = self.rules.all() if not self.broker.closed else ()
         facts = self.node(token, count) if rules else None
         fitting = [rule for rule in rules if facts is not None and self._names(rule, facts)]
+        self._fitted += [rule for rule in fitting if rule not in self._fitted]
         plan = self._plans[token] = self.plan(token, facts, fitting)
         return plan
 
@@ -117,13 +128,9 @@ class StopObserver:
         return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
 
     def _nearest(self, rule: Breakpoint) -> str:
-        if (
-            rule.file is not None
-            or not self._plans
-            or any(rule in [*one.starts, *one.after, *one.errors] for one in list(self._plans.values()))
-        ):
+        if rule.file is not None or rule in self._fitted or not (self._nodes or self._gone_names):
             return ""
-        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal}
+        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal} | self._gone_names
         found = difflib.get_close_matches(rule.where, names, 3, 0.5) or sorted(names)[:5]
         there = f" (there are {', '.join(found)})" if found else ""
         return f", no node of that name so far{there}"

@@ -112,6 +112,10 @@ class Relay:
             self.recorder.node_made(node)
         self._stops.node_made(node)
 
+    def node_gone(self, token: str) -> None:
+        """An eager call is over and can have no gradient call."""
+        self._stops.node_gone(token)
+
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""
         if self.recorder is not None:

@@ -14,7 +14,7 @@ from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
 from pyfunc_debug.stops import Broker, Rules, StopObserver
-from pyfunc_debug.stops.display import Display
+from pyfunc_debug.stops.display import Display, at_a_prompt
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
 from pyfunc_debug.stops.terminal import Terminal
@@ -39,7 +39,6 @@ class Switchboard:
       rules, broker: The breakpoints, and who may prompt.
       observer: Holds calls against the rules.
       relay: The way of each call.
-      last_failures: Failed calls of the interception that was on last.
     """
 
     def __init__(self) -> None:
@@ -60,7 +59,7 @@ class Switchboard:
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
         self._interrupts = Interrupts(self.broker)
-        self.last_failures: list[Any] = []
+        self._last_failures: Any = None  # of the interception that was on last
 
     # -- plugging in --------------------------------------------------------------------------------------------------
 
@@ -84,6 +83,8 @@ class Switchboard:
                 interception.start()
                 interception.failures.on_stop_iteration = self._stop_iteration
                 interception.failures.on_failure = self.observer.call_failed
+                interception.failures.call_of = self.relay.number
+                interception.failures.keep = at_a_prompt()
                 self._environment.interception = interception
                 self._display.install()
                 self._hooks.install()
@@ -106,9 +107,9 @@ class Switchboard:
             if self._wanted_by or interception is None:
                 return ()
             self._environment.interception = None
-            self.last_failures = interception.failures.newest_first()
             foreign: tuple[str, ...] = interception.stop()
-            interception.failures.forget()
+            interception.failures.end()
+            self._last_failures = interception.failures
             self._display.uninstall()
             self._hooks.uninstall()
             self._interrupts.uninstall()
@@ -223,10 +224,18 @@ class Switchboard:
             once=True,
         )
 
-    def failures(self) -> list[Any]:
-        """Failed calls that are remembered, newest first."""
-        interception = self.interception
-        return (interception.failures.newest_first() if interception is not None else []) or self.last_failures
+    def failures(self) -> list[tuple[int | None, BaseException]]:
+        """Failed calls whose exceptions are alive, newest first: of now, else of the last time that calls were seen.
+
+        Returns:
+          The call's number in the recording, if there was one, and the exception.
+        """
+        found: list[tuple[int | None, BaseException]] = []
+        if self.interception is not None:
+            found = self.interception.failures.newest_first()
+        if not found and self._last_failures is not None:
+            found = self._last_failures.newest_first()
+        return found
 
     def forget_in_child(self) -> None:
         """In a forked child: everything off."""

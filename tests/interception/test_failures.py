@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 
@@ -159,14 +160,67 @@ def test_an_error_of_an_op_has_no_original(tf):
     assert not hasattr(caught.value, "pyfunc_exception")
 
 
-def test_few_failures_are_kept(tf):
-    function = _forward(tf)
-    with pfd.record(gil=False):
-        from pyfunc_debug.switchboard import board
+def test_at_a_prompt_few_failures_are_kept(tf, monkeypatch):
+    from pyfunc_debug.switchboard import board
 
+    function = _forward(tf)
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    with pfd.record(gil=False):
         for _ in range(40):
             _caught(tf, function)
         assert len(board.failures()) == 32
+    assert len(board.failures()) == 32
+    with pfd.record(gil=False):
+        pass
+    assert board.failures() == [], "until the next recording has ended"
+
+
+def test_in_a_program_a_failure_lives_as_long_as_its_exception(tf):
+    from pyfunc_debug.switchboard import board
+
+    class OwnError(ValueError):
+        pass
+
+    def own(x):
+        raise OwnError("no")
+
+    def fail(kind):
+        if kind == "graph":
+            return _caught(tf, _forward(tf))
+        with pytest.raises(ValueError, match=r"^no$|^bad value in helper True$") as caught:
+            tf.numpy_function(own if kind == "own" else helper, [tf.constant(1.0)], tf.float32)
+        return caught.value
+
+    with pfd.record(gil=False) as recording:
+        for kind in ("graph", "own"):
+            error = fail(kind)
+            recording._recorder.flush()
+            last = max(call.id for call in recording.calls())
+            assert board.failures() == [(last, getattr(error, "pyfunc_exception", error))]
+            del error
+            gc.collect()  # the frame of pytest.raises holds what it caught
+            assert board.failures() == []
+        fail("stock")
+        with pytest.raises(pfd.NotKeptError, match="its exception is gone"):
+            pfd.post_mortem()
+        try:
+            tf.numpy_function(helper, [tf.constant(1.0)], tf.float32)
+        except ValueError as error:  # while it is handled it is found: it takes no weak reference
+            found = board.failures() == [(last + 2, error)]
+        assert found
+        try:
+            raise ValueError("another one, perhaps in the same place of memory")
+        except ValueError:
+            assert board.failures() == []
+
+
+def test_a_failure_that_no_error_leads_to_can_be_looked_at(tf):
+    from pyfunc_debug.switchboard import board
+
+    with pfd.record(gil=False):
+        assert list(_dataset(tf).ignore_errors()) == []
+        assert len(board.failures()) == 3
+    assert board.failures() == []
 
 
 def test_leaving_the_block_chains_the_original(tf):

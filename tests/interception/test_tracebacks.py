@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import gc
 import re
@@ -100,6 +101,66 @@ def test_what_a_failed_trace_held_dies_as_in_stock(tf, tmp_path):
 def _count(kind):
     gc.collect()
     return sum(type(one) is kind for one in gc.get_objects())
+
+
+class _Held:
+    pass
+
+
+class _OwnError(ValueError):
+    pass
+
+
+def _alive_after(tf, kind, settle):
+    """How many of 21 things that 20 failed bodies and their caller held live on; and what objects are there more."""
+    references = []
+    own, eager, how = "own" in kind, "eager" in kind, getattr(tf, kind.split()[-1])
+
+    def body(x):
+        mine = _Held()
+        references.append(weakref.ref(mine))
+        raise (_OwnError if own else ValueError)("no")
+
+    def call(x):
+        return how(body, [x], tf.float32)
+
+    if not eager:
+        call = tf.function(call, autograph=False)
+
+    def fail(times):
+        callers = _Held()
+        references.append(weakref.ref(callers))
+        for _ in range(times):
+            with contextlib.suppress(Exception):
+                call(tf.constant(1.0))
+
+    fail(3)
+    settle()
+    before = _objects()
+    references.clear()
+    fail(20)
+    alive = sum(one() is not None for one in references), len(references)
+    references.clear()
+    settle()
+    return alive, _objects() - before
+
+
+def _objects():
+    gc.collect()
+    return collections.Counter(type(one).__name__ for one in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["eager numpy_function", "own eager numpy_function", "eager py_function", "own py_function", "numpy_function"],
+)
+def test_what_a_failed_body_held_dies_as_in_stock(tf, tmp_path, kind):
+    stock = _alive_after(tf, kind, lambda: None)
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        _alive_after(tf, kind, recording._recorder.flush)
+        ours = _alive_after(tf, kind, recording._recorder.flush)
+    assert ours[0] == stock[0] == (0, 21)
+    assert ours[1] - stock[1] == collections.Counter()
 
 
 @pytest.mark.parametrize("options", [{}, {"values": "full"}, {"gradients": "exact"}])

@@ -380,7 +380,7 @@ def test_post_mortem_opens_at_the_users_frame(tf, monkeypatch, capsys):
         inside = 41 + 1
         return tf.reshape(x, [inside])  # raises inside of TensorFlow's code
 
-    with pytest.raises(tf.errors.OpError), pfd.record(gil=False):
+    with pytest.raises(tf.errors.OpError) as caught, pfd.record(gil=False):  # noqa: F841 - holds the exception
         tf.function(lambda x: tf.py_function(bad, [x], tf.float32))(tf.constant(1.0))
     monkeypatch.setattr(sys, "stdin", io.StringIO("p inside\nq\n"))
     pfd.post_mortem()

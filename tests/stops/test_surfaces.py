@@ -177,7 +177,7 @@ def test_post_mortem_passes_over_the_end_of_a_generator(tf, monkeypatch, capsys)
         raise ValueError(f"no {inside}")
 
     with pfd.record(gil=False):
-        with pytest.raises(tf.errors.OpError):
+        with pytest.raises(tf.errors.OpError) as caught:  # noqa: F841 - holds the exception
             tf.function(lambda x: tf.py_function(bad, [x], tf.float32))(tf.constant(1.0))
         list(tf.data.Dataset.from_generator(lambda: iter([1.0]), output_types=tf.float32))
         monkeypatch.setattr(sys, "stdin", io.StringIO("p inside\nq\n"))

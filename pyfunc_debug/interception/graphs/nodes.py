@@ -78,6 +78,8 @@ class Nodes:
             try:
                 result = original(func, inp, Tout, stateful, use_eager_py_func, is_grad_func, name)
             except BaseException as error:
+                if eager and made.token is not None:
+                    self._observer.node_gone(made.token)
                 drop_our_frame(error)
                 raise
             finally:
