@@ -5,24 +5,18 @@ Computed here, once; the terminal, the notebook's table, the panel and the repor
 
 from __future__ import annotations
 
-import json
-import socket
-import sqlite3
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
-from pyfunc_debug.analysis.contention import gil_line, grade_of, mean_wait
+from pyfunc_debug.analysis.contention import grade_of, mean_wait
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
+from pyfunc_debug.analysis.footer import footer
+from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.pfrec.processes import lives
-from pyfunc_debug.pfrec.stopped import QUERY, covered_ns, stops_of
 from pyfunc_debug.records import Function, Node
-
-_CHUNK = 50_000
 
 
 @dataclass(frozen=True)
@@ -203,11 +197,11 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
         if not include_internal and not shown and function.id not in useful:
             hidden += 1
             continue
-        rows.append(_function_row(function, facts, runs.get(function.id, _NO_RUNS), tuple(shown)))
+        rows.append(_function_row(function, facts, runs.get(function.id, NO_RUNS), tuple(shown)))
     calls = sum(row.calls + row.gradients for row in rows_of)
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
-    footer = (*_legend(rows), *_footer(reader, facts.meta, hidden))
-    return Ledger(reader.path, tuple(rows), hidden, calls, footer, everything)
+    below = (*_legend(rows), *footer(reader, facts.meta, hidden))
+    return Ledger(reader.path, tuple(rows), hidden, calls, below, everything)
 
 
 # -- functions --------------------------------------------------------------------------------------------------------
@@ -241,61 +235,6 @@ def _useful(facts: ProgramFacts) -> set[int]:
         for function in facts.functions.values()
         if function.origin == "user" and (function.kind == "tf.function" or function.id in failed)
     }
-
-
-class Runs(NamedTuple):
-    """Runs of a function that Python started: durations of the finished forward ones in ns, and how many of each."""
-
-    durations: Array
-    forward: int
-    backward: int
-    errors: int
-
-
-_NO_RUNS = Runs(np.empty(0, np.int64), 0, 0, 0)
-
-
-def read_runs(connection: sqlite3.Connection) -> dict[int, Runs]:
-    """Runs by function."""
-    # One text a chunk, as in columns.py: rows as Python objects would take the GIL from the recorded program.
-    newest = connection.execute("SELECT max(id) FROM run").fetchone()[0] or 0
-    tables = [np.empty((0, 5), np.int64)]
-    for low in range(0, newest + 1, _CHUNK):
-        (text,) = connection.execute(
-            "SELECT group_concat(coalesce(run.function,trace.function,-1)||','||ifnull(run.duration_ns,-1)||','||"
-            "(run.kind = 'forward')||','||(run.error IS NOT NULL)||','||run.id)"
-            " FROM run LEFT JOIN trace ON trace.id = run.trace"
-            " WHERE run.id >= ? AND run.id < ?",
-            (low, low + _CHUNK),
-        ).fetchone()
-        if text:
-            tables.append(np.fromstring(text, np.int64, sep=",").reshape(-1, 5))
-    table = np.concatenate(tables)
-    for run, ns in _held_in_runs(connection).items():
-        rows = (table[:, 4] == run) & (table[:, 1] >= 0)
-        table[rows, 1] = np.maximum(table[rows, 1] - ns, 0)
-    result = {}
-    for function in np.unique(table[:, 0]).tolist():
-        own = table[table[:, 0] == function]
-        forward = own[own[:, 2] == 1]
-        finished = forward[forward[:, 1] >= 0, 1]
-        result[function] = Runs(finished, len(forward), len(own) - len(forward), int(own[:, 3].sum()))
-    result.pop(-1, None)
-    return result
-
-
-def _held_in_runs(connection: sqlite3.Connection) -> dict[int, int]:
-    """For how many ns runs stood still because calls of theirs were held at stops."""
-    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    stops = [stop for stop in stops_of(connection.execute(f"{QUERY} ORDER BY id")) if not stop.open]
-    for stop in stops:
-        run, runs = connection.execute("SELECT run, runs FROM call WHERE id = ?", (stop.call,)).fetchone() or (
-            None,
-            None,
-        )
-        for one in [run] if run is not None else json.loads(runs or "[]"):
-            spans[one] += [(asked, until) for asked, _, until in stop.spans if until is not None]
-    return {run: covered_ns(own) for run, own in spans.items()}
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -387,7 +326,7 @@ def _with_no_gradient(row: NodeRow) -> NodeRow:
 def durations(columns: Columns, runs: dict[int, Runs], row: FunctionRow | NodeRow, kind: str = "forward") -> Array:
     """What the times of a row are made of: durations of its finished runs or calls, in ns."""
     if isinstance(row, FunctionRow):
-        return runs.get(row.function.id, _NO_RUNS).durations
+        return runs.get(row.function.id, NO_RUNS).durations
     mask = np.isin(columns.node, [node.id for node in row.nodes])
     mask &= (columns.kind == GRADIENT) == (kind == "gradient")
     return columns.duration[mask & (columns.end >= 0)]
@@ -402,103 +341,12 @@ def times_of(durations: Array) -> Times:
     return Times(durations.size, float(durations.mean()), p95, int(durations.sum()), int(durations.max()))
 
 
-# -- what is said under the table -------------------------------------------------------------------------------------
-
-
 def _legend(rows: list[FunctionRow]) -> list[str]:
     """Why some runs show as "-"."""
     kinds = {row.function.kind for row in rows if row.runs is None}
     starters = [who for kind, who in (("tf.data", "tf.data"), ("graph", "a Session"), ("tf.function", "another graph"))
                 if kind in kinds]  # fmt: skip
     return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts"] if starters else []
-
-
-def _footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
-    lines = []
-    dropped = meta.get("dropped") or {}
-    for key, what in (("calls", "calls were counted but not stored"), ("values", "values were not stored"),
-                      ("runs", "runs were not stored")):  # fmt: skip
-        if dropped.get(key):
-            lines.append(f"{dropped[key]:,} {what}: the budget of {meta.get('budget', '?')} bytes was used up")
-    wanted = (meta.get("options") or {}).get("nodes", "*")
-    if wanted != "*":
-        lines.append(f"only calls of nodes that match {wanted} were recorded")
-    if meta.get("stopped"):
-        lines.append(str(meta["stopped"]))
-    if meta.get("state") == "recording":
-        lines.append(
-            "still recording" if not is_interrupted(meta) else "the program ended without finishing this recording"
-        )
-    for trouble, times in list((meta.get("troubles") or {}).items())[:3]:
-        lines.append(f"pyfunc_debug had trouble ({times}x): {trouble}")
-    if meta.get("limits"):
-        lines.append(str(meta["limits"]))
-    lines += gil_line(reader)
-    cost = _cost(meta)
-    if cost:
-        lines.append(cost)
-    if hidden:
-        lines.append(
-            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
-            "(--all, or ledger(include_internal=True), shows them)"
-        )
-    return tuple(lines)
-
-
-def is_interrupted(meta: dict[str, Any]) -> bool:
-    """Whether the process that was recorded is known to be gone although its recording says that it still grows."""
-    pid = meta.get("pid")
-    here = meta.get("state") == "recording" and meta.get("host") == socket.gethostname()
-    return here and isinstance(pid, int) and not lives(pid)
-
-
-@dataclass(frozen=True)
-class OwnCost:
-    """What recording cost, as the recorder says itself. All in ns but `share`, a fraction of `wall_ns`.
-
-    Attributes:
-      hook_ns: Of one call without its values, calibrated when the recording ended.
-      values_ns: Of all reading and copying of values in the bodies' threads, measured, wall time.
-      writer_ns: CPU of the writer thread, measured.
-    """
-
-    share: float
-    wall_ns: int
-    hook_ns: int
-    values_ns: int
-    writer_ns: int
-
-
-def own_cost(meta: dict[str, Any]) -> OwnCost | None:
-    """The cost of a recording; None while it is not known."""
-    cost, clock, end = meta.get("cost"), meta.get("clock"), meta.get("end_ns")
-    if not isinstance(cost, dict) or not isinstance(clock, dict) or not isinstance(end, int):
-        return None
-    wall = end - int(clock["monotonic_ns"])
-    if wall <= 0:
-        return None
-    hook, values, writer = int(cost["hook_ns"]), int(cost["values_ns"]), int(cost["writer_cpu_ns"])
-    return OwnCost((hook * int(cost["calls"]) + values + writer) / wall, wall, hook, values, writer)
-
-
-def _percent(share: float) -> str:
-    """Two digits, and never in powers of ten."""
-    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:,.0f}"
-
-
-def _time(ns: int) -> str:
-    return f"{ns / 1e9:.3g} s" if 1e9 <= ns < 1e12 else f"{ns / 1e9:,.0f} s" if ns >= 1e12 else f"{ns / 1e6:.3g} ms"
-
-
-def _cost(meta: dict[str, Any]) -> str:
-    cost = own_cost(meta)
-    if cost is None:
-        return ""
-    return (
-        f"recording cost ~{_percent(cost.share)} % of {_time(cost.wall_ns)}: hook ~{cost.hook_ns / 1e3:.2g} us a "
-        f"call (calibrated), values {_time(cost.values_ns)}, writer thread {_time(cost.writer_ns)} CPU "
-        "(measured)"
-    )
 
 
 def as_dict(ledger: Ledger) -> dict[str, object]:

@@ -17,7 +17,8 @@ import numpy as np
 from pyfunc_debug.analysis.columns import Array, Columns
 from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
-from pyfunc_debug.analysis.ledger import Ledger, is_interrupted, ledger_of, own_cost
+from pyfunc_debug.analysis.footer import is_interrupted, own_cost
+from pyfunc_debug.analysis.ledger import Ledger, ledger_of
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader

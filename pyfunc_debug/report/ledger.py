@@ -15,7 +15,8 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.facts import ProgramFacts
-from pyfunc_debug.analysis.ledger import CallSums, FunctionRow, Ledger, NodeRow, durations, read_runs
+from pyfunc_debug.analysis.ledger import CallSums, FunctionRow, Ledger, NodeRow, durations
+from pyfunc_debug.analysis.runs import read_runs
 from pyfunc_debug.analysis.tables import function_kind, function_name
 from pyfunc_debug.records import Finding, Function, GraphTrace
 

@@ -1,0 +1,106 @@
+"""What is said under the ledger: what is missing in the recording, how it ended, and what recording cost."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.analysis.contention import gil_line
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.processes import lives
+
+
+def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
+    """Sentences, the most important first.
+
+    Args:
+      reader: The recording.
+      meta: Its meta table.
+      hidden: How many functions and nodes the ledger does not show.
+    """
+    lines = []
+    dropped = meta.get("dropped") or {}
+    for key, what in (("calls", "calls were counted but not stored"), ("values", "values were not stored"),
+                      ("runs", "runs were not stored")):  # fmt: skip
+        if dropped.get(key):
+            lines.append(f"{dropped[key]:,} {what}: the budget of {meta.get('budget', '?')} bytes was used up")
+    wanted = (meta.get("options") or {}).get("nodes", "*")
+    if wanted != "*":
+        lines.append(f"only calls of nodes that match {wanted} were recorded")
+    if meta.get("stopped"):
+        lines.append(str(meta["stopped"]))
+    if meta.get("state") == "recording":
+        lines.append(
+            "still recording" if not is_interrupted(meta) else "the program ended without finishing this recording"
+        )
+    for trouble, times in list((meta.get("troubles") or {}).items())[:3]:
+        lines.append(f"pyfunc_debug had trouble ({times}x): {trouble}")
+    if meta.get("limits"):
+        lines.append(str(meta["limits"]))
+    lines += gil_line(reader)
+    cost = _cost(meta)
+    if cost:
+        lines.append(cost)
+    if hidden:
+        lines.append(
+            f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
+            "(--all, or ledger(include_internal=True), shows them)"
+        )
+    return tuple(lines)
+
+
+def is_interrupted(meta: dict[str, Any]) -> bool:
+    """Whether the process that was recorded is known to be gone although its recording says that it still grows."""
+    pid = meta.get("pid")
+    here = meta.get("state") == "recording" and meta.get("host") == socket.gethostname()
+    return here and isinstance(pid, int) and not lives(pid)
+
+
+@dataclass(frozen=True)
+class OwnCost:
+    """What recording cost, as the recorder says itself. All in ns but `share`, a fraction of `wall_ns`.
+
+    Attributes:
+      hook_ns: Of one call without its values, calibrated when the recording ended.
+      values_ns: Of all reading and copying of values in the bodies' threads, measured, wall time.
+      writer_ns: CPU of the writer thread, measured.
+    """
+
+    share: float
+    wall_ns: int
+    hook_ns: int
+    values_ns: int
+    writer_ns: int
+
+
+def own_cost(meta: dict[str, Any]) -> OwnCost | None:
+    """The cost of a recording; None while it is not known."""
+    cost, clock, end = meta.get("cost"), meta.get("clock"), meta.get("end_ns")
+    if not isinstance(cost, dict) or not isinstance(clock, dict) or not isinstance(end, int):
+        return None
+    wall = end - int(clock["monotonic_ns"])
+    if wall <= 0:
+        return None
+    hook, values, writer = int(cost["hook_ns"]), int(cost["values_ns"]), int(cost["writer_cpu_ns"])
+    return OwnCost((hook * int(cost["calls"]) + values + writer) / wall, wall, hook, values, writer)
+
+
+def _percent(share: float) -> str:
+    """Two digits, and never in powers of ten."""
+    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:,.0f}"
+
+
+def _time(ns: int) -> str:
+    return f"{ns / 1e9:.3g} s" if 1e9 <= ns < 1e12 else f"{ns / 1e9:,.0f} s" if ns >= 1e12 else f"{ns / 1e6:.3g} ms"
+
+
+def _cost(meta: dict[str, Any]) -> str:
+    cost = own_cost(meta)
+    if cost is None:
+        return ""
+    return (
+        f"recording cost ~{_percent(cost.share)} % of {_time(cost.wall_ns)}: hook ~{cost.hook_ns / 1e3:.2g} us a "
+        f"call (calibrated), values {_time(cost.values_ns)}, writer thread {_time(cost.writer_ns)} CPU "
+        "(measured)"
+    )
