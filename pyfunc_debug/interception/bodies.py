@@ -31,6 +31,7 @@ class SourceMaps:
     def __init__(self, names: TensorFlowNames) -> None:
         self._names = names
         self._maps: dict[str, tuple[dict[int, int], str, int]] = {}
+        self._moved: dict[tuple[str, str, int], tuple[str, int]] = {}
 
     def note(self, entity: Any, converted: Any) -> None:
         """Remembers the source map of a function that AutoGraph has just converted."""
@@ -41,11 +42,24 @@ class SourceMaps:
         entity_code = getattr(entity, "__code__", None)
         if source_map is None or generated is None or entity_code is None:
             return
-        plain = inspect.unwrap(entity)
-        shift = entity_code.co_firstlineno - getattr(plain, "__code__", entity_code).co_firstlineno
-        known = self._maps.get(generated)
-        if known is None or known[1:] != (entity_code.co_filename, shift):  # each conversion comes by here again
-            self._maps[generated] = (_lines(source_map, generated), entity_code.co_filename, shift)
+        file, known = entity_code.co_filename, self._maps.get(generated)
+        if known is None or known[1] != file:  # each conversion comes by here again
+            lines = known[0] if known is not None else _lines(source_map, generated)
+            shift = _shift(lines, entity, entity_code)
+            self._maps[generated] = (lines, file, shift)
+            self._note_moved(source_map, generated, file, shift)
+
+    def _note_moved(self, source_map: Any, generated: str, file: str, shift: int) -> None:
+        """Remembers lines that TensorFlow's stacks of ops take for others."""
+        for key, origin in source_map.items():
+            if key.filename == generated:
+                told = origin.loc.filename, origin.function_name, origin.loc.lineno
+                if shift or file != told[0] or told in self._moved:
+                    self._moved[told] = file, told[2] + shift
+
+    def right(self, file: str, function: str, line: int) -> tuple[str, int]:
+        """The true file and line of an entry in the stack of an op that was made last; see above."""
+        return self._moved.get((file, function, line), (file, line))
 
     def of(self, generated: str) -> tuple[dict[int, int], str, int] | None:
         """(line -> the user's line, the user's file, what to add to lines) of a generated file noted while on."""
@@ -78,6 +92,24 @@ class SourceMaps:
 
 def _lines(source_map: Any, generated: str) -> dict[int, int]:
     return {key.lineno: origin.loc.lineno for key, origin in source_map.items() if key.filename == generated}
+
+
+def _shift(lines: dict[int, int], entity: Any, code: types.CodeType) -> int:
+    """What must be added to a source map's lines: not 0 inside `functools.wraps` wrappers.
+
+    The map may have been made for another function with the same wrapper: then its last line tells.
+    """
+    plain = getattr(inspect.unwrap(entity), "__code__", code)
+    if plain is code or not lines:
+        return 0
+    own = set(_code_lines(code))
+    tried = (code.co_firstlineno - plain.co_firstlineno, max(own) - max(lines.values()), 0)
+    return max(tried, key=lambda shift: sum(line + shift in own for line in lines.values()))
+
+
+def _code_lines(code: types.CodeType) -> list[int]:
+    inner = [line for one in code.co_consts if isinstance(one, types.CodeType) for line in _code_lines(one)]
+    return [line for _, _, line in code.co_lines() if line] + inner
 
 
 def is_generated(filename: str) -> bool:

@@ -28,6 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 _MARK = re.compile(r"#:((?: [trg][\d()-]+)+)$")
 HEAD = """\
 import contextlib
+import functools
 import numpy as np
 import tensorflow as tf
 
@@ -220,8 +221,348 @@ def _mapped(r: random.Random) -> str:
     """
 
 
+def _nested_functions(r: random.Random) -> str:
+    n, runs = r.randint(1, 6), r.randint(1, 4)
+    return f"""
+    @tf.function
+    def f(x):
+        y = tf.tanh(x)  #: t1 g{runs * (n + 1)}
+        return y * tf.cos(y)  #: t1 g{runs * (n + 1)}
+
+    @tf.function
+    def outer(x):
+        for _ in tf.range({n}):  #: t2 g{runs * (n + 1)}
+            x = f(x)  #: t1
+        return f(x)  #: t1
+
+    for _ in range({runs}):
+        outer(X)
+    """
+
+
+def _break_and_continue(r: random.Random) -> str:
+    n, runs, at = r.randint(4, 9), r.randint(1, 3), r.randint(1, 3)
+    return f"""
+    @tf.function
+    def f(x):
+        for i in tf.range({n}):  #: t2 g-({runs * (at + 1)})
+            if i == {at}:  #: t1 g-({runs * (at + 1)})
+                break  #: t1
+            x = tf.sin(x)  #: t1 g{runs * at}
+        for j in tf.range({n}):  #: t2 g-({runs * (n + 1)})
+            if j % 2 == 0:  #: t1 g-({runs * n})
+                continue  #: t1
+            x = tf.cos(x)  #: t1 g{runs * (n // 2)}
+        return tf.exp(x)  #: t1 g{runs}
+
+    for _ in range({runs}):
+        f(X)
+    """
+
+
+def _nested_loops(r: random.Random) -> str:
+    a, b, runs = r.randint(2, 4), r.randint(2, 4), r.randint(1, 3)
+    return f"""
+    @tf.function
+    def f(x):
+        for _ in tf.range({a}):  #: t2 g{runs * (a + 1)}
+            x = tf.sin(x)  #: t1 g{runs * a}
+            for _ in tf.range({b}):  #: t2 g{runs * a * (b + 1)}
+                x = tf.cos(x)  #: t1 g{runs * a * b}
+        return x  #: t1
+
+    for _ in range({runs}):
+        f(X)
+    """
+
+
+def _training_step(r: random.Random) -> str:
+    runs = r.randint(2, 5)
+    return f"""
+    class Trainer:
+        def __init__(self):
+            self.w = tf.Variable([[1.0], [2.0]])
+            self.seen = tf.Variable(0)
+            self.optimizer = tf.keras.optimizers.SGD(0.1)
+            self.optimizer.build([self.w])
+
+        def forward(self, x):
+            h = tf.matmul(x, self.w)  #: t1 g-({runs})
+            return tf.tanh(h)  #: t1 g{runs}
+
+        @tf.function
+        def step(self, x, y):
+            with tf.GradientTape() as tape:  #: t1
+                out = self.forward(x)  #: t1
+                loss = tf.reduce_mean(tf.square(out - y))  #: t1 g{runs}
+            grads = tape.gradient(loss, [self.w])  #: t1 g-({runs})
+            self.optimizer.apply_gradients(zip(grads, [self.w]))  #: t1 g-({runs})
+            self.seen.assign_add(1)  #: t1 g-({runs})
+            return loss  #: t1
+
+    trainer = Trainer()
+    for _ in range({runs}):
+        trainer.step(tf.ones([4, 2]), tf.ones([4, 1]))
+    """
+
+
+def _two_objects(r: random.Random) -> str:
+    a, b = r.randint(1, 4), r.randint(1, 4)
+    return f"""
+    class Scaled(tf.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k = k
+
+        @tf.function
+        def __call__(self, x):
+            y = tf.sinh(x)  #: t2 g{a + b}
+            return self.scale(y)  #: t2
+
+        def scale(self, y):
+            return tf.cosh(y) * self.k  #: t2 g{a + b}
+
+    one, two = Scaled(2.0), Scaled(3.0)
+    for _ in range({a}):
+        one(X)
+    for _ in range({b}):
+        two(X)
+    """
+
+
+def _map_fn_and_scan(r: random.Random) -> str:
+    n, runs = r.randint(2, 6), r.randint(1, 3)
+    return f"""
+    def each(e):
+        s = tf.sin(e)  #: t1 g{runs * n}
+        return tf.exp(s)  #: t1 g{runs * n}
+
+    def carry(a, e):
+        return tf.cosh(a) * e  #: t1 g{runs * n}
+
+    @tf.function
+    def f(x):
+        y = tf.map_fn(each, x)  #: t1 g-({runs})
+        z = tf.scan(carry, y, tf.constant(0.5))  #: t1 g-({runs})
+        return tf.reduce_sum(z)  #: t1 g{runs}
+
+    for _ in range({runs}):
+        f(tf.ones([{n}]))
+    """
+
+
+def _cond_and_while_loop(r: random.Random) -> str:
+    n, runs = r.randint(2, 6), r.randint(1, 3)
+    return f"""
+    @tf.function
+    def f(x):
+        def small():
+            return tf.sin(x)  #: t1 g{runs}
+
+        def large():
+            return tf.cos(x)  #: t1
+
+        def more(i, v):
+            return tf.less(i, {n})  #: t1 g{runs * (n + 1)}
+
+        def body(i, v):
+            v = tf.sinh(v) * 0.1  #: t1 g{runs * n}
+            return i + 1, v  #: t1 g{runs * n}
+
+        y = tf.cond(x < 10.0, small, large)  #: t1 g{runs}
+        i, y = tf.while_loop(more, body, [tf.constant(0), y])  #: t1 g-({runs})
+        return tf.exp(y)  #: t1 g{runs}
+
+    for _ in range({runs}):
+        f(X)
+    """
+
+
+def _filtered_pipeline(r: random.Random) -> str:
+    n = r.randint(4, 12)
+    odd = n // 2
+    return f"""
+    def keep(e):
+        return tf.equal(tf.math.floormod(e, 2), 1)  #: t1 g{n}
+
+    def f(e):
+        e = tf.cast(e, tf.float32)  #: t1 g{odd}
+        return tf.sin(e)  #: t1 g{odd}
+
+    def g(e):
+        return tf.cosh(e)  #: t1 g{-(-odd // 2)}
+
+    list(tf.data.Dataset.range({n}).filter(keep).map(f).batch(2).map(g))
+    """
+
+
+def _one_function_in_two_datasets(r: random.Random) -> str:
+    a, b = r.randint(2, 6), r.randint(2, 6)
+    return f"""
+    def f(e):
+        e = tf.cast(e, tf.float32)  #: t2 g{a + b}
+        return tf.sinh(e)  #: t2 g{a + b}
+
+    list(tf.data.Dataset.range({a}).map(f))
+    list(tf.data.Dataset.range({b}).map(f, num_parallel_calls=2))
+    """
+
+
+def _several_of_one_name(r: random.Random) -> str:
+    a, b, c = r.randint(1, 4), r.randint(1, 4), r.randint(1, 4)
+    return f"""
+    def make(k):
+        @tf.function
+        def f(x):
+            for _ in tf.range(2):  #: t4 g{3 * (a + b)}
+                x = tf.sin(x)  #: t2 g{2 * (a + b)}
+            return x * k  #: t2 g{a + b}
+
+        return f
+
+    @tf.function
+    def f(x):
+        return tf.sin(x) * 2.0  #: t1 g{c}
+
+    one, two = make(2.0), make(3.0)
+    for _ in range({a}):
+        one(X)
+    for _ in range({b}):
+        two(X)
+    for _ in range({c}):
+        f(X)
+    """
+
+
+def _comprehension_and_multi_line(r: random.Random) -> str:
+    n, runs = r.randint(2, 5), r.randint(1, 4)
+    return f"""
+    @tf.function
+    def f(x):
+        parts = [tf.sin(x + float(k)) for k in range({n})]  #: t1 g{runs}
+        y = tf.add_n(  #: t1 g{runs}
+            parts,
+            name="total",
+        )
+        y = (  #: t1 g{runs}
+            tf.exp(y)
+            * tf.cosh(
+                y
+            )
+        )
+        return tf.tan(y) if {n} > 1 else y  #: t1 g{runs}
+
+    for _ in range({runs}):
+        f(X)
+    """
+
+
+def _decorators(r: random.Random) -> str:
+    a, b = r.randint(1, 4), r.randint(1, 4)
+    return f"""
+    def twice(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            x = tf.sinh(x)  #: t2 g{a + b}
+            return function(tf.cosh(x))  #: t2 g{a + b}
+
+        return wrapper
+
+    @tf.function
+    @twice
+    def f(x):
+        y = tf.exp(x)  #: t1 g{a}
+        return y  #: t1
+
+    @tf.function
+    @twice
+    def g(x):
+        x = tf.tan(x)  #: t1 g{b}
+
+        return tf.sin(x)  #: t1 g{b}
+
+    for _ in range({a}):
+        f(X)
+    for _ in range({b}):
+        g(X)
+    """
+
+
+def _keras_fit(r: random.Random) -> str:
+    batches, epochs = r.randint(2, 4), r.randint(1, 2)
+    return f"""
+    class Layer(tf.keras.layers.Layer):
+        def call(self, x):
+            y = tf.sin(x)  #: t1 g{batches * epochs}
+            return self.twice(y)  #: t1
+
+        def twice(self, y):
+            return tf.cosh(y)  #: t1 g{batches * epochs}
+
+    def loss(truth, prediction):
+        return tf.reduce_mean(tf.abs(truth - prediction))  #: t1 g{batches * epochs}
+
+    model = tf.keras.Sequential([tf.keras.layers.Input([2]), Layer(), tf.keras.layers.Dense(1)])
+    model.compile("sgd", loss=loss)
+    model.fit(tf.zeros([{4 * batches}, 2]), tf.zeros([{4 * batches}, 1]), batch_size=4, epochs={epochs}, verbose=0)
+    """
+
+
+def _early_return_and_raise(r: random.Random) -> str:
+    runs = r.randint(2, 5)
+    return f"""
+    def check(x):
+        if x > 100.0:  #: t1 g{runs}
+            tf.print("large", x)  #: t1
+        return tf.sin(x)  #: t1 g{runs}
+
+    @tf.function
+    def f(x):
+        x = check(x)  #: t1
+        if x < -5.0:  #: t1 g{runs}
+            return tf.zeros([])  #: t1
+        elif x > 5.0:  #: t1 g{runs}
+            return tf.exp(x)  #: t1
+        else:
+            return tf.cosh(x)  #: t1 g{runs}
+
+    for k in range({runs}):
+        f(tf.constant(float(k)))
+    """
+
+
+def _bodies_shared(r: random.Random) -> str:
+    a, b = r.randint(1, 4), r.randint(1, 4)
+    return f"""
+    def tidy(v):
+        return v + 1.0  #: r{a + b}
+
+    def body(v):
+        w = tidy(v)  #: r{a + b}
+        while w > 100.0:  #: r{a + b}
+            w = w / 2.0  #: t-
+        return np.float32(w)  #: r{a + b}
+
+    @tf.function
+    def one(x):
+        return tf.numpy_function(body, [x], tf.float32)  #: t1 g-({a})
+
+    @tf.function
+    def two(x):
+        return tf.sin(tf.numpy_function(body, [x], tf.float32))  #: t1 g{b}
+
+    for _ in range({a}):
+        one(X)
+    for _ in range({b}):
+        two(X)
+    """
+
+
 TEMPLATES: tuple[Callable[[random.Random], str], ...] = (
     _loop_over_range, _loop_over_dataset, _while, _unrolled, _folded, _with, _match, _shared, _bodies, _mapped,
+    _nested_functions, _break_and_continue, _nested_loops, _training_step, _two_objects, _map_fn_and_scan,
+    _cond_and_while_loop, _filtered_pipeline, _one_function_in_two_datasets, _several_of_one_name,
+    _comprehension_and_multi_line, _decorators, _keras_fit, _early_return_and_raise, _bodies_shared,
 )  # fmt: skip
 
 

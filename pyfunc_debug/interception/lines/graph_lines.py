@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.graphs.functions import TF_DATA, readable
 from pyfunc_debug.interception.graphs.library import live_graphs
-from pyfunc_debug.interception.lines.line_maps import SourceLine, statements
+from pyfunc_debug.interception.lines.line_maps import SourceLine, loops_left, statements
 from pyfunc_debug.interception.names import TensorFlowNames
 from pyfunc_debug.interception.patches import Patch
 from pyfunc_debug.profiler import xspace
@@ -140,8 +141,9 @@ class GraphLines:
       limits: Why the graph's lines are not counted, or not to the end; empty when they are.
     """
 
-    def __init__(self, names: TensorFlowNames) -> None:
+    def __init__(self, names: TensorFlowNames, maps: SourceMaps) -> None:
         self._names = names
+        self._maps = maps
         self._here = threading.local()  # .graphs: FuncGraphs made in the graph traces of this thread
         self._roots: list[Root] = []
         self._profiler = Profiler(2, self._end)
@@ -257,8 +259,8 @@ class GraphLines:
             names = {graph.name}
             if concrete is not None:
                 names.add(_text(concrete.name))
-            kept = [_kept(one) for one in inner]
-            self._roots.append(Root(_kept(graph), names, {one.name: one for one in kept}, hits))
+            kept = [_kept(one, self._maps) for one in inner]
+            self._roots.append(Root(_kept(graph, self._maps), names, {one.name: one for one in kept}, hits))
         except Exception as error:  # a graph that is being dismantled; its lines get no number
             self._limit(f"{type(error).__name__}: {error}")
 
@@ -275,14 +277,14 @@ def _outermost(graph: Any) -> Any:
     return graph
 
 
-def _kept(graph: Any) -> Graph:
+def _kept(graph: Any, maps: SourceMaps) -> Graph:
     found = Graph(graph.name)
     for op in graph.get_operations():
         attributes = _CALLEES.get(op.type)
         if attributes is not None:
             found.callees[op.name] = {name: _function_names(op, name) for name in attributes}
         if op.type not in _IDLE:
-            where = _made(op)
+            where = _made(op, maps)
             if where is not None:
                 found.ops[op.name] = where
     return found
@@ -293,7 +295,7 @@ def _function_names(op: Any, attribute: str) -> list[str]:
     return [one.name for one in (value if isinstance(value, (list, tuple)) else [value])]
 
 
-def _made(op: Any) -> Op | None:
+def _made(op: Any, maps: SourceMaps) -> Op | None:
     """The user's line that made an op."""
     header, found = False, None
     for entry in reversed(list(op.traceback or ())):
@@ -304,11 +306,12 @@ def _made(op: Any) -> Op | None:
     if found is None:
         return None
     kind = "lambda" if found.name == "<lambda>" else "line"
-    line = found.lineno if kind == "lambda" else statements(found.filename)[0].get(found.lineno, found.lineno)
+    file, line = maps.right(found.filename, found.name, found.lineno)
+    line = line if kind == "lambda" else statements(file)[0].get(line, line)
     inputs = op.inputs
     source = inputs[0].op.name if len(inputs) == 1 else ""
     loop = op.get_attr("f").name if op.type in _DATASET_LOOPS else ""
-    return Op(op.type, SourceLine(found.filename, line, kind), header, source, loop)
+    return Op(op.type, SourceLine(file, line, kind), header, source, loop)
 
 
 def _resident() -> int:
@@ -377,7 +380,7 @@ class Join:
                 rounds[op.source_line] = max(rounds[op.source_line], most)
         for source_line, times in begun.items():
             counts.pop(source_line, None)
-            if rounds[source_line] and times:
+            if rounds[source_line] and times and source_line.line not in loops_left(source_line.file):
                 counts[source_line] = Count(rounds[source_line] + times)
 
     def _steps(self, data: bytes) -> Iterator[tuple[list[Root], str, int]]:
@@ -391,7 +394,7 @@ class Join:
             by_line[event.line].append(event)
             if event.name == _PROCESS:
                 begins[_number(event)] = min(event.begin_ns, begins.get(_number(event), event.begin_ns))
-            elif event.name == _CAPTURED + b"Run":
+            elif event.name.startswith(_CAPTURED + b"Run"):
                 captured.append((event.begin_ns, event.end_ns))
         for events in by_line.values():
             around: list[xspace.Event] = []
@@ -567,6 +570,8 @@ def _lines(root: Root, executed: Counter[Executed]) -> dict[SourceLine, Count]:
             busiest[source_line] = max(busiest[source_line], times)
     found = {}
     for source_line, kinds in ran.items():
+        if loops[source_line] and source_line.line in loops_left(source_line.file):
+            continue  # a graph asks once more whether to go on after a break: Python would not
         if source_line in headers:
             runs, total = loops[source_line], copies[source_line]
         else:

@@ -134,6 +134,32 @@ def statements(file: str) -> tuple[dict[int, int], frozenset[int]]:
     return first, frozenset(comprehensions)
 
 
+@functools.lru_cache(maxsize=512)
+def loops_left(file: str) -> frozenset[int]:
+    """Lines of a file where loops begin that a `break` or a `return` may leave."""
+    found: set[int] = set()
+
+    def leaves(node: ast.AST, own: bool) -> bool:
+        """Whether a loop is left by something in this node; `own`: not by a `break` of a loop inside it."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            return False
+        own = own and not isinstance(node, (ast.For, ast.AsyncFor, ast.While))
+        return (
+            isinstance(node, ast.Return)
+            or (own and isinstance(node, ast.Break))
+            or any(leaves(child, own) for child in ast.iter_child_nodes(node))
+        )
+
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and any(leaves(child, True) for child in node.body):
+            found.add(node.lineno)
+    return frozenset(found)
+
+
 def _statement_line(node: ast.expr, first: dict[int, int]) -> int:
     return first.get(node.lineno, node.lineno)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
 from pyfunc_debug.interception.lines.graph_lines import GraphLines
-from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, Table, statements
+from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, Table, loops_left, statements
 from pyfunc_debug.interception.lines.prints import Prints
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch
@@ -72,7 +72,7 @@ class Lines:
         self._engine: _Monitoring | _Tracing = (_Monitoring if sys.version_info >= (3, 12) else _Tracing)(self)
         self.prints = Prints(self._locate, self._printing)
         self.python_limits = ""
-        self.graph = GraphLines(names) if graph else None
+        self.graph = GraphLines(names, maps) if graph else None
 
     @property
     def limits(self) -> str:
@@ -81,7 +81,8 @@ class Lines:
 
     def start(self) -> None:
         """Switches on."""
-        statements.cache_clear()  # files may have been edited since an earlier recording
+        statements.cache_clear()
+        loops_left.cache_clear()  # files may have been edited since an earlier recording
         self._engine.start()
         if self.graph is not None:
             self.graph.start()

@@ -3,7 +3,9 @@
 # ruff: noqa: SIM108 - branches are what is counted here
 from __future__ import annotations
 
+import functools
 import glob
+import importlib.util
 import re
 import threading
 
@@ -175,6 +177,52 @@ def folded_and_pruned():
     f(X)
 
 
+def a_filter():
+    def keep(e):
+        return tf.equal(tf.math.floormod(e, 2), 1)  #: g7
+
+    list(tf.data.Dataset.range(7).filter(keep))
+
+
+def a_loop_that_is_left():
+    @tf.function
+    def f(x):
+        for i in tf.range(7):  #: g-
+            if i == 3:
+                break
+            x = tf.sin(x)  #: g3
+        return tf.exp(x)  #: g1
+
+    f(X)
+
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapper(x):
+        x = tf.sinh(x)
+        return function(x)
+
+    return wrapper
+
+
+def decorated():
+    @tf.function
+    @twice
+    def f(x):
+        y = tf.exp(x)  #: g2
+        return y  #: g-
+
+    @tf.function
+    @twice
+    def g(x):
+        y = tf.cosh(x)  #: g1
+        return y  #: g-
+
+    f(X)
+    f(X)
+    g(X)
+
+
 def keras_fit():
     class Layer(tf.keras.layers.Layer):
         def call(self, x):
@@ -226,7 +274,8 @@ def older_of_the_same_name():
 PROGRAMS = [
     loop_with_a_branch, while_on_a_tensor, a_variable_that_begins_in_the_loop, nested_functions,
     unrolled_loop_and_helper_called_twice, two_graph_traces_of_one_function, functions_with_one_name,
-    a_loop_within_a_line_is_not_the_line, many_rounds, cheap_ops, tf_data, folded_and_pruned, keras_fit, on_threads,
+    a_loop_within_a_line_is_not_the_line, many_rounds, cheap_ops, tf_data, a_filter, a_loop_that_is_left,
+    decorated, folded_and_pruned, keras_fit, on_threads,
 ]  # fmt: skip
 
 
@@ -269,6 +318,22 @@ def test_counts_equal_planted_counts(program):
     found = counted(recording, program)
     assert {line: found.get(line) for line in wanted} == wanted
     assert not recording.meta["limits"]
+
+
+def test_the_same_function_in_two_files_is_counted_in_its_own(tmp_path):
+    """As a notebook's cell that was run twice: TensorFlow takes the second for the first."""
+    text = "import tensorflow as tf\n\n\n@tf.function\ndef f(x):\n    return tf.sin(x)\n"
+    counts = []
+    for name in ("one", "other"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        with pfd.record(gil=False, lines="graph") as recording:
+            module.f(X)
+        counts.append([(one.line, one.ran) for one in recording.reader.lines(str(path)) if one.kind == "graph"])
+    assert counts == [[(6, 1)], [(6, 1)]]
 
 
 def test_functions_traced_before_are_counted():
