@@ -161,6 +161,7 @@ class Notice(str, Enum):
     SERIALIZATION = "serialization"
     SAVED = "saved"
     DISTRIBUTED = "distributed"
+    STALE_CLOSURE = "stale-closure"
     HANG = "hang"
     HANG_TROUBLE = "hang-trouble"
     HELD = "held"

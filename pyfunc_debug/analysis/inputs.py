@@ -7,7 +7,7 @@ while that ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ _SMALL = 0.1
 """A share of waiting below which it is not worth making the input faster."""
 
 Spans = np.ndarray[Any, Any]
+Rows = Callable[..., Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +87,29 @@ class Loop:
 
 
 def make_loops(reader: Reader) -> list[Loop]:
-    """The loops over datasets, those that wait longest first."""
-    nodes = {node.token: node for node in reader.nodes() if node.token is not None}
+    """The loops over datasets of a recording, those that wait longest first."""
+    return loops_of(reader.meta, reader.nodes(), reader.rows)
+
+
+def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows) -> list[Loop]:
+    """The same from a recording's parts.
+
+    Args:
+      meta: Its table `meta`.
+      all_nodes: Its nodes.
+      rows: Asks it with SQL and the statement's parameters.
+    """
+    nodes = {node.token: node for node in all_nodes if node.token is not None}
     found = []
-    for entry in _entries(reader):
+    entries = meta.get("inputs")
+    for entry in entries if isinstance(entries, list) else ():
         own = [nodes[token] for stage in entry["stages"] for token in stage["tokens"] if token in nodes]
         site = None if not entry["site"] else Frame(entry["site"][0], entry["site"][1], entry["site"][2])
         bodies = tuple(dict.fromkeys(node.body for node in own))
         if entry["taken"]:
             found.append(Loop(site, bodies, entry["taken"], entry["steps"], entry["step_ns"], entry["wait_ns"], False))
         elif own:
-            steps, step_ns, wait_ns = _bound(reader, [node.id for node in own])
+            steps, step_ns, wait_ns = _bound(rows, [node.id for node in own])
             found.append(Loop(site, bodies, 0, steps, step_ns, wait_ns, True))
     return sorted(found, key=lambda loop: -loop.wait_ns)
 
@@ -122,28 +135,27 @@ def settings(meta: Mapping[str, Any], nodes: Iterable[Node]) -> dict[int, Settin
     return found
 
 
-def _entries(reader: Reader) -> list[dict[str, Any]]:
-    found = reader.meta.get("inputs")
-    return found if isinstance(found, list) else []
-
-
-def _bound(reader: Reader, nodes: Sequence[int]) -> tuple[int, int, int]:
+def _bound(rows: Rows, nodes: Sequence[int]) -> tuple[int, int, int]:
     """Number and time of the runs while calls of these nodes were made, and for how long of it one was going on."""
     ids = ",".join(map(str, nodes))
     calls = np.array(
-        reader.rows(
-            "SELECT start_ns - ifnull(wait_ns, 0), end_ns FROM call LEFT JOIN gil ON gil.call = call.id "
-            f"WHERE node IN ({ids}) AND end_ns IS NOT NULL"
+        list(
+            rows(
+                "SELECT start_ns - ifnull(wait_ns, 0), end_ns FROM call LEFT JOIN gil ON gil.call = call.id "
+                f"WHERE node IN ({ids}) AND end_ns IS NOT NULL"
+            )
         ),
         np.float64,
     ).reshape(-1, 2)
     if not len(calls):
         return 0, 0, 0
     runs = np.array(
-        reader.rows(
-            "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
-            "AND start_ns <= ? AND start_ns + duration_ns >= ?",
-            (int(calls[:, 1].max()), int(calls[:, 0].min())),
+        list(
+            rows(
+                "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
+                "AND start_ns <= ? AND start_ns + duration_ns >= ?",
+                (int(calls[:, 1].max()), int(calls[:, 0].min())),
+            )
         ),
         np.float64,
     ).reshape(-1, 2)

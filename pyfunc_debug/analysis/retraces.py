@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -33,6 +36,7 @@ class TraceRow:
       name: TensorFlow's name of the graph; None when tracing failed.
       runs: Runs that Python started.
       object: Number of the tf.function object, to tell objects of one Python function apart.
+      stale: Python values that were others when the graph ran than when it was traced, a sentence each.
     """
 
     name: str | None
@@ -45,6 +49,7 @@ class TraceRow:
     nodes: tuple[NodeUse, ...]
     object: int | None = None
     error: str | None = None
+    stale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,8 @@ def explain_function(reader: Reader, function: int, object: int | None = None) -
     ]
     runs = dict(reader.rows("SELECT trace, count(*) FROM run WHERE kind = 'forward' GROUP BY trace"))
     nodes = _node_uses(reader)
-    rows = tuple(_row(trace, runs, nodes) for trace in wanted)
+    changed = stale_values(reader.rows)
+    rows = tuple(_row(trace, runs, nodes, changed.get(trace.id, ())) for trace in wanted)
     notes = []
     if any(row.runs is None and row.error is None for row in rows):
         notes.append("runs -: Python started none; runs inside another graph, tf.data or a Session are not counted")
@@ -99,10 +105,28 @@ def _node_uses(reader: Reader) -> dict[int, NodeUse]:
     }
 
 
-def _row(trace: GraphTrace, runs: dict[int, int], nodes: dict[int, NodeUse]) -> TraceRow:
+def stale_values(rows: Callable[[str], Iterable[Any]]) -> dict[int, tuple[str, ...]]:
+    """Python values that changed between a graph's trace and a run of it, in words, by graph trace.
+
+    Args:
+      rows: Asks the recording with SQL.
+    """
+    found: dict[int, tuple[str, ...]] = {}
+    for (text,) in rows("SELECT facts FROM notice WHERE rule = 'stale-closure' ORDER BY id"):
+        one = json.loads(text)
+        where = source_line(one["file"], one["line"])
+        sentence = (
+            f"`{one['name']}` (read at {where}) was {one['then']} when this graph was traced and {one['now']} when it "
+            f"ran later: the graph keeps {one['then']}"
+        )
+        found[one["trace"]] = (*found.get(one["trace"], ()), sentence)
+    return found
+
+
+def _row(trace: GraphTrace, runs: dict[int, int], nodes: dict[int, NodeUse], stale: tuple[str, ...]) -> TraceRow:
     return TraceRow(
         trace.name, trace.signature, trace.reason, trace.closest, trace.avoid, trace.duration_ns, runs.get(trace.id),
-        tuple(nodes[node] for node in trace.nodes if node in nodes), trace.object, trace.error,
+        tuple(nodes[node] for node in trace.nodes if node in nodes), trace.object, trace.error, stale,
     )  # fmt: skip
 
 
@@ -143,10 +167,11 @@ def _table(explanation: Explanation) -> Table:
 
 
 def reasons(row: TraceRow) -> list[tuple[str, str]]:
-    """What stands under a signature: kind (`reason`, `first`, `failed`, `closest`, `avoid`) and text."""
+    """What stands under a signature: kind (`reason`, `first`, `failed`, `stale`, `closest`, `avoid`) and text."""
     lines = [("reason", reason) for reason in row.reason] or [("first", "first graph trace")]
     if row.error is not None:
         lines.append(("failed", f"tracing failed with {row.error}"))
+    lines += [("stale", sentence) for sentence in row.stale]
     if row.closest is not None and row.closest != row.signature:
         lines.append(("closest", f"closest before: {row.closest}"))
     if row.avoid is not None:
@@ -157,7 +182,9 @@ def reasons(row: TraceRow) -> list[tuple[str, str]]:
 
 def _lines(row: TraceRow) -> list[tuple[str, str]]:
     """What stands under a signature, with rich's style."""
-    lines = [(text, "not bold" if kind in ("reason", "failed") else "dim not bold") for kind, text in reasons(row)]
+    lines = [
+        (text, "not bold" if kind in ("reason", "failed", "stale") else "dim not bold") for kind, text in reasons(row)
+    ]
     return lines + [(_node_line(node), "dim not bold") for node in row.nodes]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from pyfunc_debug.analysis.columns import GRADES, GRADIENT, Array, Columns
 from pyfunc_debug.analysis.contention import NodeContention, culprits, grade_of, process_lines
 from pyfunc_debug.analysis.facts import ProgramFacts
-from pyfunc_debug.analysis.inputs import settings
+from pyfunc_debug.analysis.inputs import loops_of, settings
 from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.report.folds import Folds
@@ -48,7 +48,8 @@ def page(
     grades = columns.grades
     if not grades:
         return {"grade": None, "why": reported.get("why"), "nodes": [], "holders": [], "series": None, "blame_of": None,
-                "matrix": [], "worst": [], "stages": [], "process": list(process_lines(reported))}  # fmt: skip
+                "matrix": [], "worst": [], "stages": [],
+                "loops": _loops(connection, facts), "process": list(process_lines(reported))}  # fmt: skip
     matrix, by_node, counted = _blame(connection, facts)
     nodes = _nodes(facts, columns, by_node, reported)
     rows, holders = _matrix(ledger, matrix)
@@ -64,6 +65,7 @@ def page(
         "blame_of": counted,
         "worst": _worst(connection, facts, columns),
         "stages": _stages(facts, columns, nodes),
+        "loops": _loops(connection, facts),
         "process": list(process_lines(reported)),
         "series": _series(columns, start, end, width, folds),
     }
@@ -263,6 +265,23 @@ def _stages(facts: ProgramFacts, columns: Columns, nodes: Sequence[NodeContentio
             }
         )
     return result
+
+
+def _loops(connection: sqlite3.Connection, facts: ProgramFacts) -> list[Json]:
+    """The program's loops over datasets: whether the training waits for its input at all."""
+    return [
+        {
+            "place": "" if one.site is None else facts.source_line(one.site.file, one.site.line),
+            "bodies": list(one.bodies),
+            "steps": one.steps,
+            "step_ns": one.step_ns,
+            "wait_ns": one.wait_ns,
+            "wait_share": one.wait_share,
+            "at_most": one.at_most,
+            "sentence": one.sentence,
+        }
+        for one in loops_of(facts.meta, facts.nodes.values(), connection.execute)
+    ]
 
 
 def _series(columns: Columns, start: int, end: int, width: int, folds: Folds | None) -> Json:

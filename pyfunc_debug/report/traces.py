@@ -9,7 +9,7 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import GRADIENT, Columns
 from pyfunc_debug.analysis.facts import ProgramFacts
-from pyfunc_debug.analysis.retraces import TraceRow, reasons
+from pyfunc_debug.analysis.retraces import TraceRow, reasons, stale_values
 
 Json = dict[str, Any]
 MAX_TRACES = 200
@@ -30,11 +30,12 @@ def page(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, 
     )
     calls = _calls(connection, columns)
     objects = {trace.object for trace in traces}
+    changed = stale_values(connection.execute)
     rows = []
     for trace in shown:
         row = TraceRow(
             trace.name, trace.signature, trace.reason, trace.closest, trace.avoid, trace.duration_ns,
-            runs.get(trace.id), (), trace.object, trace.error,
+            runs.get(trace.id), (), trace.object, trace.error, changed.get(trace.id, ()),
         )  # fmt: skip
         nodes = [node for node in trace.nodes if facts.nodes[node].origin == "user"]
         rows.append(

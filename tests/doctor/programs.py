@@ -1148,3 +1148,107 @@ def a_history_in_a_body():
 
     for _ in range(5):
         step(tf.constant(1.0))
+
+
+# -- stale-closure ----------------------------------------------------------------------------------------------------
+
+RATE = 0.1
+
+
+@triggers("stale-closure", says="`rate` was 0.1 when TensorFlow traced")
+def a_learning_rate_that_decays_outside_of_the_graph():
+    rate = 0.1
+
+    @tf.function
+    def decay(x):
+        return x * rate
+
+    for _ in range(3):
+        decay(tf.constant(1.0))
+        rate *= 0.5
+
+
+@triggers("stale-closure", says="`RATE` was 0.1 when")
+def a_global_read_by_a_helper():
+    global RATE
+
+    def scaled(x):
+        return x * RATE
+
+    @tf.function
+    def step(x):
+        return scaled(x)
+
+    step(tf.constant(1.0))
+    RATE = 0.2
+    step(tf.constant(1.0))
+    RATE = 0.1
+
+
+@triggers("stale-closure", says="`self.training` was True")
+def a_flag_of_a_module():
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.training = True
+
+        @tf.function
+        def call(self, x):
+            return x * 0.5 if self.training else x
+
+    model = Model()
+    model.call(tf.constant(1.0))
+    model.training = False
+    model.call(tf.constant(1.0))
+
+
+@near("stale-closure")
+def a_value_that_changes_before_another_function_is_traced():
+    for scale in (1.0, 2.0, 3.0):
+        tf.function(lambda x: x * scale)(tf.constant(1.0))
+
+
+@near("stale-closure")
+def a_counter_of_traces():
+    traces = 0
+
+    @tf.function
+    def step(x):
+        nonlocal traces
+        traces += 1
+        return x + 1.0
+
+    step(tf.constant(1.0))
+    step(tf.constant([1.0]))
+    step(tf.constant(1.0))
+    assert traces == 2
+
+
+@near("stale-closure")
+def a_value_that_the_body_reads_at_each_call():
+    scale = 1.0
+
+    @tf.function
+    def step(x):
+        def body(v):
+            return v * np.float32(scale)
+
+        return tf.numpy_function(body, [x], tf.float32)
+
+    for _ in range(3):
+        step(tf.constant(1.0))
+        scale += 1.0
+    assert step(tf.constant(1.0)) == 4.0
+
+
+@near("stale-closure")
+def a_value_that_changes_after_the_last_run():
+    k = 2
+
+    @tf.function
+    def step(x):
+        return x * k
+
+    step(tf.constant(1.0))
+    k = 3
+    assert k == 3

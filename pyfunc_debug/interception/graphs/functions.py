@@ -21,6 +21,7 @@ from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFa
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
+from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.names import TensorFlowNames, private
@@ -47,7 +48,9 @@ class Functions:
         self._trace_ids = itertools.count(1)
         self._run_ids = itertools.count(1)
         self._started_at = RepeatedCaller()
-        self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts]] = weakref.WeakKeyDictionary()
+        self._by_graph: weakref.WeakKeyDictionary[Any, tuple[int, FunctionFacts, Outside | None]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._imported: dict[str, list[tuple[str, str, str]]] = {}  # nodes from files, by the function that holds them
         self._clashes: set[tuple[str, str, str]] = set()
         self.live = LiveRuns()
@@ -71,7 +74,7 @@ class Functions:
             reason = self.retraces.take(tracing_options)
             try:
                 function = self._describe(tracing_options.python_function, tracing_options.name)
-                self._by_graph[func_graph] = (trace, function)
+                self._by_graph[func_graph] = (trace, function, None)
             except Exception as trouble:
                 self._observer.trouble("describing a traced function", trouble)
                 return original(function_type, type_context, func_graph, tracing_options)
@@ -119,6 +122,8 @@ class Functions:
         tokens = self._library.tokens(name) if name is not None else None
         if name is not None and tokens:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
+        if concrete is not None and function.kind == "tf.function" and not function.internal:
+            self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset())
         self._observer.trace_ended(
             TraceFacts(
                 id=trace, function=function, object=made, name=name, signature=signature(function_type),
@@ -127,6 +132,24 @@ class Functions:
                 failure=None if raised is None else self._failure(raised),
             )
         )  # fmt: skip
+
+    def _look_outside(
+        self, trace: int, function: FunctionFacts, python_function: Any, graph: Any, tokens: frozenset[str]
+    ) -> None:
+        """Notes the Python values from outside with which a graph was traced."""
+        registered = [self._names.registry.get(token) for token in tokens]
+        bodies = [find_body(one, self._names, self._maps) for one in registered if one is not None]
+        outside = Outside(python_function, bodies, self._names.function_type)
+        if outside:
+            self._by_graph[graph] = (trace, function, outside)
+
+    def _tell_changes(self, trace: int | None, function: FunctionFacts, outside: Outside) -> None:
+        """Tells of Python values that changed since a graph was traced, now that it runs."""
+        for one in outside.changed():
+            self._observer.notice(
+                Notice.STALE_CLOSURE, None, None, trace=trace, function=function.name, name=one.name, file=one.file,
+                line=one.line, then=one.then, now=one.now,
+            )  # fmt: skip
 
     def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:
         """Message and user frames of an exception that ended a graph trace."""
@@ -228,7 +251,9 @@ class Functions:
         try:
             name = _text(raw_name)
             kind: RunKind = "backward" if name.startswith("__inference___backward_") else "forward"
-            trace, function = self._of(concrete, name)
+            trace, function, outside = self._of(concrete, name)
+            if outside is not None and function is not None:
+                self._tell_changes(trace, function, outside)
             tokens = self._library.tokens(name)
             if tokens and concrete is not None and self._imported.get(name) != []:
                 self._tell_clashes(name, concrete)
@@ -240,11 +265,11 @@ class Functions:
             self._observer.trouble("describing a run", error)
             return None
 
-    def _of(self, concrete: Any, name: str) -> tuple[int | None, FunctionFacts | None]:
+    def _of(self, concrete: Any, name: str) -> tuple[int | None, FunctionFacts | None, Outside | None]:
         """Graph trace and function of a ConcreteFunction; those of a backward function are found by its nodes later."""
         graph = getattr(concrete, "graph", None)
         known = self._by_graph.get(graph) if graph is not None else None
-        return known or (None, FunctionFacts(readable(name), "tf.function", None, None, internal=False))
+        return known or (None, FunctionFacts(readable(name), "tf.function", None, None, internal=False), None)
 
     def _tell_clashes(self, name: str, concrete: Any) -> None:
         """Tells of nodes from a file whose tokens belong to functions of this process: those are what will run."""
