@@ -175,7 +175,7 @@ class Channel:
 
     def replaced(self, path: str) -> None:
         """Tells panels of an older recording in this file that it is gone."""
-        for view in self._views.values():
+        for view in list(self._views.values()):
             if os.path.abspath(view.path) == os.path.abspath(path):
                 view.gone = "this recording was replaced by a newer one in the same file"
                 view.forget()
@@ -198,9 +198,9 @@ class Channel:
 
     def _run(self) -> None:
         while not self._closed:
-            self._wake.wait(self._pause())
-            self._wake.clear()
             try:
+                self._wake.wait(self._pause())
+                self._wake.clear()
                 self._answer()
                 self._push()
             except Exception:
@@ -209,7 +209,7 @@ class Channel:
 
     def _pause(self) -> float | None:
         """How long to sleep without a request: for ever when nothing grows."""
-        return 0.1 if any(view.live for view in self._views.values()) else None
+        return 0.1 if any(view.live for view in list(self._views.values())) else None
 
     def _token(self, reserve: float = 0.0) -> bool:
         now = time.monotonic()
@@ -255,7 +255,7 @@ class Channel:
         self._make_room(view)
 
     def _make_room(self, newest: View) -> None:
-        views = [view for view in self._views.values() if view is not newest and view.is_open]
+        views = [view for view in list(self._views.values()) if view is not newest and view.is_open]
         for view in views[: max(0, len(views) - _MAX_OPEN + 1)]:
             view.forget()
 

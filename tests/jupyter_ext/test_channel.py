@@ -111,3 +111,24 @@ def test_a_recording_that_cannot_be_opened_says_so_to_the_page(channel, recordin
     (tmp_path / "train.pfrec").write_bytes(b"damaged")
     channel.request(question(view, "1"))
     assert "not a recording" in widget.replies()["1"][0]["error"]
+
+
+def test_a_panel_that_is_made_while_the_channel_looks_at_all_does_not_end_it(channel, recording):
+    class Making(Widget):
+        """A view whose looking at lets another thread make a panel just then."""
+
+        widget, is_open, gone, path = None, False, "", ""
+
+        @property
+        def live(self):
+            if len(channel._views) < 10:
+                channel.expect(recording)
+            return False
+
+    channel._views["making"] = Making()
+    channel._wake.set()
+    for number in ("1", "2", "3"):
+        view, widget = channel.expect(recording), Widget()
+        channel.attach(view, widget)
+        channel.request(question(view, number))
+        assert widget.replies()[number][0]["result"]["calls"] == 90
