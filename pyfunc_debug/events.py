@@ -6,7 +6,8 @@ Interception and the recorder know nothing of each other; both know this.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -66,6 +67,9 @@ class TraceFacts:
     `failure` is the message and the user's frames of the exception that ended it, outermost first.
 
     `closest` is the closest earlier signature, `avoid` what would have made one graph do.
+
+    `shapes` are what TensorFlow knows of the shapes of nodes in its graph, by token: ("input" or "output", position,
+    dtype, shape), with None for an unknown rank.
     """
 
     id: int
@@ -82,6 +86,7 @@ class TraceFacts:
     closest: str | None = None
     avoid: str | None = None
     failure: tuple[str, tuple[tuple[str, int, str], ...]] | None = None
+    shapes: Mapping[str, tuple[tuple[str, int, str, tuple[int | None, ...] | None], ...]] = field(default_factory=dict)
 
 
 class RunFacts:
@@ -155,9 +160,11 @@ class Notice(str, Enum):
     VARIABLE_NO_INPUT = "variable-no-input"
     WRONG_TAPE = "wrong-tape"
     SECOND_ORDER = "second-order"
+    CUT_GRADIENT = "cut-gradient"
     LEAKED_TAPES = "leaked-tapes"
     FAILURE = "failure"
     TRACE_FAILED = "trace-failed"
+    UNKNOWN_ELEMENTS = "unknown-elements"
     SERIALIZATION = "serialization"
     SAVED = "saved"
     DISTRIBUTED = "distributed"
@@ -195,6 +202,21 @@ class Observer(Protocol):
 
     def fail(self, ticket: Any, error: BaseException) -> None:
         """The body raised."""
+
+    def returned(self, ticket: Any, value: Any, declared: Any) -> Any:
+        """The body returned, and TensorFlow has not converted its value yet. Hot path. Not for every call.
+
+        Args:
+          ticket: What `enter` gave.
+          value: The body's own.
+          declared: The dtypes of `Tout`; None where the kernel compares them afterwards.
+
+        Returns:
+          What to hand to `converted`; None for nothing.
+        """
+
+    def converted(self, returned: Any, outputs: Any) -> None:
+        """TensorFlow has converted what `returned` looked at into these outputs."""
 
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""

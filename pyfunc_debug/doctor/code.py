@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,11 +33,12 @@ _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Rando
 
 @dataclass(frozen=True)
 class Write:
-    """A statement that changes something: at a line, the name it begins with, and its text."""
+    """A statement that changes something: at a line, the name it begins with, its text, and all that it changes."""
 
     line: int
     name: str
     text: str
+    target: str = ""
 
 
 def parameters(function: Definition) -> list[str]:
@@ -148,11 +151,12 @@ def state_writes(function: Definition) -> list[Write]:
             targets = [node.func.value]
         for target in targets:
             name = _root(target)
-            of_self = name == "self" and "self" in parameters_ and not isinstance(target, ast.Name)
-            if name is not None and (name not in local or of_self) and not _is_module(target):
+            of_object = name in parameters_ and isinstance(target, ast.Attribute)
+            if name is not None and (name not in local or of_object) and not _is_module(target):
                 if isinstance(target, ast.Name) and isinstance(node, (ast.Assign, ast.AugAssign)) and name in local:
                     continue
-                found.append(Write(getattr(node, "lineno", function.lineno), name, ast.unparse(node)))
+                line = getattr(node, "lineno", function.lineno)
+                found.append(Write(line, name, ast.unparse(node), ast.unparse(target)))
     return found
 
 
@@ -162,13 +166,116 @@ def counters(function: Definition) -> list[Write]:
     return [one for one in state_writes(function) if one.line in lines]
 
 
-def global_random(function: Definition) -> list[Write]:
-    """Draws from the global generators of NumPy and Python: `np.random.rand()`, `random.random()`."""
+def global_random(function: Definition, tree: ast.AST | None = None) -> list[Write]:
+    """Draws from generators that outlive the call: NumPy's and Python's global ones, and generators made outside.
+
+    Args:
+      function: Where to look; functions defined inside of it are left out.
+      tree: The file that it is in, for generators that are made elsewhere: `rng = np.random.default_rng(1)`.
+    """
+    made = _generators(tree) - local_names(function) if tree is not None else set()
     found = []
     for node in own_nodes(function):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
-            if head in ("np.random", "numpy.random", "random") and last not in _GENERATORS:
+            if (head in ("np.random", "numpy.random", "random") and last not in _GENERATORS) or head in made:
                 found.append(Write(node.lineno, head, ast.unparse(node)))
     return found
+
+
+def _generators(tree: ast.AST, seeded: bool = False) -> set[str]:
+    """Names that a file gives to generators of random numbers; with `seeded`, to those with a seed."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            last = ast.unparse(node.value.func).rpartition(".")[2]
+            if last in ("default_rng", "RandomState", "Random", "Generator") and (node.value.args or not seeded):
+                found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return found
+
+
+def has_seed(tree: ast.AST, name: str) -> bool:
+    """Whether a generator of a file, by its name, is made with a seed."""
+    return name in _generators(tree, seeded=True)
+
+
+def outside(function: Definition, tree: ast.AST, depth: int = 3) -> set[str]:
+    """What a function reads that is neither its own nor a module, a class or a pure function of its file.
+
+    A function without any of it gives the same for the same input, as far as its source tells.
+
+    Args:
+      function: Where to look.
+      tree: The file that it is in.
+      depth: How far functions of the file are followed.
+    """
+    modules: set[str] = set()
+    variables: set[str] = set()
+    functions: dict[str, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            variables.update(parameters(node))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            variables.add(node.id)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules.update((one.asname or one.name).partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.FunctionDef):
+            functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            modules.add(node.name)
+    own = local_names(function) - {"self"}
+    found = set()
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    inner = {name for part in body for node in ast.walk(part) if isinstance(node, _SCOPES) for name in _bound(node)}
+    for part in body:
+        for node in ast.walk(part):
+            if not isinstance(node, ast.Name) or node.id in own | inner | modules or node.id in _BUILTINS:
+                continue
+            called = functions.get(node.id) if node.id not in variables else None
+            if called is None:
+                found.add(node.id)
+            elif depth and called is not function:
+                found |= outside(called, tree, depth - 1)
+    return found
+
+
+_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BUILTINS = frozenset(dir(builtins))
+
+
+def _bound(node: ast.AST) -> set[str]:
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        return local_names(node)
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+_IMPURE = re.compile(
+    r"\b(?:np|numpy)\.empty|\btime\.|\bdatetime\.|\bos\.(?:listdir|scandir|getpid|urandom)|\bid\(|\buuid\."
+    r"|\bset\(|\bthreading\.|\bglob\."
+)
+
+
+def impure(function: Definition) -> Write | None:
+    """The first call in a function that gives another value each time: a clock, memory that nobody filled, an order."""
+    for node in own_nodes(function):
+        if isinstance(node, ast.Call):
+            text = ast.unparse(node)
+            match = _IMPURE.search(text)
+            if match is not None:
+                return Write(node.lineno, match.group().rstrip(".("), text)
+    return None
+
+
+def is_random(function: Definition, tree: ast.AST, depth: int = 3) -> bool:
+    """Whether a function, or one of its file that it calls, draws random numbers in any way."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            if re.search(r"rand|shuffle|rng|seed|sample|dropout|noise|permut|uniform|normal\b|choice", name, re.I):
+                return True
+            called = functions.get(name)
+            if called is not None and called is not function and depth and is_random(called, tree, depth - 1):
+                return True
+    return False

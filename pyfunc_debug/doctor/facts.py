@@ -121,6 +121,10 @@ class Facts:
             found[Notice.read(rule)].append((node, call, json.loads(text)))
         return found
 
+    def has(self, table: str) -> bool:
+        """Whether the recording has a table: older ones lack the newest."""
+        return bool(self.reader.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
+
     # -- the user's program -------------------------------------------------------------------------------------------
 
     def site(self, node: int | None) -> Frame | None:
@@ -173,18 +177,24 @@ class Facts:
         """The syntax tree of the function that begins on a line, at its first decorator or at its `def`."""
         if file is None or line is None:
             return None
-        if file not in self._trees:
-            try:
-                self._trees[file] = ast.parse("\n".join(self.source(file)))
-            except (SyntaxError, ValueError, RecursionError):
-                self._trees[file] = None
-        tree = self._trees[file]
+        tree = self.tree(file)
         for one in ast.walk(tree) if tree is not None else ():
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = min([one.lineno, *(decorator.lineno for decorator in getattr(one, "decorator_list", ()))])
                 if line in (first, one.lineno):
                     return one
         return None
+
+    def tree(self, file: str | None) -> ast.Module | None:
+        """The syntax tree of a file of the user's; None where it is not in the recording, or is no Python."""
+        if file is None:
+            return None
+        if file not in self._trees:
+            try:
+                self._trees[file] = ast.parse("\n".join(self.source(file)))
+            except (SyntaxError, ValueError, RecursionError):
+                self._trees[file] = None
+        return self._trees[file]
 
     def statements(self, node: Node) -> list[tuple[int, ast.stmt]]:
         """Simple statements of a body with their lines, in order; what a lambda returns as one. Copies, to change."""

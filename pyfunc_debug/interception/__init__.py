@@ -17,6 +17,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, un
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.failures import Failures
+from pyfunc_debug.interception.gradients.cut import CutGradients
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
@@ -26,6 +27,7 @@ from pyfunc_debug.interception.graphs.nodes import Nodes
 from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
+from pyfunc_debug.interception.returns import Returns
 
 __all__ = ["Interception", "NodeFacts", "Observer", "RunFacts"]
 
@@ -161,7 +163,11 @@ class Interception:
     def _wanted(self) -> list[Patch]:
         found = self._names
         call = registry_call(self._observer, self.failures, self._gradients.tokens)
-        patches = [Patch(found.registry_type, "__call__", call)]
+        returns = Returns(found, self._observer)
+        patches = [
+            Patch(found.registry_type, "__call__", lambda original: call(returns.registry_call(original))),
+            Patch(found.eager_func_type, private.EAGER_CALL, returns.eager_call),
+        ]
         if found.op_error_type is not None:
             patches.append(Patch(found.op_error_type, "__init__", self.failures.op_error_init))
         if self.limits:
@@ -194,6 +200,7 @@ class Interception:
             Patch(found.concrete_function_type, private.CALL_FLAT, self._functions.call_flat),
             Patch(found.context_type, "call_function", self._functions.call_function),
             Patch(found.autograph_api, private.CONVERT_ACTUAL, self._convert_actual),
+            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer).gradient),
         ]
 
     def _convert_actual(self, original: Any) -> Any:

@@ -199,6 +199,7 @@ def eager_numpy_call(
                         failures.add(error, token, ticket, becomes_text=False)
                         drop_our_frame(error)
                         raise
+                    observer.returned(ticket, outputs, Tout)  # nothing is converted to Tout here
                     return leave(ticket, outputs)
                 finally:
                     in_progress[thread] = outer

@@ -44,7 +44,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self.calls = 0
-        self.returned = 0
+        self.left = 0
         self.nodes: list[NodeFacts] = []
         self.traces: list[TraceFacts] = []
         self.runs: list[RunFacts] = []
@@ -54,7 +54,7 @@ class _Listener:
         self.calls += 1
 
     def leave(self, ticket: Any, outputs: Any) -> Any:
-        self.returned += 1
+        self.left += 1
         return outputs
 
     def fail(self, ticket: Any, error: BaseException) -> None: ...
@@ -72,6 +72,10 @@ class _Listener:
 
     def run_ended(self, run: RunFacts) -> None: ...
 
+    def returned(self, ticket: Any, value: Any, declared: Any) -> None: ...
+
+    def converted(self, returned: Any, outputs: Any) -> None: ...
+
     def paired(self, ticket: Any, own: Any, used: Any, dy: Any, dx: Any) -> None: ...
 
     def gradient_notice(self, rule: Notice, token: str, ticket: Any, **facts: Any) -> None: ...
@@ -86,7 +90,7 @@ def _try_calls(found: TensorFlowNames) -> str:
     """Why calls cannot be seen here; an empty text when they can, with nothing but the run-time tier's patch."""
     listener = _Listener()
     return _run([Patch(found.registry_type, "__call__", registry_call(listener, Failures()))]) or (
-        "" if listener.calls == listener.returned == 2 else
+        "" if listener.calls == listener.left == 2 else
         f"bodies are not called through script_ops.FuncRegistry.__call__ ({listener.calls} of 2 calls seen)"
     )  # fmt: skip
 

@@ -67,6 +67,24 @@ CREATE TABLE value (
     digest BLOB, PRIMARY KEY (call, role, position)
 ) WITHOUT ROWID;
 
+-- What TensorFlow knows of the shapes of nodes' inputs and outputs at the end of the graph trace (since version 2); role:
+-- input | output; shape: a JSON list with null for unknown dimensions, NULL for an unknown rank; dtype: its name.
+CREATE TABLE static_shape (
+    node INTEGER NOT NULL REFERENCES node (id), role TEXT NOT NULL, position INTEGER NOT NULL, dtype TEXT NOT NULL,
+    shape TEXT, PRIMARY KEY (node, role, position)
+) WITHOUT ROWID;
+
+-- What bodies returned, before TensorFlow converted it: one row a node and kind of return (since version 2). shown: in words;
+-- count: how many values where it was a list or tuple; declared: JSON list of the dtypes of Tout (NULL: the kernel compares
+-- them); dtypes: JSON list of those that the first values bring along (null: Python's own numbers); calls: of the first eight
+-- calls and every sixteenth; first: the first of them. `sampled` were timed and compared, those with something to convert;
+-- casts: the worst silent conversion of each output (recorder/casts.py).
+CREATE TABLE returned (
+    id INTEGER PRIMARY KEY, node INTEGER NOT NULL REFERENCES node (id), shown TEXT NOT NULL, count INTEGER, declared TEXT,
+    dtypes TEXT NOT NULL, calls INTEGER NOT NULL, first INTEGER NOT NULL, sampled INTEGER NOT NULL,
+    convert_ns INTEGER NOT NULL, casts TEXT NOT NULL
+);
+
 -- Contents, each stored once under the BLAKE2b digest of its bytes. encoding: raw (C order, little endian) or
 -- strings (JSON list of base64 texts).
 CREATE TABLE blob (digest BLOB PRIMARY KEY, encoding TEXT NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,

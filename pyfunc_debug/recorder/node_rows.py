@@ -138,6 +138,19 @@ class NodeRows:
         else:
             self._waiting_traces.setdefault(token, []).append(trace)
 
+    def static_shapes(
+        self, batch: Batch, token: str, shapes: Iterable[tuple[str, int, str, tuple[int | None, ...] | None]]
+    ) -> None:
+        """What TensorFlow knows of the shapes of a node's inputs and outputs; not of the hidden output."""
+        number, kind = self.numbers.get(token, (0, ""))
+        if kind != "forward":
+            return
+        outputs = len(self.paths.get(number, ((), ()))[1])
+        for role, position, dtype, shape in shapes:
+            if role == "input" or position < outputs:
+                text = None if shape is None else json.dumps(shape)
+                batch.add("static_shape", number, role, position, dtype, text)
+
     def stack(self, batch: Batch, frames: Iterable[tuple[Any, ...]]) -> int | None:
         """The number of a stack, writing its row when it is new; None for an empty one."""
         text = json.dumps(list(frames))

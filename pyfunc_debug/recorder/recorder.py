@@ -112,6 +112,23 @@ class Recorder:
         ticket.failure = (kind, text)
         self._hot.finish(ticket)
 
+    def returned(self, ticket: Ticket | None, value: Any, declared: Any) -> Any:
+        """The body returned, and TensorFlow has not converted its value yet."""
+        if ticket is None or not self._hot.accepting:
+            return None
+        try:
+            return self._rows.returns.returned(ticket.token, ticket.call, value, declared)
+        except Exception as error:
+            self.trouble("looking at what a body returned", error)
+            return None
+
+    def converted(self, returned: Any, outputs: Any) -> None:
+        """TensorFlow has converted it."""
+        try:
+            self._rows.returns.converted(returned, outputs)
+        except Exception as error:
+            self.trouble("comparing what a body returned", error)
+
     def count_dropped(self, ticket: Ticket) -> None:
         self._release(ticket.room)
         self._rows.allowance.count_dropped(ticket)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Allowance
 from pyfunc_debug.recorder.call_rows import CallRows
 from pyfunc_debug.recorder.node_rows import NodeRows
+from pyfunc_debug.recorder.returns import Returns
 from pyfunc_debug.recorder.trace_rows import TraceRows
 from pyfunc_debug.records import Line, Printed
 
@@ -21,6 +23,7 @@ class Rows:
     Attributes:
       allowance: What the file still takes, and what was dropped.
       nodes, traces, calls: Rows of each kind.
+      returns: What bodies returned.
       troubles: Failures of ours, counted.
     """
 
@@ -29,6 +32,7 @@ class Rows:
         self.nodes = NodeRows()
         self.traces = TraceRows(self.nodes, self.allowance)
         self.calls = CallRows(self.nodes, self.allowance)
+        self.returns = Returns()
         self.troubles: Counter[str] = Counter()
         self._notices = 0
 
@@ -51,6 +55,21 @@ class Rows:
         node = self.nodes.numbers.get(token, (None, ""))[0] if token is not None else None
         self._notices += 1
         batch.add("notice", self._notices, rule, node, call, json.dumps(facts, default=str))
+
+    def returned(self, batch: Batch) -> None:
+        """What bodies returned, as far as it is known now; the rows replace the earlier ones."""
+        for kind in self.returns.changed():
+            known = self.nodes.numbers.get(kind.token)
+            if known is None or known[1] != "forward":
+                continue
+            calls = kind.calls
+            kind.add_up()
+            batch.add(
+                "returned", kind.number, known[0], kind.shown, kind.values,
+                None if kind.declared is None else json.dumps(kind.declared), json.dumps(kind.dtypes), calls,
+                kind.first, kind.sampled, kind.convert_ns, json.dumps([asdict(one) for one in kind.casts.values()]),
+            )  # fmt: skip
+            self.returns.written(kind, calls)
 
     def dropped(self) -> tuple[list[tuple[int, str, int, int, int]], int]:
         """Rows of the table `dropped`, and the number of calls in them."""

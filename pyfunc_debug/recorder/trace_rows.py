@@ -43,6 +43,8 @@ class TraceRows:
         for token in facts.tokens:
             self._holders.setdefault(token, []).append(facts.id)
             self._nodes.held_by(batch, token, facts.id)
+        for token, shapes in facts.shapes.items():
+            self._nodes.static_shapes(batch, token, shapes)
 
     def run(self, batch: Batch, run: RunFacts) -> None:
         """A finished run."""

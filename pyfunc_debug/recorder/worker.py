@@ -225,16 +225,17 @@ class Worker:
         self._write(batch)
 
     def _note_inputs(self, now: bool) -> None:
-        """Writes what is known of the loops over datasets, once a second."""
+        """Writes what is known of the loops over datasets, and of what bodies returned, once a second."""
         if not now and time.monotonic_ns() - self._inputs_ns < 1_000_000_000:
             return
         self._inputs_ns = time.monotonic_ns()
         text = json.dumps(self.inputs())
+        batch = Batch()
         if text != self._inputs:
             self._inputs = text
-            batch = Batch()
             batch.add("meta", "inputs", text)
-            self._write(batch)
+        self._rows.returned(batch)
+        self._write(batch)
 
     def _running(self, batch: Batch) -> None:
         """Writes calls that have been in progress for a while."""

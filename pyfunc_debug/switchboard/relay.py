@@ -104,6 +104,19 @@ class Relay:
             if ticket.recorder is not None:
                 ticket.recorder.fail(ticket.recorded, error)
 
+    def returned(self, ticket: Any, value: Any, declared: Any) -> Any:
+        """The body returned, and TensorFlow has not converted its value yet."""
+        recorder, recorded = self.recorder, _recorded(ticket)
+        if recorder is None or recorded is None:
+            return None
+        found = recorder.returned(recorded, value, declared)
+        return None if found is None else (recorder, found)
+
+    def converted(self, returned: Any, outputs: Any) -> None:
+        """TensorFlow has converted it."""
+        recorder, found = returned
+        recorder.converted(found, outputs)
+
     # -- events.Observer: everything else -----------------------------------------------------------------------------
 
     def node_made(self, node: NodeFacts) -> None:

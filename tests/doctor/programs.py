@@ -7,7 +7,11 @@ recording, as a terminal would.
 
 from __future__ import annotations
 
+import datetime
+import random
 import threading
+import time
+import uuid
 
 import numpy as np
 import tensorflow as tf
@@ -1252,3 +1256,477 @@ def a_value_that_changes_after_the_last_run():
     step(tf.constant(1.0))
     k = 3
     assert k == 3
+
+
+# -- output-contract, slow-conversion ---------------------------------------------------------------------------------
+
+
+@triggers("output-contract", severity="error", says="np.asarray([1.0, 2.0, 3.0], np.float32)")
+def a_list_where_one_tensor_is_declared():
+    list(mapped_eager(lambda x: [1.0, 2.0, 3.0], np.ones(4, np.float32)))
+
+
+@triggers("output-contract", severity="error", says="Tout=[tf.float32, tf.int64]")
+def a_tuple_where_one_tensor_is_declared():
+    def split(x):
+        return np.float32(x.numpy()), np.int64(1)
+
+    list(mapped_eager(split, np.ones(4, np.float32)))
+
+
+@triggers("output-contract", severity="error", says="1099511627776 became 0")
+def a_large_number_for_int32():
+    list(mapped_eager(lambda x: np.array([2**40, 1]), np.ones(4, np.float32), tf.int32))
+
+
+@triggers("output-contract", severity="error", says="1099511627776 became 0")
+def a_large_python_number_for_int32():
+    list(mapped_eager(lambda x: 2**40, np.ones(4, np.float32), tf.int32))
+
+
+@triggers("output-contract", severity="error", says="lost their fraction")
+def fractions_for_int32():
+    list(mapped_eager(lambda x: np.array([0.5, 1.25]), np.ones(4, np.float32), tf.int32))
+
+
+@triggers("output-contract", severity="warning", says="Tout=tf.float64")
+def times_for_float32():
+    def times(x):
+        return 1.7e9 + np.arange(8) * 0.5
+
+    list(mapped_eager(times, np.ones(4, np.float32)))
+
+
+@triggers("output-contract", severity="warning", says="np.asarray(x * 2.5, np.float32)")
+def an_eager_numpy_function_with_another_dtype():
+    tf.numpy_function(lambda x: x * 2.5, [tf.constant([1, 2])], tf.float32)
+
+
+@triggers("output-contract", severity="note", says="The program went on")
+def a_string_for_a_number_that_is_caught():
+    tried(list, mapped_eager(lambda x: "a", np.ones(2, np.float32)))
+
+
+@triggers("output-contract", severity="note", says="None")
+def none_that_is_caught():
+    tried(list, mapped_eager(lambda x: None, np.ones(2, np.float32)))
+
+
+@triggers("output-contract", severity="note", says="float64 for float32")
+def a_numpy_function_with_another_dtype_that_is_caught():
+    tried(list, mapped(lambda x: x * np.float64(2.5), np.ones(2, np.float32)))
+
+
+@near("output-contract")
+def rounding_to_float32():
+    list(mapped_eager(lambda x: np.random.rand(8), np.ones(4, np.float32)))
+
+
+@near("output-contract")
+def large_losses_in_float32():
+    list(mapped_eager(lambda x: 1.23e12 * np.random.rand(), np.ones(4, np.float32)))
+
+
+@near("output-contract")
+def small_numbers_for_int32():
+    list(mapped_eager(lambda x: np.arange(5), np.ones(4, np.float32), tf.int32))
+
+
+@near("output-contract")
+def pixels_for_float32():
+    list(mapped_eager(lambda x: np.array([0, 255], np.uint8), np.ones(4, np.float32)))
+
+
+@near("output-contract")
+def as_many_as_declared():
+    data = tf.data.Dataset.from_tensor_slices(np.ones(4, np.float32))
+    list(data.map(lambda x: tf.py_function(lambda x: (x, 1), [x], [tf.float32, tf.int32])))
+
+
+@near("output-contract")
+def nan_and_infinity_for_float32():
+    list(mapped_eager(lambda x: np.array([np.nan, np.inf, 1.0]), np.ones(4, np.float32)))
+
+
+@triggers("slow-conversion", says="np.asarray(")
+def nested_python_numbers():
+    rows = [[float(column) for column in range(200_000)]]
+
+    list(mapped(lambda x: rows, np.ones(6, np.float32), tf.float64))
+
+
+@triggers("slow-conversion")
+def one_list_for_each_output():
+    def pair(x):
+        return [0.5] * 200_000, [1.5] * 200_000
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones(6, np.float32))
+    list(data.map(lambda x: tf.py_function(pair, [x], [tf.float32, tf.float32])))
+
+
+@triggers("slow-conversion")
+def a_list_of_lists():
+    table = [[1.0] * 300 for _ in range(300)]
+
+    list(mapped_eager(lambda x: [table], np.ones(6, np.float32)))
+
+
+@near("slow-conversion")
+def an_array_of_many_numbers():
+    list(mapped_eager(lambda x: np.zeros(200_000, np.float32), np.ones(6, np.float32)))
+
+
+@near("slow-conversion")
+def short_lists():
+    list(mapped_eager(lambda x: [[1.0, 2.0, 3.0]], np.ones(300, np.float32)))
+
+
+@near("slow-conversion")
+def a_list_of_arrays():
+    def pair(x):
+        return [np.zeros(100_000, np.float32), np.ones(100_000, np.float32)]
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones(6, np.float32))
+    list(data.map(lambda x: tf.py_function(pair, [x], [tf.float32, tf.float32])))
+
+
+# -- unknown-shape, in programs that did not fail ----------------------------------------------------------------------
+
+
+def shaped(body, shape, data, Tout=tf.float32):
+    def wrapped(x):
+        out = tf.numpy_function(body, [x], Tout)
+        out.set_shape(shape)
+        return out
+
+    return tf.data.Dataset.from_tensor_slices(data).map(wrapped)
+
+
+@triggers("unknown-shape", severity="error", says="out = tf.ensure_shape(out, [2, 3])")
+def set_shape_with_another_order():
+    tried(list, shaped(lambda x: np.zeros((2, 3), np.float32), [3, 2], np.ones(4)))
+
+
+@triggers("unknown-shape", severity="error", says="out = tf.ensure_shape(out, [None])")
+def set_shape_that_some_calls_do_not_have():
+    tried(list, shaped(lambda x: np.zeros(int(x), np.float32), [3], np.array([3, 3, 4])))
+
+
+@triggers("unknown-shape", severity="error")
+def set_shape_in_a_function():
+    @tf.function
+    def step(x):
+        y = tf.py_function(lambda x: tf.stack([x, x]), [x], tf.float32)
+        y.set_shape([3])
+        return y + 1.0
+
+    step(tf.constant(1.0))
+
+
+@triggers("unknown-shape", severity="note", says="All 4 calls returned [3]")
+def an_unknown_rank_in_a_training_step():
+    data = mapped(lambda x: x * 2, np.ones((4, 3), np.float32))
+
+    @tf.function
+    def train(iterator):
+        return tf.reduce_sum(next(iterator))
+
+    iterator = iter(data)
+    for _ in range(4):
+        train(iterator)
+
+
+@near("unknown-shape")
+def set_shape_that_is_right():
+    list(shaped(lambda x: np.zeros((2, 3), np.float32), [2, None], np.ones(4)))
+
+
+@near("unknown-shape")
+def an_unknown_rank_that_nobody_needs():
+    list(mapped(lambda x: x * 2, np.ones((4, 3), np.float32)))
+
+
+@near("unknown-shape")
+def a_training_step_with_shapes():
+    data = shaped(lambda x: x * 2, [3], np.ones((4, 3), np.float32))
+
+    @tf.function
+    def train(iterator):
+        return tf.reduce_sum(next(iterator))
+
+    iterator = iter(data)
+    for _ in range(4):
+        train(iterator)
+
+
+# -- nondeterministic, cached-random, empty-epochs, random numbers at trace --------------------------------------------
+
+
+def twice(body, *shape):
+    """Each input twice, one call after the other."""
+    data = np.repeat(np.arange(1, 7, dtype=np.float32), 2).reshape(12, *shape)
+    list(mapped(body, data))
+
+
+@triggers("nondeterministic", says="time.monotonic_ns()")
+def a_clock():
+    twice(lambda x: np.float32(x + time.monotonic_ns() % 1_000_003))
+
+
+@triggers("nondeterministic", says="datetime")
+def a_date():
+    def now(x):
+        return np.float32(x + datetime.datetime.now().timestamp() % 1e-3)
+
+    twice(now)
+
+
+@triggers("nondeterministic", says="uuid")
+def a_name_that_is_made_up():
+    def name(x):
+        return str(uuid.uuid4())
+
+    list(mapped(name, np.ones(6, np.float32), tf.string))
+
+
+@near("nondeterministic")
+def an_augmentation():
+    twice(lambda x: x[::-1].copy() if np.random.rand() < 0.5 else x, 1)
+
+
+@near("nondeterministic")
+def an_environment():
+    class Walk:
+        def __init__(self):
+            self.place = np.float32(0)
+
+        def step(self, action):
+            self.place += action
+            return self.place
+
+    walk = Walk()
+    twice(lambda x: walk.step(x))
+
+
+@near("nondeterministic")
+def a_body_for_each_scale():
+    @tf.function
+    def scaled(x, factor):
+        return tf.numpy_function(lambda x: x * np.float32(2.0), [x], tf.float32) * factor
+
+    for factor in (1.0, 2.0, 1.0):
+        scaled(tf.constant(1.0), tf.constant(factor))
+
+
+@near("nondeterministic")
+def a_variable_that_is_trained():
+    w = tf.Variable(1.0)
+
+    def predict(x):
+        return x * w
+
+    for _ in range(3):
+        tf.py_function(predict, [tf.constant(2.0)], tf.float32)
+        w.assign_add(1.0)
+
+
+def epochs(dataset, count=3):
+    for _ in range(count):
+        for _ in dataset:
+            pass
+
+
+def flip(x):
+    return x[::-1].copy() if np.random.rand() < 0.5 else x
+
+
+@triggers("cached-random", says="dataset.cache().map(flip")
+def an_augmentation_before_the_cache():
+    epochs(mapped(flip, np.random.rand(4, 3).astype(np.float32)).cache().batch(2))
+
+
+@triggers("cached-random")
+def noise_before_the_cache():
+    def noisy(x):
+        return x + tf.random.normal([3])
+
+    epochs(mapped_eager(noisy, np.zeros((4, 3), np.float32)).batch(2).cache())
+
+
+@triggers("cached-random")
+def a_helper_that_draws_before_the_cache():
+    def augment(x):
+        return flip(x) * np.float32(2)
+
+    epochs(mapped(augment, np.random.rand(4, 3).astype(np.float32)).cache().shuffle(4))
+
+
+@near("cached-random")
+def an_augmentation_behind_the_cache():
+    dataset = tf.data.Dataset.from_tensor_slices(np.random.rand(4, 3).astype(np.float32)).cache()
+    epochs(dataset.map(lambda x: tf.numpy_function(flip, [x], tf.float32)))
+
+
+@near("cached-random")
+def a_cache_of_what_is_always_the_same():
+    epochs(mapped(lambda x: x * np.float32(2), np.random.rand(4, 3).astype(np.float32)).cache())
+
+
+@near("cached-random")
+def one_epoch_over_a_cache():
+    epochs(mapped(flip, np.random.rand(4, 3).astype(np.float32)).cache(), 1)
+
+
+def counting():
+    for number in range(4):
+        yield np.float32(number)
+
+
+def generated(function):
+    return tf.data.Dataset.from_generator(function, output_signature=tf.TensorSpec((), tf.float32))
+
+
+@triggers("empty-epochs", severity="error")
+def a_generator_that_is_used_up():
+    source = counting()
+    epochs(generated(lambda: source))
+
+
+@triggers("empty-epochs")
+def an_iterator_over_a_list():
+    source = iter([1.0, 2.0])
+    epochs(generated(lambda: source).batch(2))
+
+
+@triggers("empty-epochs")
+def a_map_that_is_used_up():
+    source = map(float, range(3))
+    epochs(generated(lambda: source).map(lambda x: x * 2).prefetch(1), 2)
+
+
+@near("empty-epochs")
+def a_generator_for_each_epoch():
+    epochs(generated(counting))
+
+
+@near("empty-epochs")
+def a_list_for_each_epoch():
+    source = [1.0, 2.0]
+    epochs(generated(lambda: source))
+
+
+@near("empty-epochs")
+def an_empty_dataset():
+    epochs(tf.data.Dataset.from_tensor_slices(np.zeros((0, 3), np.float32)))
+
+
+@triggers("trace-only", says="noise = tf.random.normal((3,), 0.0, 0.1)")
+def noise_in_a_map():
+    def jitter(x):
+        noise = np.random.normal(0.0, 0.1, size=(3,)).astype(np.float32)
+        return x + noise
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(jitter))
+
+
+@triggers("trace-only", says="if tf.random.uniform([]) < 0.5:")
+def a_coin_in_a_map():
+    def augment(x):
+        if random.random() < 0.5:
+            x = x[::-1]
+        return x
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
+
+
+@triggers("trace-only", says="all 5 runs got what was drawn then")
+def exploration_in_a_function():
+    rng = np.random.default_rng()
+
+    @tf.function
+    def act(x):
+        return x + rng.integers(0, 5)
+
+    for _ in range(5):
+        act(tf.constant(1))
+
+
+@near("trace-only")
+def random_numbers_in_a_body():
+    def jitter(x):
+        return x + np.random.rand(3).astype(np.float32)
+
+    list(mapped(jitter, np.zeros((4, 3), np.float32)))
+
+
+@near("trace-only")
+def random_numbers_of_the_graph():
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(lambda x: x + tf.random.normal([3])))
+
+
+# -- cut-gradient -----------------------------------------------------------------------------------------------------
+
+
+def trained(loss):
+    w = tf.Variable([1.0, 2.0], name="w")
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = loss(w * x)
+        return tape.gradient(value, [w])
+
+    step(tf.constant([3.0, 4.0]))
+
+
+@triggers("cut-gradient", says="w -> ")
+def a_loss_through_numpy():
+    trained(lambda y: tf.reduce_sum(tf.numpy_function(lambda y: y * y, [y], tf.float32)))
+
+
+@triggers("cut-gradient", says="whole numbers")
+def a_loss_through_whole_numbers():
+    def count(y):
+        return tf.reduce_sum(tf.cast(y, tf.float32))
+
+    trained(lambda y: tf.py_function(count, [tf.cast(y, tf.int32)], tf.float32))
+
+
+@triggers("cut-gradient")
+def a_training_step_in_numpy():
+    w = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(tf.numpy_function(lambda x: x * w.numpy(), [x], tf.float32))
+        return tape.gradient(value, [w])
+
+    step(tf.constant([3.0, 4.0]))
+
+
+@near("cut-gradient")
+def a_numpy_metric_beside_the_loss():
+    def loss(y):
+        tf.print(tf.numpy_function(lambda y: y.mean(), [y], tf.float32), output_stream="file:///dev/null")
+        return tf.reduce_sum(y * y)
+
+    trained(loss)
+
+
+@near("cut-gradient")
+def a_py_function_in_the_loss():
+    trained(lambda y: tf.py_function(lambda y: tf.reduce_sum(y * y), [y], tf.float32))
+
+
+@near("cut-gradient")
+def a_variable_that_is_not_used():
+    w, unused = tf.Variable(1.0), tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = w * tf.numpy_function(lambda x: x * 2, [x], tf.float32)
+        return tape.gradient(value, [w, unused])
+
+    step(tf.constant(1.0))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures import (
     autograph,
+    body_values,
+    generators,
     leaked_tensor,
     none_shape,
     output_contract,
@@ -28,6 +30,8 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     xla.explain,
     variables.explain,
     leaked_tensor.explain,
+    generators.explain,
+    body_values.explain,
     structures.explain,
     unknown_shape.explain,
     none_shape.explain,

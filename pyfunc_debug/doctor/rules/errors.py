@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.bodies import several, spread, times, together
@@ -10,6 +11,9 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Severity
 
 NAMES = ("body-raised", "stop-iteration")
+_SAME = 150
+"""Exceptions with texts that begin alike are the same."""
+_CONVERTING = re.compile(r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -23,11 +27,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         "NULL AND json_extract(facts, '$.interrupted')) "  # a person ended these at a stop
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
+    explained = {str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"]}
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
         counts = {row[0]: row[5] for row in group}
         message, frames = reader.rows("SELECT message, frames FROM failure WHERE id = ?", (failure,))[0]
         inner = json.loads(frames)
+        if not inner and facts.source(file) and converting(message):
+            continue  # the body had returned: `returned` tells of what TensorFlow did not take
+        if f"{kind}: {message}"[:_SAME] in explained and kind != "StopIteration":
+            continue  # failed_programs says more
         if inner:
             file, line = inner[-1][0], inner[-1][1]
         often = f"{times(sum(counts.values()))}{spread(counts)}"
@@ -48,6 +57,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def converting(message: str) -> bool:
+    """Whether an exception's text says that TensorFlow could not convert a value."""
+    return bool(_CONVERTING.search(message))
+
+
 def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
     """How severe it is: the program ended with it, or it went on."""
     ended = facts.meta.get("ended")
@@ -60,8 +74,6 @@ def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
 
 def _default(facts: Facts, file: str | None, line: int | None) -> str:
     """The line with a default for `next`."""
-    import re
-
     text = facts.line(file, line)
     mended = re.sub(r"\bnext\(([^(),]+(?:\([^()]*\))?)\)", r"next(\1, None)", text)
     if mended != text:

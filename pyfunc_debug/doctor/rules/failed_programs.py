@@ -10,6 +10,8 @@ from pyfunc_debug.records import Finding
 
 NAMES = (
     "autograph",
+    "body-input",
+    "generator",
     "leaked-tensor",
     "output-contract",
     "structure",

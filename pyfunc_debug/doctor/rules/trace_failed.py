@@ -16,7 +16,7 @@ _WHILE = {"tf.data": "while the dataset was built", "tf.function": "while Tensor
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and exception type; of traces in each other, the innermost that is the user's."""
     noticed = {one["trace"]: one for _, _, one in facts.notices["trace-failed"]}
-    explained = {(one["explanation"]["file"], one["explanation"]["line"]) for _, _, one in facts.notices["failure"]}
+    explained = [one["error"].partition(": ")[2] for _, _, one in facts.notices["failure"]]
     failed = [trace for trace in facts.traces if trace.error and facts.functions[trace.function].origin == "user"]
     outer = {trace.parent for trace in failed}
     groups: dict[tuple[int, str | None], list[GraphTrace]] = {}
@@ -29,8 +29,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         function = facts.functions[number]
         failure = noticed.get(traces[-1].id, {})
         file, line = _line(function, failure.get("frames") or [])
-        if (file, line) in explained:  # failed_programs says more
-            continue
+        if any(text and text[:200] in str(failure.get("message", "")) for text in explained):
+            continue  # failed_programs says more
         text = facts.line(file, line)
         yield Finding(
             "trace-failed", "note" if handled else "error", None, (),

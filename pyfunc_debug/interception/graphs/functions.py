@@ -24,6 +24,7 @@ from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
+from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_tensorflow
 from pyfunc_debug.records import Frame, RunKind
@@ -53,6 +54,7 @@ class Functions:
         )
         self._imported: dict[str, list[tuple[str, str, str]]] = {}  # nodes from files, by the function that holds them
         self._clashes: set[tuple[str, str, str]] = set()
+        self._rank_lost = False  # whether some dataset's elements have no rank
         self.live = LiveRuns()
 
     @property
@@ -124,12 +126,17 @@ class Functions:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         if concrete is not None and function.kind == "tf.function" and not function.internal:
             self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset())
+        shapes = node_shapes(concrete.graph) if tokens else {}
+        if function.kind == "tf.data":
+            self._rank_lost = self._rank_lost or (bool(tokens) and loses_rank(concrete.graph))
+        elif self._rank_lost and concrete is not None and is_blind(concrete.graph):
+            self._observer.notice(Notice.UNKNOWN_ELEMENTS, None, None, trace=trace)
         self._observer.trace_ended(
             TraceFacts(
                 id=trace, function=function, object=made, name=name, signature=signature(function_type),
                 reason=reason.sentences, start_ns=start, duration_ns=duration, error=error, parent=parent,
                 tokens=tokens or frozenset(), closest=reason.closest, avoid=reason.avoid,
-                failure=None if raised is None else self._failure(raised),
+                failure=None if raised is None else self._failure(raised), shapes=shapes,
             )
         )  # fmt: skip
 

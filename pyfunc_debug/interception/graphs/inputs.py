@@ -26,24 +26,25 @@ class _Loop:
     """All iterators that one line of the user's made over datasets with the same settings; times in ns."""
 
     __slots__ = (
-        "first_ns", "iterators", "longest_ns", "pool", "site", "stages", "step_ns", "steps", "taken", "tokens",
+        "empty", "first_ns", "iterators", "longest_ns", "pool", "site", "stages", "step_ns", "steps", "taken", "tokens",
         "wait_ns",
     )  # fmt: skip
 
     def __init__(self, site: tuple[str, int, str] | None, pool: int | None, stages: list[dict[str, Any]]) -> None:
         self.site, self.pool, self.stages = site, pool, stages
         self.tokens: list[set[str]] = [set() for _ in stages]
-        self.iterators = self.taken = self.steps = 0
+        self.iterators = self.taken = self.steps = self.empty = 0
         self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
 
 
 class _Asked:
-    """One iterator: its loop, and when `next` last returned."""
+    """One iterator: its loop, when `next` last returned, and whether it ever did."""
 
-    __slots__ = ("loop", "until_ns")
+    __slots__ = ("loop", "took", "until_ns")
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
+        self.took = False
         self.until_ns = 0
 
 
@@ -91,11 +92,15 @@ class Inputs:
                 element = original(iterator)
             except BaseException as error:
                 one.until_ns = 0  # the end, or a failure: what follows is not a step
+                if not one.took and "End of sequence" in str(error):
+                    one.took = True
+                    one.loop.empty += 1
                 drop_our_frame(error)
                 raise
             end = clock()
             loop, before, one.until_ns = one.loop, one.until_ns, end
             loop.taken += 1
+            one.took = True
             if before:
                 loop.steps += 1
                 loop.wait_ns += end - begin
@@ -113,6 +118,8 @@ class Inputs:
 
         `taken` elements; the first of each iterator took `first_ns` in sum. Of the `steps` after them, each from one
         `next`'s return to the following one's, `step_ns` is the whole and `wait_ns` the part inside `next`.
+        `empty` iterators ended before their first element.
+
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE.
         """
         with self._lock:
@@ -120,6 +127,7 @@ class Inputs:
         return [
             {
                 "site": loop.site, "pool": loop.pool, "iterators": loop.iterators, "taken": loop.taken,
+                "empty": loop.empty,
                 "first_ns": loop.first_ns, "steps": loop.steps, "step_ns": loop.step_ns, "wait_ns": loop.wait_ns,
                 "longest_ns": loop.longest_ns,
                 "stages": [{**stage, "tokens": sorted(tokens)} for stage, tokens in zip(loop.stages, loop.tokens)],

@@ -47,6 +47,7 @@ class TensorFlowNames:
     runtime_function_refs: Any
     function_cache_type: Any
     function_type: Any
+    gradient_tape_type: Any
     nest: Any
     ops: Any
     op_error_type: Any
@@ -85,6 +86,9 @@ _SIGNATURES = {
     ),
     "tensorflow.python.eager.polymorphic_function.polymorphic_function:Function.__init__": None,
     "tensorflow.core.function.polymorphism.function_cache:FunctionCache.lookup": ("self", "function_type", "context"),
+    "tensorflow.python.eager.backprop:GradientTape.gradient": (
+        "self", "target", "sources", "output_gradients", "unconnected_gradients",
+    ),
     "tensorflow.python.autograph.impl.api:_convert_actual": ("entity", "program_ctx"),
     "tensorflow.python.eager.polymorphic_function.atomic_function:RUNTIME_FUNCTION_REFS": None,
     "tensorflow.python.util.nest:flatten_with_tuple_paths": None,
@@ -161,6 +165,7 @@ def load() -> TensorFlowNames:
         ],
         function_cache_type=getattr(cache, "FunctionCache", None),
         function_type=getattr(polymorphic, "Function", None),
+        gradient_tape_type=find("tensorflow.python.eager.backprop:GradientTape", None),
         nest=module("tensorflow.python.util.nest"),
         ops=module("tensorflow.python.framework.ops"),
         op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)

@@ -11,6 +11,8 @@ from typing import Any
 
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
 
+EAGER_CALL = "_call"
+"""Of EagerFunc: calls the body and converts what it returns."""
 INTERNAL_PY_FUNC = "_internal_py_func"
 """In script_ops: makes every node."""
 CREATE_CONCRETE_FUNCTION = "_create_concrete_function"

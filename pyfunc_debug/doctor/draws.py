@@ -1,0 +1,86 @@
+"""A draw of NumPy's or Python's random numbers, written as TensorFlow's op that draws in the graph."""
+
+from __future__ import annotations
+
+import ast
+
+
+def in_graph(line: str, draw: str) -> str | None:
+    """A line of the user's with a draw of TensorFlow's in place of Python's; None where there is no such op.
+
+    Args:
+      line: The line, stripped.
+      draw: The call in it, as `ast.unparse` writes it.
+    """
+    head = line.rstrip(":") + ": pass" if line.endswith(":") else line
+    head = head.removeprefix("el") if head.startswith("elif ") else head
+    try:
+        tree = ast.parse(head)
+    except SyntaxError:
+        return None
+    mended = _Mended(draw)
+    new = ast.unparse(mended.visit(tree))
+    if not mended.found:
+        return None
+    return new.split("\n")[0] if line.endswith(":") else new
+
+
+class _Mended(ast.NodeTransformer):
+    def __init__(self, draw: str) -> None:
+        self._draw = draw
+        self.found = False
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(inner, ast.Call) and ast.unparse(inner) == self._draw and node.func.attr == "astype":  # type: ignore[attr-defined]
+            new = _op(inner)
+            if new is not None:
+                self.found = True
+                dtype = ast.unparse(node.args[0]).rpartition(".")[2].strip("'\"") if node.args else "float32"
+                return new if dtype == "float32" else _parsed(f"tf.cast({ast.unparse(new)}, tf.{dtype})")
+        if ast.unparse(node) == self._draw:
+            new = _op(node)
+            if new is not None:
+                self.found = True
+                return new
+        return self.generic_visit(node)
+
+
+def _op(call: ast.Call) -> ast.expr | None:
+    name = ast.unparse(call.func)
+    python, last = name.startswith("random."), name.rpartition(".")[2]
+    given = [ast.unparse(one) for one in call.args]
+    keywords = {one.arg: ast.unparse(one.value) for one in call.keywords}
+
+    def argument(place: int, *names: str, default: str) -> str:
+        return next(
+            (keywords[one] for one in names if one in keywords), given[place] if place < len(given) else default
+        )
+
+    shape = argument(2, "size", default="[]") if not python else "[]"
+    if not shape.startswith(("[", "(")):
+        shape = f"[{shape}]"
+    if last in ("rand", "randn"):
+        return _parsed(f"tf.random.{'uniform' if last == 'rand' else 'normal'}([{', '.join(given)}])")
+    if last in ("random", "random_sample", "standard_normal"):
+        size = argument(0, "size", default="[]")
+        size = size if size.startswith(("[", "(")) else f"[{size}]"
+        return _parsed(f"tf.random.{'normal' if last == 'standard_normal' else 'uniform'}({size})")
+    if last == "uniform":
+        low, high = argument(0, "low", "a", default="0.0"), argument(1, "high", "b", default="1.0")
+        return _parsed(f"tf.random.uniform({shape}, {low}, {high})")
+    if last in ("normal", "gauss"):
+        mean, deviation = argument(0, "loc", "mu", default="0.0"), argument(1, "scale", "sigma", default="1.0")
+        return _parsed(f"tf.random.normal({shape}, {mean}, {deviation})")
+    if last in ("randint", "integers", "randrange"):
+        low, high = argument(0, "low", default="0"), argument(1, "high", default="")
+        if not high:
+            low, high = "0", low
+        if python and last == "randint":  # the upper end counts
+            high = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
+        return _parsed(f"tf.random.uniform({shape}, {low}, {high}, tf.int32)")
+    return None
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body

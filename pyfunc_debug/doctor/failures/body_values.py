@@ -1,0 +1,223 @@
+"""What a body or a generator is given is not what it takes it for: a tensor or bytes for text, an array for a tensor.
+
+`py_function` gives its body eager tensors, `numpy_function` gives NumPy arrays, and bytes for text; so does
+`Dataset.from_generator(args=...)` to its generator.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import argument, failed_node
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import Function, indent_of, parameters
+
+RULE = "body-input"
+_NO_ATTRIBUTE = re.compile(r"'(?:[\w.]*\.)?(\w+)' object has no attribute '(\w+)'")
+_NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
+_TENSOR_GIVEN = re.compile(r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|unhashable type: '?[\w.]*EagerTensor")
+_BYTES = re.compile(
+    r"bytes-like object is required, not 'str'|can't concat str to bytes|first arg must be bytes|strings and bytes"
+    r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|expected .*str.*, got b'"
+    r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
+)
+_ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
+_STRINGS = {
+    "decode",
+    "split",
+    "strip",
+    "lower",
+    "upper",
+    "replace",
+    "startswith",
+    "endswith",
+    "join",
+    "encode",
+    "format",
+}
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a body or a generator failed on what it was given."""
+    if not situation.body:
+        return None
+    spot = situation.last
+    for tell in (_array_method, _no_numpy, _assigns, _takes_text, _bytes):
+        found = tell(situation, spot) if spot is not None else None
+        if found is not None:
+            return found
+    return _arity(situation)
+
+
+def _variable(spot: Spot, name: str, kind: str) -> bool:
+    return name in spot.variables and type(spot.variables[name]).__name__ == kind
+
+
+def _in_place(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
+    if not pieces:
+        return None
+    found = spot.source.replaced(pieces)
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def _as_python(spot: Spot, name: str) -> str:
+    """An eager tensor's value: text for text."""
+    dtype = getattr(getattr(spot.variables[name], "dtype", None), "name", "")
+    return f"{name}.numpy().decode()" if dtype == "string" else f"{name}.numpy()"
+
+
+def _array_method(situation: Situation, spot: Spot) -> Explanation | None:
+    """`path.decode()` and `image.astype(...)` of an eager tensor."""
+    match = _NO_ATTRIBUTE.search(situation.message)
+    statement = spot.source.statement(spot.line)
+    if match is None or match[1] != "EagerTensor" or statement is None:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Attribute) and one.attr == match[2] and isinstance(one.value, ast.Name):
+            name = one.value.id
+            if _variable(spot, name, "EagerTensor"):
+                text = match[2] in _STRINGS and match[2] != "decode"
+                pieces[one.value] = f"{name}.numpy()" + (".decode()" if text else "")
+    edit = _in_place(spot, pieces)
+    if edit is None:
+        return None
+    name = next(iter(pieces)).id  # type: ignore[attr-defined]
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a py_function gives its body eager tensors, and {name} is one: it has no `.{match[2]}`. `.numpy()` gives its "
+        f"value, {'bytes for text' if match[2] in _STRINGS else 'a NumPy array'}.",
+        edit,
+    )  # fmt: skip
+
+
+def _no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
+    """`.numpy()` in the body of a numpy_function, which is given arrays."""
+    match = _NO_ATTRIBUTE.search(situation.message)
+    statement = spot.source.statement(spot.line)
+    if match is None or match[2] != "numpy" or match[1] == "EagerTensor" or statement is None:
+        return None
+    function = spot.source.function(spot.line)
+    calls = [
+        one
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
+    ]
+    pieces: dict[ast.expr, str] = {one: spot.source.text(one.func.value) for one in calls}  # type: ignore[attr-defined]
+    edit = _in_place(spot, pieces)
+    if edit is None or function is None:
+        return None
+    given = {"bytes": "bytes for text", "ndarray": "NumPy arrays"}.get(match[1], f"NumPy values ({match[1]})")
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a numpy_function gives its body {given}, not tensors: there is no `.numpy()`. Only a py_function gives "
+        "eager tensors.",
+        edit,
+    )  # fmt: skip
+
+
+def _assigns(situation: Situation, spot: Spot) -> Explanation | None:
+    """`image[1:3] = 0` of an eager tensor."""
+    statement = spot.source.statement(spot.line)
+    if not _NO_ASSIGNMENT.search(situation.message) or statement is None:
+        return None
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        while isinstance(target, (ast.Subscript, ast.Attribute)):
+            target = target.value
+        if isinstance(target, ast.Name) and _variable(spot, target.id, "EagerTensor"):
+            blanks = indent_of(spot.source.lines[statement.lineno - 1])
+            line = f"{blanks}{target.id} = {target.id}.numpy().copy()"
+            return Explanation(
+                RULE, spot.file, spot.line,
+                f"a py_function gives its body eager tensors, and {target.id} is one: a tensor cannot be changed. A "
+                "copy as a NumPy array can, and may be returned.",
+                Edit(spot.file, statement.lineno, statement.lineno - 1, (line,)),
+            )  # fmt: skip
+    return None
+
+
+def _takes_text(situation: Situation, spot: Spot) -> Explanation | None:
+    """An eager tensor given to what takes text, or a key."""
+    statement = spot.source.statement(spot.line)
+    if not _TENSOR_GIVEN.search(situation.message) or statement is None:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for one in ast.walk(statement):
+        inside = one.args if isinstance(one, ast.Call) else [one.slice] if isinstance(one, ast.Subscript) else []
+        for part in inside:
+            if isinstance(part, ast.Name) and _variable(spot, part.id, "EagerTensor"):
+                pieces[part] = _as_python(spot, part.id)
+    edit = _in_place(spot, pieces)
+    if edit is None:
+        return None
+    name = next(iter(pieces)).id  # type: ignore[attr-defined]
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a py_function gives its body eager tensors, and {name} is one: this line takes Python's own values. "
+        "`.numpy()` gives its value, bytes for text.",
+        edit,
+    )  # fmt: skip
+
+
+def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
+    """Text came as bytes, and met Python's text."""
+    missing = situation.kind == "KeyError" and situation.message[:2] in ("b'", 'b"')
+    if not missing and not _BYTES.search(situation.message):
+        return None
+    function = spot.source.function(spot.line)
+    if function is None or isinstance(function, ast.Lambda):
+        return None
+    given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
+    if not given:
+        return None
+    first = _first_statement(function)
+    blanks = indent_of(spot.source.lines[first - 1])
+    lines = tuple(f"{blanks}{name} = {name}.decode()" for name in given[:2])
+    who = "Dataset.from_generator gives its generator" if _is_generator(function) else "a numpy_function gives its body"
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
+        Edit(spot.file, first, first - 1, lines),
+    )  # fmt: skip
+
+
+def _is_generator(function: Function) -> bool:
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(function))
+
+
+def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = function.body
+    documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+    return body[1 if documented else 0].lineno
+
+
+def _arity(situation: Situation) -> Explanation | None:
+    """`inp` has more or fewer values than the body takes."""
+    match = _ARITY.search(situation.message)
+    node = failed_node(situation) if match is not None and situation.kind == "TypeError" else None
+    function, call = (node.function(), node.call()) if node is not None else (None, None)
+    if match is None or node is None or node.site is None or function is None or call is None:
+        return None
+    if isinstance(function, ast.Lambda) or match[1] != function.name:
+        return None
+    given = argument(call, 1, "inp")
+    takes = parameters(function)
+    if not isinstance(given, (ast.List, ast.Tuple)):
+        return None
+    source, count = node.source, len(given.elts)
+    if count == len(takes):
+        return None
+    texts = [source.text(one) for one in given.elts]
+    new = [*texts, *takes[count:]] if count < len(takes) else texts[: len(takes)]
+    found = source.replaced({given: f"[{', '.join(new)}]"})
+    cause = (
+        f"{node.called} takes {len(takes)} value{'s' if len(takes) != 1 else ''} ({', '.join(takes)}), but inp gives "
+        f"it {count} ({', '.join(texts)}). A body gets one argument for each value in inp."
+    )
+    edit = None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+    return Explanation(
+        RULE, *node.site, cause, edit, "" if edit else "Give inp one value for each parameter.", "likely"
+    )

@@ -1,0 +1,231 @@
+"""`Dataset.from_generator` and Keras' `fit` on a generator: what was passed, and what it yields."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, read, short
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+
+RULE = "generator"
+_NOT_CALLABLE = "`generator` must be a Python callable"
+_STRUCTURE = re.compile(
+    r"`generator` yielded an element that did not match the expected structure\. The expected structure was (.*), but "
+    r"the yielded element was (.*?)\.?$",
+    re.DOTALL,
+)
+_SHAPE = re.compile(
+    r"`generator` yielded an element of shape (\(.*?\)) where an element of shape (\(.*?\)) was expected"
+)
+_TYPE = re.compile(
+    r"`generator` yielded an element that could not be converted to the expected type\. The expected type was (\w+), "
+    r"but the yielded element was (.*?)\.?$",
+    re.DOTALL,
+)
+_SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
+_SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a generator is why the program failed."""
+    text = situation.message
+    if _NOT_CALLABLE in text:
+        return _not_callable(situation)
+    if _SPEC in text:
+        return _lists(situation)
+    for pattern, tell in ((_STRUCTURE, _structure), (_SHAPE, _shape), (_TYPE, _type)):
+        found = pattern.search(text)
+        if found is not None:
+            return tell(situation, found)
+    if situation.body and _SYMBOLIC.search(text):
+        return _symbolic(situation)
+    return None
+
+
+def _sources(situation: Situation) -> Iterator[tuple[str, Source]]:
+    files = [spot.file for spot in reversed(situation.spots)]
+    files += [file for (file,) in situation.rows("SELECT file FROM source")]
+    for file in dict.fromkeys(files):
+        yield file, read(file)
+
+
+def _calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
+    """The calls of from_generator in the user's files."""
+    return [
+        (file, source, one)
+        for file, source in _sources(situation)
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
+    ]
+
+
+def _given(call: ast.Call) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == "generator"), call.args[0] if call.args else None)
+
+
+def _function(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:
+    """The generator function behind what is passed: its name, a call of it, or a lambda around one."""
+    while isinstance(given, (ast.Lambda, ast.Call)):
+        given = given.body if isinstance(given, ast.Lambda) else given.func
+    name = given.id if isinstance(given, ast.Name) else given.attr if isinstance(given, ast.Attribute) else ""
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.FunctionDef) and one.name == name:
+            return one
+    return None
+
+
+def _yields(function: ast.FunctionDef | None) -> list[ast.Yield]:
+    if function is None:
+        return []
+    return [one for one in ast.walk(function) if isinstance(one, ast.Yield) and one.value is not None]
+
+
+def _not_callable(situation: Situation) -> Explanation | None:
+    spot = situation.last
+    call = next((one for one in _calls(situation) if spot and one[2].lineno <= spot.line <= _end(one[2])), None)
+    given = _given(call[2]) if call is not None else None
+    if spot is None or call is None or given is None:
+        return None
+    file, source, _ = call
+    text = source.text(given)
+    plain = isinstance(given, ast.Call) and not given.args and not given.keywords
+    new = source.text(given.func) if plain and isinstance(given, ast.Call) else f"lambda: {text}"
+    found = source.replaced({given: new})
+    cause = (
+        f"{short(text, 30)} is a generator already. Dataset.from_generator takes the function that makes one: it calls "
+        "it anew for each pass over the dataset."
+    )
+    made = isinstance(given, ast.Call)
+    edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else None
+    return Explanation(
+        RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."
+    )
+
+
+def _end(node: ast.Call) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    calls = _calls(situation)
+    if not calls:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    cause = (
+        f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
+        "element must have that structure: a tuple for a tuple, a dict for a dict."
+    )
+    wanted = found[1].startswith("(") and not found[2].startswith(("(", "{"))
+    if len(yields) == 1 and wanted and yields[0].value is not None:
+        value = yields[0].value
+        new = source.replaced({value: f"tuple({source.text(value)})"})
+        if new is not None:
+            return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
+    line = yields[0].lineno if yields else call.lineno
+    return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
+
+
+def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
+    for file, source, call in _calls(situation):
+        places = [one for one in ast.walk(call) if isinstance(one, (ast.Tuple, ast.List)) and _literal(one) == wanted]
+        if not places:
+            continue
+        new = source.replaced({places[0]: str(got)}) if len(places) == 1 else None
+        edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
+        return Explanation(
+            RULE, file, call.lineno,
+            f"the generator yielded an element of shape {got}, but its signature says {wanted}. It describes "
+            "one yielded element, before any batch().",
+            edit, "" if edit else f"Write {got} there, or yield elements of shape {wanted}.", "likely",
+        )  # fmt: skip
+    return None
+
+
+def _literal(node: ast.expr) -> object:
+    try:
+        return tuple(ast.literal_eval(node))
+    except (ValueError, TypeError):
+        return None
+
+
+def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    calls = _calls(situation)
+    if not calls:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    line = yields[0].lineno if yields else call.lineno
+    value = found[2]
+    ragged = value.startswith("[[") or "list(" in value
+    cause = f"the generator yielded {short(value, 40)}, which does not become a {found[1]} tensor"
+    if ragged:
+        tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
+        return Explanation(
+            RULE, file, line, f"{cause}: its rows have different lengths.", None,
+            f"Yield {tf}.ragged.constant(rows, {tf}.{found[1]}), with output_signature="
+            f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
+        )  # fmt: skip
+    return Explanation(RULE, file, line, f"{cause}.", None, "Yield that dtype, or declare the one that it yields.")
+
+
+def _lists(situation: Situation) -> Explanation | None:
+    """Keras takes lists in a yielded element for structure, which tf.data does not know."""
+    spot = situation.last
+    if spot is None:
+        return None
+    statement = spot.source.statement(spot.line)
+    called = names(statement) if statement is not None else []
+    for file, source in _sources(situation):
+        for name in called:
+            function = next(
+                (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == name), None
+            )
+            for one in _yields(function):
+                lists = [part for part in getattr(one.value, "elts", [one.value]) if isinstance(part, ast.List)]
+                pieces: dict[ast.expr, str] = {
+                    part: f"({', '.join(map(source.text, part.elts))}{',' if len(part.elts) == 1 else ''})"
+                    for part in lists
+                }
+                new = source.replaced(pieces) if pieces else None
+                if new is not None:
+                    return Explanation(
+                        RULE, file, one.lineno,
+                        f"{name} yields a list of inputs, and tf.data takes a list for one tensor. Several inputs are "
+                        "a tuple or a dict.",
+                        Edit(file, new[0], new[1], (new[2],)),
+                    )  # fmt: skip
+    return Explanation(
+        RULE, spot.file, spot.line, "the generator yields a list, and tf.data takes a list for one tensor.", None,
+        "Yield tuples (or dicts) where there are several inputs or targets.",
+    )  # fmt: skip
+
+
+def _symbolic(situation: Situation) -> Explanation | None:
+    """A symbolic tensor of the function around from_generator: the generator runs later, without it."""
+    for spot in reversed(situation.spots):
+        for file, source, call in _calls(situation):
+            given = _given(call)
+            inner = given.body if isinstance(given, ast.Lambda) else None
+            if not isinstance(inner, ast.Call) or not inner.args or inner.keywords:
+                continue
+            if not any(is_symbolic(value) for value in spot.variables.values()):
+                continue
+            args = ", ".join(map(source.text, inner.args)) + ","
+            assert given is not None
+            new = source.replaced({given: f"{source.text(inner.func)}, args=({args})"})
+            if new is None:
+                continue
+            return Explanation(
+                RULE, file, call.lineno,
+                f"`{source.text(inner)}` runs when the dataset is iterated, but {source.text(inner.args[0])} is a "
+                "symbolic tensor of the function around it. args=(...) gives the generator its value, as NumPy (bytes "
+                "for text).",
+                Edit(file, new[0], new[1], (new[2],)),
+            )  # fmt: skip
+    return None

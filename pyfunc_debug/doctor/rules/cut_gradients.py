@@ -1,0 +1,51 @@
+"""Variables without a gradient, because a numpy_function or whole numbers stand between them and the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding
+
+NAMES = ("cut-gradient",)
+_SHOWN = 3
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body; a retrace tells of its node anew."""
+    bodies: dict[tuple[str, str | None, int | None], list[tuple[int, dict[str, Any]]]] = {}
+    for told, _, facts_ in facts.notices["cut-gradient"]:
+        if told is not None and facts.nodes[told].origin == "user":
+            known = facts.nodes[told]
+            bodies.setdefault((known.body, known.file, known.line), []).append((told, facts_))
+    for (body, _, _), found in bodies.items():
+        number, noticed = found[0]
+        node = facts.nodes[number]
+        variables = [str(one) for one in noticed["variables"]]
+        path = [str(one) for one in noticed["path"]]
+        names = ", ".join(variables[:_SHOWN]) + (", ..." if len(variables) > _SHOWN else "")
+        count = f"{len(variables)} of {noticed['count']} variables ({names})"
+        numpy = node.kind != "py_function"
+        if not path:
+            why = (
+                f"The loss is made of what {body} returns, and a tf.{node.kind} hides from TensorFlow what it computes"
+            )
+        elif numpy:
+            why = f"{body} stands between them and the loss, and a tf.{node.kind} has no gradient"
+        else:
+            why = f"{body} gets whole numbers that are made of them, and these have no gradient"
+        site = facts.site(number)
+        name = facts.name(node)
+        inputs = ", ".join(one for one in node.paths if one.isidentifier()) or "..."
+        yield Finding(
+            "cut-gradient", "warning", number, (),
+            f"tape.gradient gave None for {count}: they are not trained by it. {why}",
+            f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
+            "around it, with a gradient of your own" if numpy
+            else f"pass {name} the floating-point numbers, without a cast before it",
+            site.file if site else node.file, site.line if site else node.line, several(one for one, _ in found),
+            (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
+            "measured" if path else "likely",
+        )  # fmt: skip

@@ -1,0 +1,299 @@
+"""What a body returned and TensorFlow changed without a word: values dropped, numbers cut, lists converted slowly."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.doctor.bodies import several, times
+from pyfunc_debug.doctor.facts import Calls, Facts
+from pyfunc_debug.doctor.rules.errors import converting
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("output-contract", "slow-conversion")
+_SLOW_NS = 200_000
+_SLOW_TOTAL_NS = 20_000_000
+_SLOW_SHARE = 0.3
+_SLOW_NUMBERS = 1000
+_LEAST_SAMPLES = 3
+_LARGE_SHARE = 1e-3
+"""A rounding error counts from so much of the values' spread on."""
+_PYTHON = {"float": "float32", "int": "int64", "bool": "bool", "str": "string", "bytes": "string"}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A row of the table `returned`, together with its node."""
+
+    node: Node
+    shown: str
+    count: int | None
+    declared: list[str] | None
+    dtypes: list[str | None]
+    calls: int
+    first: int
+    sampled: int
+    convert_ns: int
+    casts: list[dict[str, Any]]
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body and kind of return."""
+    if not facts.has("returned"):
+        return
+    bodies: dict[tuple[str, str | None, int | None, str], list[_Kind]] = {}
+    for number, *rest in facts.reader.rows(
+        "SELECT r.node, r.shown, r.count, r.declared, r.dtypes, r.calls, r.first, r.sampled, r.convert_ns, r.casts "
+        "FROM returned r JOIN node n ON n.id = r.node WHERE n.origin = 'user' ORDER BY r.id"
+    ):
+        shown, count, declared, dtypes, calls, first, sampled, took, casts = rest
+        node = facts.nodes[number]
+        kind = _Kind(
+            node, shown, count, json.loads(declared) if declared else None, json.loads(dtypes), calls, first, sampled,
+            took, json.loads(casts),
+        )  # fmt: skip
+        bodies.setdefault((node.body, node.file, node.line, node.kind), []).append(kind)
+    yield from _not_converted(facts)
+    for kinds in bodies.values():
+        for look in (_dropped, _casts, _unchecked, _failed, _slow):
+            found = look(facts, kinds)
+            if found is not None:
+                yield found
+
+
+def _not_converted(facts: Facts) -> Iterator[Finding]:
+    """Exceptions while TensorFlow converted what a body had returned: no line of the body is in their tracebacks."""
+    if any(one["explanation"]["rule"] in (NAMES[0], "structure") for _, _, one in facts.notices["failure"]):
+        return
+    for number, count, first, failure in facts.reader.rows(
+        "SELECT c.node, count(*), min(c.id), min(f.id) FROM call c JOIN failure f ON f.id = c.failure JOIN node n ON "
+        "n.id = c.node WHERE n.origin = 'user' AND c.kind = 'forward' AND f.frames = '[]' GROUP BY c.node, f.type"
+    ):
+        node = facts.nodes[number]
+        kind, message = facts.reader.rows("SELECT type, message FROM failure WHERE id = ?", (failure,))[0]
+        if not facts.source(node.file) or not converting(message):
+            continue  # a body without lines of the user's may have raised it
+        ended = facts.meta.get("ended")
+        failed = isinstance(ended, dict) and ended.get("error") is not None
+        site = facts.site(number)
+        yield Finding(
+            NAMES[0], "error" if failed else "note", number, (first,),
+            f"what {node.body} returned does not become {', '.join(node.tout)}, as Tout declares: {message}"[:400]
+            + f" ({kind}, {times(count)})" + ("" if failed else ". The program went on"),
+            f"return tf.cast({_value(facts, node)}, tf.{node.tout[0]})  # or the Tout that fits" if node.tout
+            else "Tout=[]", site.file if site is not None else node.file,
+            site.line if site is not None else node.line,
+            evidence=(f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else (),
+        )  # fmt: skip
+
+
+def _finding(
+    facts: Facts, kinds: list[_Kind], severity: Any, message: str, fix: str, evidence: tuple[str, ...],
+    rule: str = NAMES[0], call: int | None = None,
+) -> Finding:  # fmt: skip
+    node = kinds[0].node
+    site = facts.site(node.id)
+    line = site.line if site is not None else node.line
+    return Finding(
+        rule, severity, node.id, (call or kinds[0].first,), message, fix, site.file if site is not None else node.file,
+        line, several(kind.node.id for kind in kinds), evidence,
+    )  # fmt: skip
+
+
+def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
+    """More values than Tout has: TensorFlow keeps the first ones."""
+    kinds = [
+        kind for kind in kinds
+        if kind.node.kind == "py_function" and kind.declared and kind.count is not None
+        and kind.count > len(kind.declared)
+    ]  # fmt: skip
+    if not kinds:
+        return None
+    kind = kinds[0]
+    declared, name = kind.declared or [], facts.name(kind.node)
+    kept = "the first" if len(declared) == 1 else f"the first {len(declared)}"
+    numbers = kind.shown.rpartition(" ")[2] in ("float", "int", "bool") and ":" not in kind.shown
+    if len(declared) == 1 and numbers:
+        fix = f"return np.asarray({_value(facts, kind.node)}, np.{declared[0]})  # one tensor of {kind.count} numbers"
+    else:
+        fix = f"tf.py_function({name}, ..., Tout=[{', '.join(_tout(kind))}])"
+    return _finding(
+        facts, kinds, "error",
+        f"{kind.node.body} returned a {kind.shown}, but Tout declares {len(declared)} ({', '.join(declared[:3])}). "
+        f"TensorFlow kept {kept} and dropped the others without a word{_of(facts, kinds)}",
+        fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
+    )  # fmt: skip
+
+
+def _calls(facts: Facts, kinds: list[_Kind]) -> Calls:
+    """All calls of their nodes: not each was looked at."""
+    return facts.calls_of({kind.node.id: kind.node for kind in kinds}.values())
+
+
+def _of(facts: Facts, kinds: list[_Kind]) -> str:
+    """In how many calls: `, in 4 calls`, or of those looked at."""
+    looked, every = sum(kind.calls for kind in kinds), _calls(facts, kinds).count
+    if looked >= every:
+        return ", once" if looked == 1 else f", in {looked:,} calls"
+    return f", in {looked:,} of the calls that were looked at ({every:,} were made)"
+
+
+def _tout(kind: _Kind) -> list[str]:
+    """The dtypes that fit, as they are written; those that are not known as they are declared."""
+    inside = kind.shown.partition(": ")[2].split(", ") if ":" in kind.shown else []
+    declared = kind.declared or ["float32"]
+    found = []
+    for position in range(kind.count or 1):
+        own = kind.dtypes[position] if position < len(kind.dtypes) else None
+        word = inside[position] if position < len(inside) else kind.shown.rpartition(" ")[2]
+        found.append(f"tf.{own or _PYTHON.get(word) or declared[min(position, len(declared) - 1)]}")
+    return found
+
+
+def _value(facts: Facts, node: Node) -> str:
+    """What the body's last `return` returns, as it is written."""
+    values = [
+        one.value
+        for _, one in facts.statements(node)
+        if isinstance(one, (ast.Return, ast.Expr)) and one.value is not None
+    ]
+    return ast.unparse(values[-1]) if values else "values"
+
+
+def _casts(facts: Facts, kinds: list[_Kind]) -> Finding | None:
+    """Numbers that are others after TensorFlow's conversion to Tout."""
+    lossy = [(kind, one) for kind in kinds for one in kind.casts if _lossy(one)]
+    if not lossy:
+        return None
+    kind, worst = max(lossy, key=lambda pair: (_cut(pair[1]), float(pair[1]["error"])))
+    many = kind.declared is not None and len(kind.declared) > 1
+    which = f" as output {worst['position']}" if many else ""
+    changed = sum(int(one["changed"]) for _, one in lossy)
+    compared = sum(int(one["compared"]) for _, one in lossy)
+    if "float" in worst["source"] and "int" in worst["target"]:
+        often = f"{changed:,} of the {compared:,} numbers compared lost their fraction, or did not fit"
+    elif _cut(worst):
+        often = f"{changed:,} of the {compared:,} numbers compared do not fit and became others"
+    elif changed:
+        often = f"{changed:,} of the {compared:,} numbers compared became others"
+    else:
+        share = worst["error"] / worst["spread"] if worst.get("spread") else None
+        often = "numbers of this size are rounded" + (f", by up to {share:.0%} of their spread" if share else "")
+    declared = list(kind.declared or [])
+    declared[worst["position"]] = worst["source"]
+    tout = ", ".join(f"tf.{one}" for one in declared)
+    sampled = sum(one.sampled for one in kinds)
+    return _finding(
+        facts, kinds, "error" if _cut(worst) else "warning",
+        f"{kind.node.body} returned {worst['source']}{which}, but Tout declares {worst['target']}, and TensorFlow "
+        f"converted it without a word: {often}. The largest error: {worst['own']} became {worst['made']}",
+        f"tf.py_function({facts.name(kind.node)}, ..., Tout={f'[{tout}]' if many else tout})",
+        (f"call #{worst['call']}: {worst['own']} ({worst['source']}) became {worst['made']} ({worst['target']})",
+         f"compared in {sampled:,} of {_calls(facts, kinds).count:,} calls"),
+        call=worst["call"],
+    )  # fmt: skip
+
+
+def _cut(one: dict[str, Any]) -> bool:
+    """Whether the number does not fit at all: whole numbers that wrap around, or infinity made of a finite one."""
+    whole = "int" in one["target"]
+    return bool(one["changed"]) and (whole or ("inf" in one["made"] and "inf" not in one["own"]))
+
+
+def _lossy(one: dict[str, Any]) -> bool:
+    if one["changed"]:
+        return True
+    error, spread = float(one["error"]), one.get("spread")
+    if not spread:
+        number = float(one["own"])
+        return error >= 0.5 and number == int(number)  # an id, a time in seconds: not a loss of 1e12
+    return error > _LARGE_SHARE * float(spread)
+
+
+def _failed(facts: Facts, kinds: list[_Kind]) -> Finding | None:
+    """What TensorFlow did not take: the call failed after the body had returned. Said once, where it is explained."""
+    if any(one["explanation"]["rule"] == NAMES[0] for _, _, one in facts.notices["failure"]):
+        return None
+    for kind in kinds:
+        tout = list(kind.node.tout) if kind.node.kind != "py_function" else kind.declared or []
+        count = 1 if kind.count is None else kind.count
+        if kind.shown == "None" and tout:
+            what, fix = "None", "Tout=[]  # if it returns nothing; else the body needs a `return`"
+        elif kind.node.kind == "py_function" and count >= len(tout):
+            continue
+        elif kind.node.kind != "py_function" and kind.declared is not None:
+            continue  # eager: nothing is compared
+        elif count != len(tout):
+            what, fix = f"a {kind.shown}", f"Tout=[{', '.join(_tout(kind))}]"
+        else:
+            other = [(own, to) for own, to in zip(kind.dtypes, tout) if own not in (None, to)]
+            if not other:
+                continue
+            what = f"{other[0][0]} for {other[0][1]}"
+            fix = f"return np.asarray({_value(facts, kind.node)}, np.{other[0][1]})  # or Tout=tf.{other[0][0]}"
+        ended = facts.meta.get("ended")
+        failed = isinstance(ended, dict) and ended.get("error") is not None
+        return _finding(
+            facts, [kind], "error" if failed else "note",
+            f"{kind.node.body} returned {what}, but Tout declares {len(tout)} ({', '.join(tout[:3])}): TensorFlow did "
+            f"not take it{_of(facts, [kind])}" + ("" if failed else ". The program went on"),
+            fix, (f"first in call #{kind.first}",),
+        )  # fmt: skip
+    return None
+
+
+def _unchecked(facts: Facts, kinds: list[_Kind]) -> Finding | None:
+    """An eager tf.numpy_function does not look at Tout at all."""
+    other = [
+        kind for kind in kinds
+        if kind.node.kind != "py_function" and kind.declared is not None
+        and any(own not in (None, to) for own, to in zip(kind.dtypes, kind.declared))
+    ]  # fmt: skip
+    if not other:
+        return None
+    kind = other[0]
+    own, to = next(pair for pair in zip(kind.dtypes, kind.declared or []) if pair[0] not in (None, pair[1]))
+    return _finding(
+        facts, other, "warning",
+        f"{kind.node.body} returned {own}, but Tout declares {to}. Run eagerly, tf.{kind.node.kind} does not look at "
+        f"Tout: the result is {own}. In a graph (tf.function, Dataset.map) the same call fails",
+        f"return np.asarray({_value(facts, kind.node)}, np.{to})" if to != "string" else "Tout=tf.string",
+        (f"call #{kind.first}: {facts.outputs(kind.first)}",),
+    )  # fmt: skip
+
+
+def _numbers(kind: _Kind) -> int:
+    """How many numbers `list of 2 list of 300 float` are."""
+    return math.prod(int(one) for one in re.findall(r" of (\d+)", kind.shown))
+
+
+def _slow(facts: Facts, kinds: list[_Kind]) -> Finding | None:
+    """Lists of Python numbers, which TensorFlow converts one by one."""
+    lists = [kind for kind in kinds if "list" in kind.shown or ("tuple of" in kind.shown and kind.sampled)]
+    sampled, took = sum(kind.sampled for kind in lists), sum(kind.convert_ns for kind in lists)
+    if (
+        sampled < _LEAST_SAMPLES
+        or max(map(_numbers, lists), default=0) < _SLOW_NUMBERS
+        or not any(kind.shown.endswith(("float", "int", "bool", "str")) for kind in lists)
+    ):
+        return None
+    every = _calls(facts, lists)
+    mean, calls = took / sampled, every.count
+    whole = every.total_ns / max(every.count, 1)
+    if mean < _SLOW_NS or mean * calls < _SLOW_TOTAL_NS or not whole or mean / whole < _SLOW_SHARE:
+        return None
+    kind = lists[0]
+    dtype = (kind.declared or list(kind.node.tout) or ["float32"])[0]
+    return _finding(
+        facts, lists, "warning",
+        f"{kind.node.body} returned Python numbers ({kind.shown}), which TensorFlow converts one by one: "
+        f"{mean / 1e6:.2f} ms of the {whole / 1e6:.2f} ms that a call took",
+        f"return np.asarray({_value(facts, kind.node)}, np.{dtype})  # best built as an array from the start",
+        (f"the conversion was timed in {sampled:,} of {calls:,} calls: {took / 1e6:.1f} ms",),
+        rule="slow-conversion",
+    )  # fmt: skip

@@ -1,0 +1,144 @@
+"""Shapes that TensorFlow does not know, or knows wrongly, after a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("unknown-shape",)
+Shape = tuple[int | None, ...]
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body whose calls returned other shapes than its graph says, or whose shape a graph missed."""
+    if not facts.has("static_shape"):
+        return
+    known: dict[tuple[int, int], Shape | None] = {
+        (node, position): None if text is None else tuple(json.loads(text))
+        for node, position, text in facts.reader.rows(
+            "SELECT node, position, shape FROM static_shape WHERE role = 'output'"
+        )
+    }
+    told: set[tuple[str, str | None, int | None, int]] = set()
+    for group in facts.lines:
+        for position in range(len(group[0].out_paths)):
+            key = (group[0].body, group[0].file, group[0].line, position)
+            if key in told:
+                continue
+            for look in (_wrong, _missed):
+                found = look(facts, group, position, known)
+                if found is not None:
+                    told.add(key)
+                    yield found
+                    break
+
+
+def _returned(facts: Facts, node: Node, position: int) -> list[tuple[Shape, int, int]]:
+    """Shapes that a node's calls returned, how often, and the first call."""
+    rows = facts.reader.rows(
+        "SELECT v.shape, count(*), min(c.id) FROM call c JOIN value v ON v.call = c.id AND v.role = 'output' "
+        "AND v.position = ? WHERE c.node = ? AND c.kind = 'forward' AND c.status = 'ok' AND v.shape IS NOT NULL "
+        "GROUP BY v.shape ORDER BY count(*) DESC",
+        (position, node.id),
+    )
+    return [(tuple(json.loads(text)), count, first) for text, count, first in rows]
+
+
+def _fits(shape: Shape, known: Shape) -> bool:
+    return len(shape) == len(known) and all(want in (None, got) for got, want in zip(shape, known))
+
+
+def common(shapes: Sequence[Shape]) -> Shape | None:
+    """The shape of all of them, with None where they differ; None where not even the rank is one."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return None
+    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes))
+
+
+def _wrong(
+    facts: Facts, group: list[Node], position: int, known: dict[tuple[int, int], Shape | None]
+) -> Finding | None:
+    """`set_shape` with another shape than the body returns: TensorFlow believes it unseen."""
+    for node in group:
+        static = known.get((node.id, position))
+        if static is None:
+            continue
+        returned = _returned(facts, node, position)
+        wrong = [(shape, count, first) for shape, count, first in returned if not _fits(shape, static)]
+        if not wrong:
+            continue
+        shape, _, first = wrong[0]
+        calls, every = sum(count for _, count, _ in wrong), sum(count for _, count, _ in returned)
+        fit = common([shape for shape, _, _ in returned])
+        site = facts.site(node.id)
+        return Finding(
+            NAMES[0], "error", node.id, (first,),
+            f"the graph says that {_output(node, position)} has the shape {list(static)}, by set_shape or a "
+            f"TensorSpec, but {calls:,} of {every:,} calls returned another, as {list(shape)}. TensorFlow does "
+            "not check it: what follows computes with the wrong shape, or fails elsewhere",
+            _paste(facts, node, position, fit) if fit is not None
+            else f"{_name(node, position)}.set_shape(None)  # its calls returned different ranks",
+            site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
+            tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
+        )  # fmt: skip
+    return None
+
+
+def _missed(
+    facts: Facts, group: list[Node], position: int, known: dict[tuple[int, int], Shape | None]
+) -> Finding | None:
+    """A dataset's elements without a rank, in a graph that takes them out of an iterator."""
+    node = next((one for one in group if known.get((one.id, position), ()) is None), None)
+    if node is None or not facts.notices["unknown-elements"]:
+        return None
+    function = facts.functions.get(node.function or 0)
+    if function is None or function.kind != "tf.data":
+        return None
+    number = facts.notices["unknown-elements"][0][2]["trace"]
+    trace = next((one for one in facts.traces if one.id == number), None)
+    reader = facts.functions[trace.function].name if trace is not None else "a graph"
+    returned = _returned(facts, node, position)
+    fit = common([shape for shape, _, _ in returned]) if returned else None
+    if not returned:
+        seen = "No call was recorded"
+    elif fit is None:
+        seen = f"Its {sum(count for _, count, _ in returned):,} calls returned different ranks"
+    else:
+        varies = [str(axis) for axis, size in enumerate(fit) if size is None]
+        which = f", with dimension{'s' if len(varies) > 1 else ''} {', '.join(varies)} varying" if varies else ""
+        seen = f"All {sum(count for _, count, _ in returned):,} calls returned {list(fit)}{which}"
+    site = facts.site(node.id)
+    return Finding(
+        NAMES[0], "note", node.id, tuple(first for _, _, first in returned[:1]),
+        f"TensorFlow does not know the rank of {_output(node, position)}, and {reader} was built for elements of "
+        f"unknown shape: layers, losses and metrics cannot check or fit theirs. {seen}",
+        _paste(facts, node, position, fit) if fit is not None
+        else f"{_name(node, position)} = tf.ensure_shape({_name(node, position)}, [...])  # with what it returns",
+        site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
+        tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
+    )  # fmt: skip
+
+
+def _output(node: Node, position: int) -> str:
+    name = node.body.rpartition(".")[2]
+    return f"what {name} returns" if len(node.out_paths) == 1 else f"output {position} of {name}"
+
+
+def _name(node: Node, position: int) -> str:
+    """The variable that the user's line assigns, as far as it can be told."""
+    text = node.stack[-1].text if node.stack else ""
+    left, equals, _ = text.partition("=")
+    targets = [one.strip(" ()[]") for one in left.split(",")]
+    plain = equals and all(one.isidentifier() for one in targets)
+    if plain and len(targets) == len(node.out_paths):
+        return targets[position]
+    return "result" if len(node.out_paths) == 1 else f"result[{position}]"
+
+
+def _paste(facts: Facts, node: Node, position: int, shape: Shape) -> str:
+    name = _name(node, position)
+    return f"{name} = tf.ensure_shape({name}, {list(shape)})  # after the tf.{node.kind}; it checks each call"

@@ -1,0 +1,152 @@
+"""Variables that got no gradient because a node stands between them and the loss.
+
+TensorFlow has no gradient for numpy_function, and none through whole numbers: `GradientTape.gradient` answers None
+without a word. What is asked here is why: the graph from the loss back to the variable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.interception.calls import drop_our_frame
+from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
+from pyfunc_debug.interception.names import TensorFlowNames
+
+_FARTHEST = 3000
+"""So many ops are looked at."""
+_LONGEST = 12
+"""So many ops of a path are told."""
+_NO_GRADIENT = ("PyFunc", "PyFuncStateless")
+
+
+class CutGradients:
+    """Watches `GradientTape.gradient`.
+
+    Args:
+      names: TensorFlow's.
+      observer: Who hears of variables without a gradient.
+    """
+
+    def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
+        self._names = names
+        self._observer = observer
+        self._told: set[tuple[str, str]] = set()
+
+    def gradient(self, original: Any) -> Any:
+        """The replacement of `GradientTape.gradient`."""
+
+        def gradient(
+            self_: Any, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = None
+        ) -> Any:
+            more = {} if unconnected_gradients is None else {"unconnected_gradients": unconnected_gradients}
+            try:
+                found = original(self_, target, sources, output_gradients, **more)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
+                try:
+                    self._look(target, sources, found)
+                except Exception as trouble:
+                    self._observer.trouble("looking for a gradient's way", trouble)
+            return found
+
+        return gradient
+
+    def _look(self, target: Any, sources: Any, found: Any) -> None:
+        nest = self._names.nest
+        flat = nest.flatten(sources)
+        missing = [one for one, gradient in zip(flat, nest.flatten(found)) if gradient is None]
+        ends = [one.op for one in nest.flatten(target) if hasattr(one, "graph") and hasattr(one, "op")]
+        if not missing or not ends:
+            return
+        graph = ends[0].graph
+        handles = {id(self._handle(graph, one)): one for one in missing}
+        ways = {key: (token, path) for key, token, path in _cuts(ends, set(handles))}
+        by_node: dict[str, tuple[list[str], list[str]]] = {}
+        for key, (token, path) in ways.items():
+            names, _ = by_node.setdefault(token, ([], path))
+            names.append(_name(handles[key]))
+        for token, (names, path) in by_node.items():
+            self._tell(token, names, path, len(flat))
+        if not ways:
+            self._unconnected(ends, missing, len(flat))
+
+    def _handle(self, graph: Any, source: Any) -> Any:
+        """The op in this graph that stands for a variable or a tensor."""
+        handle = getattr(source, "handle", source)
+        for outer, inner in getattr(graph, "captures", ()):
+            if outer is handle:
+                return inner.op
+        return getattr(handle, "op", handle) if getattr(handle, "graph", None) is graph else handle
+
+    def _unconnected(self, ends: list[Any], missing: list[Any], count: int) -> None:
+        """Nothing leads from the loss to a variable, but a node without inputs of its own is what it is made of."""
+        if len(missing) < count:
+            return
+        for op in _ancestors(ends):
+            if op.type in _NO_GRADIENT:
+                self._tell(op.get_attr("token").decode(), [_name(one) for one in missing], [], count)
+                return
+
+    def _tell(self, token: str, names: list[str], path: list[str], count: int) -> None:
+        key = (token, ",".join(sorted(names)))
+        if key not in self._told:
+            self._told.add(key)
+            self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count)
+
+
+def _name(source: Any) -> str:
+    return str(getattr(source, "path", None) or getattr(source, "name", None) or "a tensor").removesuffix(":0")
+
+
+def _ancestors(ends: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    seen: set[int] = set()
+    todo = deque(ends)
+    while todo and len(found) < _FARTHEST:
+        op = todo.popleft()
+        if id(op) not in seen:
+            seen.add(id(op))
+            found.append(op)
+            todo.extend(one.op for one in op.inputs)
+    return found
+
+
+def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
+    """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off."""
+    forward: dict[int, list[Any]] = {}
+    ops = _ancestors(ends)
+    for op in ops:
+        for one in op.inputs:
+            forward.setdefault(id(one.op), []).append(op)
+    found = []
+    for start in (op for op in ops if id(op) in wanted):
+        came: dict[int, Any] = {id(start): None}
+        todo, cut = deque([start]), None
+        while todo:
+            op = todo.popleft()
+            if op.type in PYFUNC_OPS and _cuts_here(op, came[id(op)]):
+                cut = op
+                break
+            for further in forward.get(id(op), ()):
+                if id(further) not in came:
+                    came[id(further)] = op
+                    todo.append(further)
+        if cut is None:
+            continue
+        path, op = [], cut
+        while op is not None:
+            path.append(op.type)
+            op = came[id(op)]
+        found.append((id(start), cut.get_attr("token").decode(), path[::-1][-_LONGEST:]))
+    return found
+
+
+def _cuts_here(op: Any, before: Any) -> bool:
+    """numpy_function always, py_function where what comes in is no floating-point number."""
+    if op.type in _NO_GRADIENT:
+        return True
+    return before is not None and all(not one.dtype.is_floating for one in op.inputs if one.op is before)
