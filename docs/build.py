@@ -26,7 +26,7 @@ SECTIONS = ("Args", "Returns", "Yields", "Raises", "Attributes", "Example")
 _HEAD = """# Reference
 
 Built from the docstrings by `python -m docs.build`; a test fails when it is stale. Times are in ns of
-`time.monotonic_ns()` and sizes in bytes, unless said. `None` means not known, never 0.
+`time.monotonic_ns()` and sizes in bytes, unless stated otherwise. `None` means not known, never 0.
 
 ```python
 import pyfunc_debug as pfd
@@ -74,7 +74,7 @@ def take_apart(docstring: str | None) -> Doc:
 
 
 def public() -> list[tuple[str, str, str]]:
-    """What users meet: the name that they type, the module, and the name there."""
+    """What users see: the name that they type, the module, and the name there."""
     from pyfunc_debug import _PUBLIC, __all__
 
     found = [(name, *_PUBLIC[name]) for name in __all__]
@@ -151,10 +151,10 @@ def wrong_with_function(name: str, function: ast.FunctionDef, needs_example: boo
     if not doc.text:
         return [f"{name}: no docstring"]
     found = []
-    told = set(doc.entries("Args"))
+    named = set(doc.entries("Args"))
     asked = set(parameters(function))
-    found += [f"{name}: Args lacks {', '.join(sorted(asked - told))}"] * bool(asked - told)
-    found += [f"{name}: Args names {', '.join(sorted(told - asked))}, which it does not take"] * bool(told - asked)
+    found += [f"{name}: Args lacks {', '.join(sorted(asked - named))}"] * bool(asked - named)
+    found += [f"{name}: Args names {', '.join(sorted(named - asked))}, which it does not take"] * bool(named - asked)
     gives = function.returns is not None and ast.unparse(function.returns) not in ("None", "NoReturn")
     if gives and "property" not in decorators(function) and not {"Returns", "Yields"} & set(doc.parts):
         found.append(f"{name}: no Returns")
@@ -243,11 +243,11 @@ def shown_class(title: str, name: str, one: ast.ClassDef) -> list[str]:
     lines = [f"{title} `{name}`" + (f" ({bases})" if is_error(one) else ""), "", *shown_text(doc)]
     types = fields(one)
     if types:
-        told = doc.entries("Attributes")
+        described = doc.entries("Attributes")
         lines += ["| field | type | |", "| --- | --- | --- |"]
         for name_, text in types.items():
             type_ = text.replace("|", "\\|")
-            lines.append(f"| `{name_}` | `{type_}` | {told.get(name_, '').strip()} |")
+            lines.append(f"| `{name_}` | `{type_}` | {described.get(name_, '').strip()} |")
         lines.append("")
     lines += shown_sections(doc, skip="Attributes" if types else "")
     for method in methods(one):

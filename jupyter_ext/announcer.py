@@ -16,7 +16,7 @@ from pyfunc_debug.program.threads import hide_from_debuggers
 
 Json = dict[str, Any]
 _GAP_S = 0.01
-"""Between two states pass so many seconds for each panel: a server drops what exceeds its rate limit."""
+"""Between two states pass this many seconds for each panel: a server drops what exceeds its rate limit."""
 _AGAIN_S = 1.0
 _log = logging.getLogger("pyfunc_debug")
 

@@ -42,7 +42,7 @@ _MAX_OPEN = 4
 
 
 class View:
-    """One panel's side of the kernel: its widget, its recording, and what it was told last."""
+    """One panel's side of the kernel: its widget, its recording, and what was last sent to it."""
 
     def __init__(self, panel_id: str, recording: Any) -> None:
         self.panel_id = panel_id
@@ -89,7 +89,7 @@ class View:
         self._answers = None
 
     def changed(self) -> bool:
-        """Whether there is something new to tell."""
+        """Whether there is something new to report."""
         return self._answers is not None and not self.gone and self._answers.changed()
 
 
@@ -298,7 +298,7 @@ def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -
 
 
 def write_report(view: View) -> str:
-    """Writes the report beside the notebook under a name that is free, and returns that name."""
+    """Writes the report next to the notebook under a name that is free, and returns that name."""
     stem = os.path.splitext(os.path.basename(view.path))[0]
     for number in range(1, 1000):
         name = f"{stem}.html" if number == 1 else f"{stem}-{number}.html"

@@ -159,7 +159,7 @@ class PyfuncMagics:
             print(source)
 
     def doctor(self, line: str) -> None:
-        """Say what deserves attention in the last recording: what, at which line, and how to mend it.
+        """Say what deserves attention in the last recording: what, at which line, and how to fix it.
 
         %pyfunc_doctor [--select RULE]... [--ignore RULE]...
         """

@@ -25,7 +25,7 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not chec
     place = traitlets.Dict().tag(sync=True)
 
     def __repr__(self) -> str:
-        """Nothing: a page without widgets, and a saved notebook, show the static form that stands beside the panel."""
+        """Nothing: a page without widgets, and a saved notebook, show the static form next to the panel."""
         return ""
 
     def __init__(self, panel_id: str, place: dict[str, Any] | None = None) -> None:

@@ -25,7 +25,7 @@ _PING_S = 1.5
 _FRESH_S = 0.5
 _GONE = "use the input box"
 _LOOK_AGAIN = "look again"
-"""Not a line that somebody typed: told apart by identity."""
+"""Not a line that somebody typed: recognised by identity."""
 _MOST_WATCHES = 20
 _MOST_PICTURED = 16 << 20
 
@@ -72,7 +72,7 @@ class PanelFront:
         board.broker.listeners.append(self.announce)
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stops listening."""
         with contextlib.suppress(ValueError):
             board.broker.listeners.remove(self.announce)
 

@@ -50,7 +50,7 @@ class Cell:
         if threading.current_thread() is not threading.main_thread() or kernel is None:
             return  # a cell on a subshell is not ours
         self.parent = kernel.get_parent("shell") or {}
-        self.ident = kernel._parent_ident["shell"]  # noqa: SLF001 - ipykernel tells it in no other way
+        self.ident = kernel._parent_ident["shell"]  # noqa: SLF001 - ipykernel has no public way
         self.key = self.parent.get("header", {}).get("msg_id")
         self.allow_stdin = bool(self.parent.get("content", {}).get("allow_stdin"))
         self.running = True

@@ -1,6 +1,6 @@
-"""What interception tells, and to whom: the `Observer` protocol and the facts it is given.
+"""What interception reports, and to whom: the `Observer` protocol and the facts it is given.
 
-Interception and the recorder know nothing of each other; both know this.
+Interception and the recorder do not know each other; both know this.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The nouns: what a recording holds, as frozen dataclasses.
 
 Times are nanoseconds of `time.monotonic_ns()`. `None` always means "not known" and never 0; a number that was
-obtained in a special way says so in a field beside it.
+obtained in a special way says so in a field next to it.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Gil:
-    """What a call did with the GIL, as far as its grade can tell; None is not measured (docs/gil.md).
+    """What a call did with the GIL, as far as its grade can measure; None is not measured (docs/gil.md).
 
     Attributes:
       grade: How it was measured; "bound" means that `wait_ns` is the most that it can have been.
@@ -435,7 +435,7 @@ class Finding:
       message: The cause, in plain words.
       fix: Text to paste, with the user's own names, for the front end that asked.
       file, line: The user's line.
-      nodes: All nodes where there are several: each graph trace makes a body's node anew.
+      nodes: All nodes where there are several: each graph trace makes a new node for a body.
       evidence: What was seen, with its numbers, a line each.
       confidence: "measured": the recording shows it; "proven": tried, by running the body again; "likely".
     """

@@ -51,7 +51,7 @@ class Columns:
 
     `end` is -1 while a call runs, `cpu` is -1 where it is not known. `wait`, `held`, `released` and `reacquire` are
     float32 ns, NaN where not measured; `grade` is an index into `GRADES`. Time at stops is in none of them, nor in
-    `duration`: `stopped` has it. A call that a person ended at a stop is `INTERRUPTED`, which is no error.
+    `duration`: `stopped` has it. A call that a person ended at a stop is `INTERRUPTED`, which is not an error.
 
     Attributes:
       stops: Calls that were held at breakpoints.
@@ -310,7 +310,7 @@ class Columns:
         return bool(newest != seen)
 
     def _take_stops_off(self, table: Array) -> None:
-        """From rows of GIL numbers; before they become float32, which cannot tell a stop's seconds from a call's us."""
+        """From rows of GIL numbers; before they become float32, which cannot hold a stop's seconds and a call's us."""
         held = held_ns(self.stops)
         for row in table[np.isin(table[:, 0], list(held))] if held else ():
             parts = [None if ns < 0 else int(ns) for ns in row[2:5]]

@@ -103,7 +103,7 @@ def align(
       right: Calls of the other.
       nodes: Nodes of the recording.
       tolerance: How far numbers may be apart.
-      by_line: Whether lines tell calls apart; otherwise only bodies do (two different functions).
+      by_line: Whether lines distinguish calls; otherwise only bodies do (two different functions).
     """
     by_id = {node.id: node for node in nodes}
     groups: dict[tuple[str, int | None, str, tuple[str, int] | None], tuple[list[Call], list[Call]]] = defaultdict(

@@ -208,7 +208,7 @@ def gil_line(reader: Reader) -> list[str]:
 def over_time(reader: Reader, buckets: int = 100) -> list[tuple[int, float]]:
     """Contention over the recording: begin of each bucket in ns, and how many calls waited for the GIL on average.
 
-    Waits before bodies only: where inside a body it waited is not stored. Not for the bound: that is no measurement.
+    Waits before bodies only: where inside a body it waited is not stored. Not for the bound: that is not a measurement.
     """
     rows = reader.rows(
         "SELECT start_ns - wait_ns, start_ns FROM gil JOIN call ON call.id = gil.call "

@@ -104,7 +104,7 @@ def _stops(call: Call, reader: Reader) -> list[str]:
         if kind == Notice.STOP:
             held = milliseconds(noticed.get("held_ns", noticed["end_ns"] - noticed["start_ns"]))
             ended = ", and ended there by hand" if noticed.get("interrupted") else ""
-            lines.append(f"  stopped for {held} ms, which is no part of its time{ended}: {noticed['why']}")
+            lines.append(f"  stopped for {held} ms, which does not count as its time{ended}: {noticed['why']}")
         elif kind == Notice.STOP_UNANSWERED:
             lines.append(f"  hit, but nobody could answer: {noticed['why']}")
             lines += [f"    {one}" for one in (*noticed.get("inputs", ()), *noticed.get("frames", ()))]

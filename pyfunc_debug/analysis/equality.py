@@ -21,7 +21,7 @@ Status = Literal["equal", "close", "different", "missing", "unknown"]
 Array = np.ndarray[Any, Any]
 NOT_KNOWN = "not equal by digest; how far apart is not known without the elements"
 _ROUNDING = 1e-15
-"""Means of the same numbers in another order differ by about so much, times the root of their count."""
+"""Means of the same numbers in another order differ by about this much, times the root of their count."""
 
 
 @dataclass(frozen=True)

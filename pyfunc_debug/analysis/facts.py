@@ -21,7 +21,7 @@ class ProgramFacts:
     Attributes:
       meta: The meta table, its values decoded.
       nodes, functions, traces, threads: By their numbers; threads are names.
-      groups: Ids of the nodes that one line of the user's code made: a retrace makes a node anew, and nobody wants
+      groups: Ids of the nodes that one line of the user's code made: a retrace makes another node, and nobody wants
         to see it twice. Keyed by the first of them.
       group_of: From a node's id to the key of its group.
     """

@@ -76,7 +76,7 @@ class Loop:
         where = f"the loop at {source_line(self.site.file, self.site.line)}" if self.site else "a loop"
         share = self.wait_share
         if share is None:
-            return f"{where}: too few steps to tell whether it waits for its input"
+            return f"{where}: too few steps to know whether it waits for its input"
         wait, step = (f"{ns / self.steps / 1e6:.2f}" for ns in (self.wait_ns, self.step_ns))
         text = f"{where} waits for its input {'at most ' if self.at_most else ''}{percent(share)} of its time"
         text += f" ({wait} of {step} ms a step, {self.steps:,} steps"

@@ -54,7 +54,7 @@ class CallSums:
       errors: Failed ones, of both.
       failed: Failed ones among those stored.
       running: Stored ones that have not ended.
-      interrupted: Stored ones that a person ended at a stop; they are no errors.
+      interrupted: Stored ones that a person ended at a stop; they are not errors.
       times: Of those that ended.
       parts: What their time is made of; None when the GIL was not measured.
       wait: The mean wait for the GIL, before a call and inside it, in words; empty when nobody measured.

@@ -16,7 +16,7 @@ from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Node
 
 _SEARCHED = 100
-"""Of so many calls without a partner each is held against each."""
+"""Up to this many calls without a partner, each is compared with each."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class TraceRow:
     Attributes:
       name: TensorFlow's name of the graph; None when tracing failed.
       runs: Runs that Python started.
-      object: Number of the tf.function object, to tell objects of one Python function apart.
+      object: Number of the tf.function object, to distinguish objects of one Python function.
       stale: Python values that were others when the graph ran than when it was traced, a sentence each.
     """
 

@@ -92,7 +92,7 @@ class StageAnswer:
 
 @dataclass(frozen=True)
 class Verified:
-    """Measured beside predicted: num_parallel_calls=n against the present one, or 1 where that is not known."""
+    """Measured next to predicted: num_parallel_calls=n against the present one, or 1 where that is not known."""
 
     predicted: Ceiling
     measured: float
@@ -167,7 +167,7 @@ def make_stages(
 
 
 def setting_of(group: Iterable[int], known: dict[int, Setting]) -> Setting | None:
-    """How the stage of a line of code is set up: each graph trace makes its node anew, the last one counts."""
+    """How the stage of a line of code is set up: each graph trace makes a new node for it, the last one counts."""
     found = [known[node] for node in group if node in known]
     return found[-1] if found else None
 

@@ -69,7 +69,7 @@ def function_name(function: Function) -> str:
 
 
 def function_kind(function: Function) -> str:
-    """What is said of a function's kind beside its name: nothing of a tf.function."""
+    """What is said of a function's kind after its name: nothing of a tf.function."""
     return _FUNCTION_KINDS[function.kind]
 
 

@@ -34,7 +34,7 @@ def break_on(
         nobody can answer it is reported once, and counted.
       hits: The first hit that stops.
       once: Whether to stop only once.
-      policy: What a call does while another one is stopped: "wait", "skip", or wait so many seconds and go on.
+      policy: What a call does while another one is stopped: "wait", "skip", or how many seconds to wait.
       prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.
 
     Returns:
@@ -195,5 +195,5 @@ def _failure(call: Call | int | None) -> BaseException:
 
 
 def _is_of(error: BaseException, call: Call) -> bool:
-    """Whether a failure can be that of a call: a newer recording numbers its calls anew."""
+    """Whether a failure can be that of a call: a newer recording numbers its calls from 1 again."""
     return call.failure is not None and type(original_of(error) or error).__name__ == call.failure.type

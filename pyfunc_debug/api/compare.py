@@ -305,7 +305,7 @@ class _Work:
     def _frozen(self, left: _Run, right: _Run, traced: list[str], plain: Any) -> list[str]:
         """What is drawn from each time eagerly, and was drawn from once for the graph, when it was traced."""
         drawn = [name for name, thing in reachable(plain).items() if is_random(thing) and name in right.changed]
-        # Traced before this comparison: then only the graph's run tells, which a body may have drawn in.
+        # Traced before this comparison: then only the graph's run shows it, which a body may have drawn in.
         run = (*left.random, *left.changed)
         return [name for name in (*right.random, *drawn) if name in traced or name not in run]
 
@@ -348,15 +348,15 @@ def _value(path: str, thing: Any) -> Value | None:
 def _bodies(recording: LiveRecording, calls: Sequence[Call], changed: set[str]) -> Iterator[str]:
     """What is to be known of the bodies: which write into their inputs, and which keep state that a run changed."""
     nodes = {node.id: node for node in recording.nodes()}
-    told: set[str] = set()
+    reported: set[str] = set()
     for call in calls:
         node = nodes[call.node]
-        if call.kind == "gradient" or call.status == "running" or node.body in told:
+        if call.kind == "gradient" or call.status == "running" or node.body in reported:
             continue
         found = examine_body(call)
         if found is None:
             continue
-        told.add(node.body)
+        reported.add(node.body)
         where = source_line(node.file, node.line)
         name = f"body `{node.body}`" + (f" ({where})" if where else "")
         for path in found.written:

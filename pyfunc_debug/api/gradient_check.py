@@ -12,7 +12,7 @@ from pyfunc_debug.errors import NotDeterministicError, NotKeptError
 from pyfunc_debug.records import Call
 
 _ELEMENTS = 32
-"""So many elements of each input are checked, evenly spaced: each costs two runs of the body."""
+"""How many elements of each input are checked, evenly spaced: each costs two runs of the body."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _refuse_unsteady(call: Call, first: Sequence[Any], second: Sequence[Any]) ->
             )
         if not np.allclose(one, value.array(), rtol=1e-4, atol=1e-6, equal_nan=True):
             raise NotDeterministicError(
-                f"the body of call #{call.id} depends on something besides its inputs: its output {value.path!r} is "
+                f"the body of call #{call.id} depends on something other than its inputs: its output {value.path!r} is "
                 "not what was recorded (a variable that changed since, say), so its gradient cannot be checked there"
             )
 

@@ -25,7 +25,7 @@ from pyfunc_debug.records import Call, Node
 _FASTER = 1.05
 """Less is noise."""
 _TWICE = 20
-"""So many calls are replayed a second time, changed, and differentiated."""
+"""How many calls are replayed a second time, changed, and differentiated."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,17 @@ class Graduation:
         parts = [f"same on {self.calls:,} call{'' if self.calls == 1 else 's'} ({apart})"]
         if self.changed:
             parts.append(f"and on {self.changed} with changed inputs")
-        told = " ".join(parts)
+        text = " ".join(parts)
         if self.new_gradients:
-            told += f", {', '.join(self.new_gradients)} had no gradient and gets one"
+            text += f", {', '.join(self.new_gradients)} had no gradient and gets one"
         elif self.gradients:
-            told += ", gradients equal"
+            text += ", gradients equal"
         speeds = ((self.alone, "alone"), (self.in_map, "in a map with AUTOTUNE"))
-        told += "".join(f", x{one.ratio:.1f} {_speed(one)} {where}" for one, where in speeds if one is not None)
+        text += "".join(f", x{one.ratio:.1f} {_speed(one)} {where}" for one, where in speeds if one is not None)
         where = self.in_map if self.mapped else self.alone
         if where is not None and where.ratio < _FASTER:
-            return f"{told}: no faster where it is used, so all it brings is a graph that can be saved and compiled"
-        return f"{told}{': paste this' if self.patch else ''}"
+            return f"{text}: no faster where it is used, so all it brings is a graph that can be saved and compiled"
+        return f"{text}{': paste this' if self.patch else ''}"
 
     def __str__(self) -> str:
         lines = [f"{self.body}: {self.sentence}"]

@@ -174,10 +174,10 @@ def _obstacle(error: BaseException, function: Any, locate: Locate, definition: F
             written = re.search(rf"[\w.]*\.{name}\b", text)
             return f"{where}uses {written[0] if written else f'np.{name}'}, which tf.experimental.numpy does not have"
         written = re.search(rf"(\w+(?:\[[^\]]*\])?)\.{name}\b", text)
-        told = f"{written[0] if written else f'.{name}'}{'' if name in ('T', 'size') else '()'}"
+        what = f"{written[0] if written else f'.{name}'}{'' if name in ('T', 'size') else '()'}"
         other = _METHODS.get(name)
         hint = "" if other is None else f": write np.{other}({written[1] if written else '...'}{_more(name)})"
-        return f"{where}uses {told}, which NumPy's arrays have and tensors do not{hint}"
+        return f"{where}uses {what}, which NumPy's arrays have and tensors do not{hint}"
     if found.kind == "InaccessibleTensorError" and (line := _appends(definition)) is not None:
         return (
             f"line {line} puts tensors into a Python list in a loop that the graph runs: tf.map_fn(...) gives one "

@@ -55,9 +55,9 @@ class Staying:
                 (self.numpy_ns, self.eager_ns) if self.kind == "numpy_function" else (self.eager_ns, self.numpy_ns)
             )
             name = "py_function" if self.kind == "numpy_function" else "numpy_function"
-            told = f"tf.{self.kind} takes {own / 1e3:.0f} us a call, tf.{name} {other / 1e3:.0f} us"
+            text = f"tf.{self.kind} takes {own / 1e3:.0f} us a call, tf.{name} {other / 1e3:.0f} us"
             better = f"use tf.{name}" + (", if no gradient is needed" if name == "numpy_function" else "")
-            found.append(f"{told}: {'stay with it' if own <= other * 1.1 else better}")
+            found.append(f"{text}: {'stay with it' if own <= other * 1.1 else better}")
         own_ns = self.numpy_ns if self.kind == "numpy_function" else self.eager_ns
         if self.batch_ns is not None and own_ns is not None:
             found.append(

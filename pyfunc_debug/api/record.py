@@ -258,8 +258,8 @@ class LiveRecording(Recording):
         in_import = self._cancel_import is not None
         try:
             self._interception = self._plug_in(self._recorder)
-            told = weakref.ref(self)
-            board.exception_shown = lambda error: _tell(told(), error)
+            this = weakref.ref(self)
+            board.exception_shown = lambda error: _tell(this(), error)
             self._tapes_before = frozenset(self._interception.stock_tapes())
             if self._gil:
                 self._measure_gil(self._recorder)
@@ -447,7 +447,7 @@ class LiveRecording(Recording):
             self._open_reader = None
 
     def abandon(self) -> None:
-        """In a forked child: records no more there, and leaves the file to the parent."""
+        """In a forked child: stops recording there, and leaves the file to the parent."""
         if self._recorder is not None:
             self._recorder.abandon()
         self._state = "stopped"

@@ -94,7 +94,7 @@ class Recording:
         """All nodes, also TensorFlow's own (`origin`).
 
         Returns:
-          In the order in which they were met.
+          In the order in which they were first seen.
         """
         return self._reader.nodes()
 
@@ -306,7 +306,7 @@ class Recording:
         self, dataset_fn: Callable[[int], Iterable[Any]], n: int, node: str | int | Node | None = None,
         pool: int | None = None,
     ) -> Verified:  # fmt: skip
-        """Runs a dataset as it is set up now and with num_parallel_calls=n: the measured beside the predicted speed-up.
+        """Runs a dataset as it is now and with num_parallel_calls=n: the measured next to the predicted speed-up.
 
         Args:
           dataset_fn: Given num_parallel_calls, makes the dataset.

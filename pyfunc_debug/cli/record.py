@@ -19,7 +19,7 @@ from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
 
 _SHOWN = 5
-"""Findings told at the end of a recording; the doctor tells them all."""
+"""Findings shown at the end of a recording; the doctor shows all."""
 _DESCRIPTION = """Runs a program as `python` would and records every call of every py_function in it. The recording is
 written while the program runs; the ledger is printed on stderr at its end. The exit code is the program's."""
 

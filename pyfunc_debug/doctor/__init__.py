@@ -17,7 +17,7 @@ from pyfunc_debug.records import Finding, Front
 SEVERITIES = ("error", "warning", "note")
 """Worst first."""
 TROUBLE = "doctor-trouble"
-"""The rule under which a rule of ours that failed is told: the others are examined all the same."""
+"""The rule that reports a failed rule of ours: the others are examined all the same."""
 
 
 def names() -> list[str]:

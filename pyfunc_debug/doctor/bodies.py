@@ -1,4 +1,4 @@
-"""One finding a body: each graph trace makes its node anew, and other lines may use it too."""
+"""One finding a body: each graph trace makes a new node for it, and other lines may use it too."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def patch(
 ) -> str:  # fmt: skip
     """A unified diff for `git apply` and `patch -p1`; empty where it cannot be made.
 
-    Where the program uses the body for something else too, the graph code gets a function of its own beside it.
+    Where the program uses the body for something else too, the graph code gets a function of its own next to it.
 
     Args:
       file: The body's file.

@@ -23,7 +23,7 @@ def findings(held: Held) -> list[Finding]:
 
 
 def _by_line(nodes: Iterable[HeldNode]) -> list[list[HeldNode]]:
-    """The nodes of one line together: each trace makes them anew."""
+    """The nodes of one line together: each trace makes new ones."""
     groups: dict[object, list[HeldNode]] = {}
     for node in nodes:
         if node.body is not None and node.body.internal:

@@ -15,12 +15,12 @@ def findings_text(findings: Sequence[Finding], width: int = 80, most: int | None
     Args:
       findings: As `examine` gives them.
       width: Columns of the terminal.
-      most: How many to tell at most.
+      most: How many to show at most.
       all_of_them: What to type to see the rest.
     """
-    told = findings if most is None else findings[:most]
-    text = "\n".join(_paragraph(finding, width) for finding in told)
-    more = len(findings) - len(told)
+    shown = findings if most is None else findings[:most]
+    text = "\n".join(_paragraph(finding, width) for finding in shown)
+    more = len(findings) - len(shown)
     return f"{text}\n{more} more finding{'' if more == 1 else 's'}: {all_of_them}" if more else text
 
 

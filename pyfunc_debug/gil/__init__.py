@@ -5,7 +5,7 @@
     rows = probe.rows(calls, body)                  # now and then; calls: (id, threading.get_ident(), start_ns, end_ns)
     probe.stop(); rows += probe.rows(calls, final=True)
 
-Nothing has to happen in a call's wrapper besides noting these four numbers.
+Nothing has to happen in a call's wrapper except noting these four numbers.
 """
 
 from pyfunc_debug.gil.grade import RESOLUTION_NS, WORDS, Probe, has_gil, open_probe

@@ -1,7 +1,7 @@
 """Seeing every py_function of a running TensorFlow program, without changing the program.
 
 The only code that touches TensorFlow's private names. `Interception` replaces a handful of attributes while it is on
-and puts the very same objects back when it goes off; what it sees it tells an `Observer`.
+and puts the very same objects back when it goes off; it reports what it sees to an `Observer`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Interception:
         return self.lines
 
     def stop_lines(self) -> None:
-        """Counts no more."""
+        """Stops counting."""
         if self.lines is not None:
             self._line_patches.revert()
             self.lines.stop()

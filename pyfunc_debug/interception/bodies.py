@@ -25,7 +25,7 @@ class SourceMaps:
 
     Maps are noted while on (`note`, with the file the entity really came from); older ones are read from AutoGraph's
     cache. TensorFlow keys that cache by code objects, which compare equal across files, and its maps are shifted inside
-    `functools.wraps` wrappers: both are mended for noted entities.
+    `functools.wraps` wrappers: both are corrected for noted entities.
     """
 
     def __init__(self, names: TensorFlowNames) -> None:
@@ -53,9 +53,9 @@ class SourceMaps:
         """Remembers lines that TensorFlow's stacks of ops take for others."""
         for key, origin in source_map.items():
             if key.filename == generated:
-                told = origin.loc.filename, origin.function_name, origin.loc.lineno
-                if shift or file != told[0] or told in self._moved:
-                    self._moved[told] = file, told[2] + shift
+                mapped = origin.loc.filename, origin.function_name, origin.loc.lineno
+                if shift or file != mapped[0] or mapped in self._moved:
+                    self._moved[mapped] = file, mapped[2] + shift
 
     def right(self, file: str, function: str, line: int) -> tuple[str, int]:
         """The true file and line of an entry in the stack of an op that was made last; see above."""

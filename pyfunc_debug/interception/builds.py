@@ -1,8 +1,8 @@
 """Does interception work on this build of TensorFlow? Nothing is run in the user's program to find out.
 
-A build is told by one digest of the texts of all modules whose private names we use (`names.MODULES`). Those in `KNOWN`
-passed the tests of interception. Any other is tried out once in a process of its own (selftest.py); what came of it is
-kept on disk, by version and digest.
+A build is recognised by one digest of the texts of all modules whose private names we use (`names.MODULES`). Those in
+`KNOWN` passed the tests of interception. Any other is tried out once in a process of its own (selftest.py); the result
+is kept on disk, by version and digest.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _find(folder: str, version: str) -> Verdict:
 
 
 def _file(version: str, build: str | None) -> Path | None:
-    """Where the verdict on a build is kept; None for one that cannot be told from others."""
+    """Where the verdict on a build is kept; None for one that cannot be distinguished from others."""
     if build is None:
         return None
     cache = os.environ.get("XDG_CACHE_HOME", "")

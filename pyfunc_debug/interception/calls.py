@@ -28,7 +28,7 @@ class CallInProgress(NamedTuple):
       ticket: What the observer gave for it; `ENTERING` before.
       given: The arguments as TensorFlow passed them, where these are more: gradient nodes with call ids.
       body: What is called, where TensorFlow does not register it.
-      observer: Who hears of it, for the call of a gradient node.
+      observer: To whom it is reported, for the call of a gradient node.
     """
 
     outer: Any
@@ -47,7 +47,7 @@ no lock is needed.
 
 A plain tuple, since making an object of each call costs 2 us in place. A call stands here as soon as its body may run;
 one whose observer must know more than token and arguments already before, with `ENTERING`. Not a threading.local:
-TensorFlow makes the state of its threads anew for each call, and with it all of these.
+TensorFlow makes new state for its threads in each call, and with it all of these.
 """
 
 
@@ -119,9 +119,9 @@ def registry_call(observer: Observer, failures: Failures, others: Container[str]
     """The replacement of `FuncRegistry.__call__`.
 
     Args:
-      observer: Who hears of it.
+      observer: To whom calls are reported.
       failures: Where exceptions are remembered.
-      others: Tokens of nodes that tell the observer themselves (`gradients.Gradients.tokens`).
+      others: Tokens of nodes that report to the observer themselves (`gradients.Gradients.tokens`).
     """
     way, in_progress = call_path(observer), IN_PROGRESS
 
@@ -171,7 +171,7 @@ def eager_numpy_call(
     """The replacement of `script_ops.py_func_common`, which runs the body directly when executing eagerly.
 
     Args:
-      observer: Who hears of it.
+      observer: To whom calls are reported.
       executing_eagerly: TensorFlow's own test, as the original uses it.
       make: Tells the observer of the node and returns its token.
       failures: Where exceptions are remembered.

@@ -20,7 +20,7 @@ from typing import Any
 from pyfunc_debug.program.frames import failure_frames, is_user
 
 _KEEP = 32
-"""So many failures are remembered; each keeps its frames, and with them their tensors, alive while nobody else does."""
+"""How many failures are remembered; each keeps its frames alive, and with them their tensors."""
 _MARK = "[pyfunc_debug call #{}]"
 # py_func.cc joins the lines of a traceback with one more newline.
 _FOUND = re.compile(r"\[pyfunc_debug call #(\d+)\](?:\n\n?)?")
@@ -34,7 +34,7 @@ _WRONG_COUNT = re.compile(
 
 
 def ends_data(error: BaseException) -> bool:
-    """Whether an exception that leaves a body is no failure: the iterator of a Dataset.from_generator is at its end.
+    """Whether an exception that leaves a body is not a failure: the iterator of a Dataset.from_generator is at its end.
 
     The body is TensorFlow's own (data/ops/from_generator_op.py) and calls `next` on the user's iterator, which says by
     StopIteration that there is no more. That may come out of a `__next__` of the user's.
@@ -99,7 +99,7 @@ class Failures:
     """The newest failures, and the hook that ties TensorFlow's exceptions to them.
 
     Attributes:
-      keep: Whether failures stay until the recording ends, though the program lets go of them: for who asks later.
+      keep: Whether failures stay until the recording ends, though the program lets go of them: for whoever asks later.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -113,7 +113,7 @@ class Failures:
         """The number in the recording of an observer's ticket."""
 
         self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
-        """Hears of each StopIteration of the user's that leaves a body. Dataset.from_generator's own are normal."""
+        """Called with each StopIteration of the user's that leaves a body. Dataset.from_generator's own are normal."""
 
         self.on_failure: Callable[[], None] = lambda: None
         """Called whenever an exception has left a body."""
@@ -167,7 +167,7 @@ class Failures:
         return [*direct, *((call, error) for call, error in kept if error is not None)]
 
     def end(self) -> None:
-        """Takes our marks off, and lets go of what is not to be kept for who asks later."""
+        """Takes our marks off, and lets go of what is not to be kept for whoever asks later."""
         for number, failed in list(self._kept.items()):
             failed.unmark(number)
             if not self.keep:

@@ -1,4 +1,4 @@
-"""Builds of TensorFlow on which interception works, told by `builds.digest`.
+"""Builds of TensorFlow on which interception works, by `builds.digest`.
 
 Written by tests/compatibility/known_builds.
 """

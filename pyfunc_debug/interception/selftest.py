@@ -1,4 +1,4 @@
-"""Does interception see what it should on a TensorFlow that is not known? A tiny graph, forward and gradient, tells.
+"""Does interception see what it should on a TensorFlow that is not known? A tiny graph, forward and gradient, shows it.
 
 Never in the user's program: it would move the numbers in tokens and in the names of graphs, and start TensorFlow's
 devices. builds.py starts it in a process of its own, and reads the verdict from its last line.
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 class _Listener:
-    """Counts what it is told."""
+    """Counts what is reported to it."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -140,7 +140,7 @@ def _program() -> tuple[float, float]:
 
     with tf.device("CPU:0"):
         three = tf.constant(3.0)
-        # Through the concrete function: TensorFlow warns about a tf.function that it sees traced anew time and again.
+        # Through the concrete function: TensorFlow warns about a tf.function that it sees retraced again and again.
         value, gradient = tf.function(graph, autograph=False).get_concrete_function(three)(three)
         return float(value), float(gradient)
 

@@ -188,7 +188,7 @@ class Reader:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The table `meta`, decoded. Read anew each time: another process may be writing."""
+        """The table `meta`, decoded. Read again each time: another process may be writing."""
         return {key: json.loads(value) for key, value in self.rows("SELECT key, value FROM meta")}
 
     def state(self) -> str:

@@ -141,7 +141,7 @@ class Writer:
             self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._cursor.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
-            pass  # a reader is in the way, or the disk is full: the log stays beside the file, and both are valid
+            pass  # a reader is in the way, or the disk is full: the log stays next to the file, and both are valid
         finally:
             self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
             self._db.close()

@@ -1,4 +1,4 @@
-"""Python objects that a function can reach and change: fingerprints before and after tell what a run changed.
+"""Python objects that a function can reach and change: fingerprints before and after show what a run changed.
 
 A function's closure, the globals it names, its object and the functions it calls are looked at, a few levels deep.
 Nothing of the user's is called: only built-in containers, numbers, strings, arrays and plain attributes are read.
@@ -20,7 +20,7 @@ _FRAMEWORKS = ("tensorflow", "keras", "tf_keras")
 _DEEPEST = 3
 _MOST = 2000
 _LOOKED_INTO = 50
-"""So many items of a list or dictionary are looked into; of more it is only seen whether they are others."""
+"""How many items of a list or dictionary are looked into; of more it is only seen whether they are others."""
 _LARGEST_BYTES = 1 << 20
 
 
@@ -101,7 +101,7 @@ def _thing(name: str, thing: Any, found: dict[str, object], seen: set[int], dept
 
 
 def _fingerprint(thing: Any) -> object:
-    """What tells whether a thing changed; None for what is not looked at."""
+    """What shows whether a thing changed; None for what is not looked at."""
     if isinstance(thing, (bool, int, float, complex, str, bytes, type(None))):
         return type(thing), thing
     if isinstance(thing, (list, tuple, set, frozenset, deque, bytearray)):

@@ -1,4 +1,4 @@
-"""What a thread of this process is doing now: its Python stack, and what it waits for, as far as Python can tell."""
+"""What a thread of this process is doing now: its Python stack, and what it waits for, as far as Python knows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Waiting:
 
     Attributes:
       stack: The user's lines, outermost first.
-      what: What it waits for, in words; empty where Python cannot tell.
+      what: What it waits for, in words; empty where Python does not know.
       lock: Whether it waits for something that another thread of this process must do.
       at: Which instruction it is at: the same twice means that Python did not move.
       stopped: Whether it is held at one of our own stops.

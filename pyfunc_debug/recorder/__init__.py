@@ -1,4 +1,4 @@
-"""From what interception tells to rows in a file: bounded queue, writer thread, budget, counts of what was dropped."""
+"""From what interception reports to rows in a file: bounded queue, writer thread, budget, drop counts."""
 
 from pyfunc_debug.recorder.budget import Budget, parse_bytes
 from pyfunc_debug.recorder.recorder import Recorder

@@ -38,7 +38,7 @@ class Budget:
       file_bytes: The file stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes` calls are
         counted but not stored; what is left is for nodes, traces and counts.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
-      queue_calls: So many calls may wait; more are counted but not stored.
+      queue_calls: How many calls may wait; more are counted but not stored.
     """
 
     file_bytes: int
@@ -93,7 +93,7 @@ class Allowance:
         self._room = budget.values_bytes - size
 
     def stop(self) -> None:
-        """The file takes no more."""
+        """The file is full."""
         self.keep_calls = self.keep_values = False
 
     def take(self, size: int) -> bool:

@@ -61,7 +61,7 @@ class HangWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         self._ended.ring()
         if self._thread.is_alive() and os.getpid() == self._process:
             self._thread.join(5.0)
@@ -76,7 +76,7 @@ class HangWatch:
                 return
 
     def look(self) -> None:
-        """Looks once; calls that stood still since the last time are told."""
+        """Looks once; calls that stood still since the last time are reported."""
         now = time.monotonic_ns()
         old = [one for one in list(self._open.values()) if now - one.start_ns > self._after_s * 1e9]
         still: list[tuple[Ticket, Waiting]] = []

@@ -22,7 +22,7 @@ SKIP = -1
 SHORT_NS = 100_000
 """A body that takes less is short: to ask for its CPU time, a system call, would be a third of what recording costs."""
 STREAK = 8
-"""After so many short calls of a node one after the other ..."""
+"""After this many short calls of a node one after the other ..."""
 EVERY = 16
 """... the CPU time of every sixteenth is measured, until one is long. With GIL timing that of all is."""
 

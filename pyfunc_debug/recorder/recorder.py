@@ -195,7 +195,7 @@ class Recorder:
         if len(self._eager_order) > _EAGER_REMEMBERED:
             self._eager.pop(self._eager_order.popleft(), None)
 
-    # -- everything else that interception tells ----------------------------------------------------------------------
+    # -- everything else that interception reports --------------------------------------------------------------------
 
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""

@@ -18,7 +18,7 @@ class Ticket:
     `thread` is the operating system's number, `ident` is threading.get_ident(). `cpu_start_ns` and `cpu_ns` are
     `NOT_MEASURED` for most short calls, see hot.py.
 
-    `pair` tells of a gradient call, where interception knows: the call it belongs to, the call whose tape was used,
+    `pair` says of a gradient call, where interception knows: the call it belongs to, the call whose tape was used,
     which outputs of the forward node its inputs belong to, and which inputs its outputs.
     """
 

@@ -280,7 +280,7 @@ class Worker:
         self._writer.commit()
 
     def _stop(self, why: str) -> None:
-        """The file takes no more: from now on calls are only counted, and the program goes on."""
+        """The file is full: from now on calls are only counted, and the program goes on."""
         self.stopped = f"recording stopped: {why}"
         self._rows.allowance.stop()
         try:

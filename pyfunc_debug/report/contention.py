@@ -27,7 +27,7 @@ Json = dict[str, Any]
 Blame = dict[int, Counter[tuple[str, int | None, str | None]]]
 MAX_BLAME = 100_000
 MAX_BLAME_LIVE = 20_000
-"""Of so many calls the blame is added up: unpacking that of more would be felt in a program that still runs."""
+"""The blame of this many calls is added up: unpacking that of more would be felt in a program that still runs."""
 _HOLDERS = 4
 _WORST = 10
 

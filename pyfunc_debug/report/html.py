@@ -159,7 +159,7 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
 
     Args:
       answers: The recording, open.
-      share: It gets one part in so many of the report's room.
+      share: It gets one part in this many of the report's room.
     """
     columns = answers.columns
     trimmed = []

@@ -104,7 +104,7 @@ def picture(kept: Elements) -> Json | None:
         return None
     low, high = float(finite.min()), float(finite.max())
     if array.ndim == 3 and (low < 0 or high > 255 or high < 0.05):
-        # Three channels, but no colours (a gradient, say): how large each place is tells more.
+        # Three channels, but no colours (a gradient, say): how large each element is says more.
         array = array.mean(-1)
         low, high = float(np.nanmin(array)), float(np.nanmax(array))
     kind = "rgb" if array.ndim == 3 else "gray"

@@ -29,7 +29,7 @@ _SPREAD = 20
 
 
 def names(paths: Sequence[str]) -> list[str]:
-    """What to call recordings: their file names, with as much of their folders as tells them apart."""
+    """What to call recordings: their file names, with as much of their folders as distinguishes them."""
     bases = [os.path.splitext(os.path.basename(path))[0] for path in paths]
     if len(set(bases)) == len(bases):
         return bases

@@ -32,7 +32,7 @@ def page(
     """One file with its marks, or None if the recording does not hold its text.
 
     Each mark has `kind` (`body` runs at run, `function` at graph trace, `site` is where a node was made, `finding`),
-    `line`, `end`, and words or numbers to show beside them. `counts` holds lines that Python or the graph ran, or that
+    `line`, `end`, and words or numbers to show next to them. `counts` holds lines that Python or the graph ran, or that
     printed, if lines were counted.
     """
     row = connection.execute("SELECT text FROM source WHERE file = ?", (file,)).fetchone()

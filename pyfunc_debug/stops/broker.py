@@ -272,7 +272,7 @@ class Broker:
         return time.monotonic() < self._aborting_until
 
     def take_interrupt(self) -> bool:
-        """Whether a stop was interrupted and nobody was told yet; asking ends it."""
+        """Whether a stop was interrupted and that was not reported yet; asking ends it."""
         taken, self._interrupted = self._interrupted, False
         self._aborting_until = 0.0
         return taken
@@ -287,11 +287,11 @@ class Broker:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a stop was interrupted and the program was not told yet."""
+        """Whether a stop was interrupted and the program does not know yet."""
         return self._interrupted
 
     def starving(self) -> str:
-        """A warning when so many calls are parked that one of TensorFlow's pools may have no thread left, or empty."""
+        """A warning when one of TensorFlow's pools may have no thread left for all the parked calls; else empty."""
         active = self._active
         parked = Counter(
             self.pool_of(stop.native_id) for stop in (*self._waiting, *([active] if active is not None else []))

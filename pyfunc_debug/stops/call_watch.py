@@ -21,7 +21,7 @@ from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
 _LONG_NS = 1_000_000
-"""A call that queued for a stop and did not get its turn: shorter is no time."""
+"""A call that queued for a stop and did not get its turn: shorter does not count."""
 _MOST_SPANS = 100
 """Prompts of one stop whose times are reported one by one: somebody who steps through a loop makes thousands."""
 
@@ -32,7 +32,7 @@ class CallWatch(TracerHost):
     def __init__(self, shared: Shared, plan: Plan, token: str, args: Any, number: int | None, recorded: bool) -> None:
         self.shared = shared
         self.recorded = recorded
-        """Whether `number` is the call's in a recording: else the recording has nothing to be told."""
+        """Whether `number` is the call's in a recording: else there is nothing to report to the recording."""
         self.plan = plan
         self.token = token
         self.args = args

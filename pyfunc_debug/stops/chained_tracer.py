@@ -1,4 +1,4 @@
-"""Another tool's trace function on the same thread (coverage's, a user's), told what runs while ours is there.
+"""Another tool's trace function on the same thread (coverage's, a user's), which hears what runs while ours is there.
 
 Such a tool may count calls and returns: coverage's tracer in C keeps a stack of the files that it is in. Missing one
 would cost it the lines of frames that we do not debug, so every event is passed on to it.
@@ -40,7 +40,7 @@ class ChainedTracer:
         self._locals: dict[FrameType, Any] = {}
 
     def adopt(self, frame: FrameType, local: Any) -> None:
-        """A frame that is running, and whose trace function ours replaces: theirs if they were told of it before."""
+        """A frame that is running, and whose trace function ours replaces: theirs if they knew of it before."""
         if local is not None and frame not in self._locals and not _ours(local):
             self._locals[frame] = local
 
@@ -64,7 +64,7 @@ class ChainedTracer:
         return self.follow
 
     def unwind(self, frame: FrameType, event: str, bottom: FrameType | None) -> None:
-        """An exception leaves a trace function: Python switches tracing off, and tells nobody of the frames it ends.
+        """An exception leaves a trace function: Python switches tracing off, and reports the frames it ends to nobody.
 
         Args:
           frame: Where it was raised.

@@ -106,7 +106,7 @@ class Display:
     """The two hooks.
 
     Args:
-      take_interrupt: Whether a stop was interrupted and nobody was told yet; asking ends it.
+      take_interrupt: Whether a stop was interrupted and that was not reported yet; asking ends it.
       shown: Told of each exception after it was displayed.
     """
 

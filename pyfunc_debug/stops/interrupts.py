@@ -1,7 +1,7 @@
 """Ctrl-C while a call is stopped.
 
 Python runs signal handlers on the main thread, which is usually inside TensorFlow, waiting for the very body that is
-stopped. So a thread of ours hears of the signal through `signal.set_wakeup_fd` and ends the stop with Abort; the
+stopped. So a thread of ours gets the signal through `signal.set_wakeup_fd` and ends the stop with Abort; the
 handler itself stays silent then, because a KeyboardInterrupt raised while TensorFlow makes its exception corrupts that.
 """
 

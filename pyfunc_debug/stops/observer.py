@@ -32,7 +32,7 @@ _MOST_EAGER = 4096
 
 
 class StopObserver:
-    """Holds calls against the rules.
+    """Tests calls against the rules.
 
     Args:
       rules: The breakpoints.

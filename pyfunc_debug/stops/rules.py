@@ -44,7 +44,7 @@ class Breakpoint:
       condition: Python expression, or None.
       first_hit: The first hit that stops.
       once: Whether it is disabled by its first stop.
-      policy: What a call does while another is stopped: "wait", "skip", or wait so many seconds and go on.
+      policy: What a call does while another is stopped: "wait", "skip", or how many seconds to wait.
       prompt: None (whoever can answer) or "debugger" (the attached IDE).
       enabled: Whether it stops calls now.
       hits: How many calls fulfilled it; `outcomes` says what became of them.

@@ -135,7 +135,7 @@ class Stop:
         return {"file": frame.file, "line": frame.line, "function": frame.function}
 
     def view(self) -> dict[str, Any]:
-        """All that a front draws: plain dictionaries, lists, text and numbers. Made anew at each prompt."""
+        """All that a front draws: plain dictionaries, lists, text and numbers. Made again at each prompt."""
         return {**self.brief(), "seq": self.seq, **self.describe()}
 
 

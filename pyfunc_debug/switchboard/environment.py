@@ -21,7 +21,7 @@ class ProcessEnvironment(Environment):
 
     Attributes:
       interception: The one that is on, or None.
-      observer: Who is told of notices and troubles.
+      observer: To whom notices and troubles are reported.
     """
 
     interception: Interception | None = None

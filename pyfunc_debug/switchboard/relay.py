@@ -36,7 +36,7 @@ class Relay:
     """An `events.Observer` that passes everything on to whoever is plugged in.
 
     Args:
-      stops: Holds calls against the breakpoints.
+      stops: Tests calls against the breakpoints.
       broker: Knows whether a stop was interrupted.
 
     Attributes:

@@ -37,7 +37,7 @@ class Switchboard:
 
     Attributes:
       rules, broker: The breakpoints, and who may prompt.
-      observer: Holds calls against the rules.
+      observer: Tests calls against the rules.
       relay: The way of each call.
     """
 
@@ -134,7 +134,7 @@ class Switchboard:
         return interception
 
     def unplug_recorder(self, recorder: Recorder) -> tuple[str, ...]:
-        """Records no more."""
+        """Stops recording."""
         if self.relay.recorder is recorder:
             self.relay.recorder = None
             self.exception_shown = _nothing

@@ -35,7 +35,7 @@ class Held:
     Attributes:
       thing: The tensor, the copied array, its `Summary`, or its `statistics`; None when only its type was wanted, or it
         was dropped.
-      dtype: Its element type, where `thing` does not tell it.
+      dtype: Its element type, where `thing` does not have it.
       shape: Its shape, likewise.
       note: Why the elements are missing, or empty.
       nbytes: Bytes that it takes of the queue's room: what `thing` keeps alive.

@@ -24,11 +24,11 @@ except ImportError:  # installed without a compiler
     statistics = None
 
 EXACT_ELEMENTS = 1 << 16
-"""Up to so many elements all statistics are exact."""
+"""Up to this many elements all statistics are exact."""
 HISTOGRAM_ELEMENTS = 2048
 BINS = 20
 FEW_ELEMENTS = 32
-"""Up to so many elements plain Python is quicker than NumPy."""
+"""Up to this many elements plain Python is quicker than NumPy."""
 SAMPLE_ELEMENTS = 1024
 """How many elements the `sample` policy keeps."""
 _STRING_SHOWN = 60
@@ -36,7 +36,7 @@ _NAMES: dict[Any, str] = {}
 
 
 def _name(dtype: Any) -> str:
-    """`dtype.name`, which NumPy computes anew each time."""
+    """`dtype.name`, which NumPy computes each time."""
     name = _NAMES.get(dtype)
     if name is None:
         name = _NAMES[dtype] = dtype.name

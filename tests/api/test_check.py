@@ -211,7 +211,7 @@ def test_a_comment_silences_a_rule_on_its_line():
         (tf.function(lambda x: x), "has no graph yet: call it once"),
         (normalise, "normalise is not a tf.function: pass what tf.function returned"),
         (3, "a int has no graph"),
-        ("no such folder", "no such folder is no folder"),
+        ("no such folder", "no such folder is not a folder"),
     ],
 )
 def test_what_cannot_be_checked_is_said(thing, says):

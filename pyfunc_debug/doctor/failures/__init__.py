@@ -1,4 +1,4 @@
-"""Why a program failed: the traps of Python in TensorFlow graphs, told by the exception. One module a cause.
+"""Why a program failed: the traps of Python in TensorFlow graphs, recognised by the exception. One module a cause.
 
 An explanation is made in the process that failed, from the live exception; the recording keeps it, and the doctor says
 the same later from there. A failure with another cause gets none.

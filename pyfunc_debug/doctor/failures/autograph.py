@@ -136,7 +136,7 @@ def _loop_shape(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explan
     cause = (
         f"{name} grows in this loop: shape ({found[2]}) before, ({found[3]}) after one round. The loop is "
         "built once, at "
-        "trace, and has to be told which sizes change."
+        "trace, and has to know which sizes change."
     )
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, first.lineno, first.lineno - 1, (line,)))
 

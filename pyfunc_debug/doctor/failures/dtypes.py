@@ -34,7 +34,7 @@ class Guess:
     """Guesses dtypes in one of the user's frames.
 
     Args:
-      spot: The frame: it tells the dtypes of symbolic variables.
+      spot: The frame: it knows the dtypes of symbolic variables.
       assigned: What the function's names are assigned, where `of` is asked for a part of it.
     """
 
@@ -194,7 +194,7 @@ def assignments(function: ast.AST) -> dict[str, ast.expr]:
         if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
             name = one.targets[0].id
             if name in found and name in names(one.value) and not _casts(one.value):
-                continue  # `x = x / 255`: the first tells more
+                continue  # `x = x / 255`: the first says more
             found[name] = one.value
     return found
 

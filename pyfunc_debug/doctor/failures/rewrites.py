@@ -235,7 +235,7 @@ def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str
 
     Args:
       node: The expression.
-      spot: Where it ran: tells which of its names are symbolic.
+      spot: Where it ran: knows which of its names are symbolic.
       conditions: Whether `and`, comparisons and the like are what failed.
       also: Other names that are symbolic.
     """

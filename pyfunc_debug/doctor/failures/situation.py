@@ -71,7 +71,7 @@ class Situation:
 
     Attributes:
       error: What reached the user.
-      inner: The exception behind it: what a body raised, or what AutoGraph or Keras told again in their words.
+      inner: The exception behind it: what a body raised, or what AutoGraph or Keras repeated in their words.
       kind: Name of the inner exception's type.
       message: The inner exception's text.
       spots: The user's frames, outermost first; frames of installed packages are left out.
@@ -121,7 +121,7 @@ def _original(error: BaseException) -> BaseException | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and the one that AutoGraph or Keras told again in it; outermost first."""
+    """The exception, and the one that AutoGraph or Keras repeated in it; outermost first."""
     for _ in range(_DEEPEST):
         yield error
         inner = error.__cause__ or error.__context__

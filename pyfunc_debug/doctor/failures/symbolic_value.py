@@ -361,7 +361,7 @@ def _holds(node: ast.AST, other: ast.AST) -> bool:
 
 
 def _outside(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
-    """Without a symbolic tensor in the user's line: told only where the text itself names one."""
+    """Without a symbolic tensor in the user's line: reported only where the text itself names one."""
     if not _NAMED.search(situation.message):
         return None
     code = short(spot.source.text(statement).split("\n")[0], 44)
@@ -416,7 +416,7 @@ def arguments(situation: Situation) -> Explanation | None:
         if missing:
             cause = (
                 f"Dataset.{one.func.attr} calls {named} with one argument, the whole element: only the components of a "
-                f"tuple come as arguments of their own. The element is no tuple."
+                f"tuple come as arguments of their own. The element is not a tuple."
             )
             return Explanation(
                 RULE,

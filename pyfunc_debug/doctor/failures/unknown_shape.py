@@ -139,7 +139,7 @@ def _told(situation: Situation, node: Node, op: Any, tensor: Any) -> Explanation
         code = short(last.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
         where = f" `{code}` (line {last.line}) needs it at trace."
     kind = "numpy_function" if node.kind == "numpy_function" else "py_function"
-    cause = f"{what}: at trace a {kind} tells its dtype only, as {node.called} runs later.{where}{said}"
+    cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure else "likely")
 
@@ -171,7 +171,7 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
 
 
 def _same_body(situation: Situation, node: Node) -> int:
-    """The node of the same body and line with most calls: each graph trace makes its node anew."""
+    """The node of the same body and line with most calls: each graph trace makes a new node for it."""
     rows = situation.rows(
         "SELECT n.id FROM node n JOIN call c ON c.node = n.id WHERE n.body = ? AND n.file IS ? AND n.line IS ? "
         "GROUP BY n.id ORDER BY count(*) DESC LIMIT 1",

@@ -1,4 +1,4 @@
-"""Variables made inside a tf.function: each trace would make them anew."""
+"""Variables made inside a tf.function: each trace would make new ones."""
 
 from __future__ import annotations
 

@@ -19,36 +19,36 @@ def check(facts: Facts) -> Iterator[Finding]:
     nodes = {node.token: node for node in facts.nodes.values()}
     for rule, notice in (("serialization", "saved"), ("distribution", "distributed")):
         groups: dict[object, list[dict[str, Any]]] = {}
-        for _, _, told in facts.notices.get(notice, []):
-            groups.setdefault((told["body"], told["file"], told["line"], told["to"]), []).append(told)
+        for _, _, noted in facts.notices.get(notice, []):
+            groups.setdefault((noted["body"], noted["file"], noted["line"], noted["to"]), []).append(noted)
         for group in groups.values():
             yield _finding(facts, rule, group, [nodes[one["name"]] for one in group if one["name"] in nodes])
 
 
 def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Sequence[Node]) -> Finding:
-    told = group[0]
+    noted = group[0]
     stack = nodes[0].stack if nodes else ()
-    site = None if told["site"] is None else Frame(told["site"][0], told["site"][1], told["site"][2])
-    body = Body(told["body"], told["file"], told["line"], (), internal=False)
+    site = None if noted["site"] is None else Frame(noted["site"][0], noted["site"][1], noted["site"][2])
+    body = Body(noted["body"], noted["file"], noted["line"], (), internal=False)
     node = HeldNode(
-        told["name"], told["kind"], body, told["op"], told["function"], stack, told["generator"], restored=False
+        noted["name"], noted["kind"], body, noted["op"], noted["function"], stack, noted["generator"], restored=False
     )
     name = leaving.name_of(node)
     if rule == "serialization":
         message = (
-            f"the {node.kind} of {name} was saved to {told['to']}, which holds only the name {node.token} of its "
+            f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
         fix = leaving.replacement(node, "what is saved")
     elif node.generator:
         message = (
-            f"the elements of a dataset for the tf.data service at {told['to']} come from the Python generator {name}, "
-            "which no other process has"
+            f"the elements of a dataset for the tf.data service at {noted['to']} come from the Python generator "
+            f"{name}, which no other process has"
         )
         fix = leaving.generator_fix(name)
     else:
         message = (
-            f"a dataset with the {node.kind} of {name} went to the tf.data service at {told['to']}: a worker in "
+            f"a dataset with the {node.kind} of {name} went to the tf.data service at {noted['to']}: a worker in "
             "another process has no function of its name"
         )
         fix = leaving.replacement(node, "what is distributed")

@@ -75,7 +75,7 @@ def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
 def _default(facts: Facts, file: str | None, line: int | None) -> str:
     """The line with a default for `next`."""
     text = facts.line(file, line)
-    mended = re.sub(r"\bnext\(([^(),]+(?:\([^()]*\))?)\)", r"next(\1, None)", text)
-    if mended != text:
-        return f"{mended}  # and say what to do at None"
+    fixed = re.sub(r"\bnext\(([^(),]+(?:\([^()]*\))?)\)", r"next(\1, None)", text)
+    if fixed != text:
+        return f"{fixed}  # and say what to do at None"
     return f"try:\n    {text or '...'}\nexcept StopIteration:\n    ...  # what to return at the end of the data"

@@ -17,7 +17,7 @@ _DESIGN = {
 }
 """A body that speaks of them means them: padding, masks."""
 _USUAL = 5
-"""After so many calls, what is in each of them, but not in all their elements, is meant."""
+"""After this many calls, what is in each of them, but not in all their elements, is meant."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -59,9 +59,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _suspect(facts: Facts, node: Node) -> str:
     """The first line of the body that can make NaN or Inf of finite numbers, guarded; empty if there is none."""
     for number, statement in facts.statements(node):
-        mended = _Guard()
-        after = mended.visit(statement)
-        if mended.changed:
+        fixed = _Guard()
+        after = fixed.visit(statement)
+        if fixed.changed:
             place = facts.source_line(node.file, number)
             return f"# {place}, likely where it comes from:\n{ast.unparse(ast.fix_missing_locations(after))}"
     return ""

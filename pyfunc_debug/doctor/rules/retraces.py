@@ -10,7 +10,7 @@ from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("retrace", "function-in-loop", "dataset-in-loop")
 _MANY = 3
-"""Up to so many graphs beyond the first are usual: training and evaluation, a last batch that is smaller."""
+"""Up to this many graphs beyond the first are usual: training and evaluation, a last batch that is smaller."""
 _MANY_OBJECTS = 5
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
@@ -54,7 +54,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
     if rule == "dataset-in-loop":
         message = (
             f"the dataset that calls {function.name} was built {len(traces) + 1:,} times, and TensorFlow traced {name} "
-            f"anew for each: {cost:,.0f} ms together. Each dataset also keeps its graphs"
+            f"again for each: {cost:,.0f} ms together. Each dataset also keeps its graphs"
         )
         fix = (
             f"dataset = dataset.map({name})  # once, before the loop\n"

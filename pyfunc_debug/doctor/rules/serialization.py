@@ -18,17 +18,17 @@ _FIX = (
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for each restored node and function that TensorFlow runs in its place."""
     nodes = {node.token: node for node in facts.nodes.values()}
-    for _, _, told in facts.notices.get("serialization", []):
-        node = nodes.get(told["name"])  # the notice may have come before the node's first call
+    for _, _, noted in facts.notices.get("serialization", []):
+        node = nodes.get(noted["name"])  # the notice may have come before the node's first call
         if node is None:
             continue
         name, where = facts.name(node), facts.source_line(node.file, node.line)
         place = "" if "lambda at" in name else f" ({where})" if node.file is not None else ""
-        restored = f"node {told['op']} of {told['function']}, which was restored from a file,"
+        restored = f"node {noted['op']} of {noted['function']}, which was restored from a file,"
         first = facts.calls(node.id).first
         calls = () if first is None else (first,)
         fix = _FIX.format(token=node.token)
-        if (node.graph, node.name) == (told["function"], told["op"]):  # perhaps this very process saved it
+        if (node.graph, node.name) == (noted["function"], noted["op"]):  # perhaps this very process saved it
             yield Finding(
                 "serialization", "warning", node.id, calls,
                 f"{restored} runs {name}{place}, because {node.token} is its name here: right only if the model was "

@@ -44,7 +44,7 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
                 "shared-state", "warning", node.id, pair,
                 f"{node.body} changes {write.name!r}, which its calls share, while others of them run: calls "
                 f"#{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a change",
-                f"with lock:  # lock = threading.Lock(), once, beside {write.name}\n    {write.text}", node.file,
+                f"with lock:  # lock = threading.Lock(), once, next to {write.name}\n    {write.text}", node.file,
                 write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
             )  # fmt: skip
         if draws:

@@ -44,7 +44,7 @@ def _anybody_waited(facts: Facts) -> bool:
 
 def _contention(facts: Facts) -> Iterator[Finding]:
     stages = {stage.contention.node.id: stage for stage in facts.stages}
-    told: set[int] = set()
+    reported: set[int] = set()
     for one in facts.contention.nodes:
         if one.node.origin != "user":
             continue
@@ -52,9 +52,9 @@ def _contention(facts: Facts) -> Iterator[Finding]:
         if stage is not None and stage.at_once > 1.5 and _much(one):
             best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)
             if best.speedup < _GAIN:
-                told.add(one.node.id)
+                reported.add(one.node.id)
                 yield _useless(facts, one, stage.at_once, best.speedup)
-        if one.node.id not in told and _much(one):
+        if one.node.id not in reported and _much(one):
             yield _waits(facts, one)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyfunc_debug.interception.names.gradients import GradientNames
 
 _VALUES = 8
-"""So many elements of a wrong gradient and of the right one are reported."""
+"""How many elements of a wrong gradient and of the right one are reported."""
 
 
 class Plan:
@@ -77,7 +77,7 @@ class TapedCalls:
     """Calls that keep their own tapes: put before TensorFlow's `EagerFunc`, whose objects are given this behaviour.
 
     Attributes:
-      hub: Tells the mode, and who hears of calls.
+      hub: Knows the mode, and to whom calls are reported.
       plan: What the node is.
       call_tape: Of an eager call, its tape, until that is recorded on the user's tapes.
       making_ours: Whether the gradient node that TensorFlow is making is one of ours.
@@ -215,7 +215,7 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
     """The body of a gradient node.
 
     Args:
-      hub: Tells the mode.
+      hub: Knows the mode.
       token: The forward node's.
       plan: The gradient node's.
       structure: Of the gradients that come in, if one of them is a composite tensor (IndexedSlices), else None.
@@ -234,15 +234,15 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
         ticket = call.ticket if call is not None and observer is not None else None
         try:
             if hub.exact or (own is not None and own.exact):
-                _tell(observer, ticket, own, own, plan)
+                _report_pair(observer, ticket, own, own, plan)
                 if own is None:
                     raise LookupError(_no_tape(token, number))
                 own.times += 1
                 found = _own_gradient(hub, own, plan, dys)
                 if observer is not None and any(one is None for one in found):
-                    _tell_none(observer, ticket, own, plan, found)
+                    _report_none(observer, ticket, own, plan, found)
                 if observer is not None:
-                    _tell_variables(observer, ticket, own)
+                    _report_variables(observer, ticket, own)
                 return [
                     _zeros(own.sources[position]) if one is None else one for position, one in zip(plan.wanted, found)
                 ]
@@ -254,7 +254,7 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
     def stock(own: CallTape | None, dys: Any, observer: Any, ticket: Any) -> Any:
         entry = names.script_ops.tape_cache.pop(token, None)
         used = entry[0] if entry is not None and isinstance(entry[0], CallTape) else None
-        _tell(observer, ticket, own, used, plan)
+        _report_pair(observer, ticket, own, used, plan)
         scope = {
             "tape_cache": {} if entry is None else {token: entry},
             "compat": names.script_ops.compat,
@@ -277,11 +277,11 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
         finally:
             if observer is not None:
                 if own is not None and used is not own:
-                    _tell_wrong(hub, observer, ticket, own, used, plan, dys, found)
+                    _report_wrong(hub, observer, ticket, own, used, plan, dys, found)
                 elif own is not None and found is not None:
                     if any(one is None for one in found):
-                        _tell_none(observer, ticket, own, plan, found)
-                    _tell_variables(observer, ticket, own)
+                        _report_none(observer, ticket, own, plan, found)
+                    _report_variables(observer, ticket, own)
 
     return eagerly_executed_grad
 
@@ -346,7 +346,7 @@ def _ticket(tape: CallTape | None, observer: Any) -> Any:
     return tape.ticket if tape is not None and tape.observer is observer else None
 
 
-def _tell(observer: Any, ticket: Any, own: CallTape | None, used: CallTape | None, plan: Plan) -> None:
+def _report_pair(observer: Any, ticket: Any, own: CallTape | None, used: CallTape | None, plan: Plan) -> None:
     if observer is not None:
         named = plan.level == 1  # the gradient of a gradient has other outputs than the forward node's
         observer.paired(
@@ -355,7 +355,7 @@ def _tell(observer: Any, ticket: Any, own: CallTape | None, used: CallTape | Non
         )  # fmt: skip
 
 
-def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: list[Any]) -> None:
+def _report_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: list[Any]) -> None:
     positions = [
         position for position, one in zip(plan.wanted, found) if one is None and own.sources[position] is not None
     ]
@@ -365,7 +365,7 @@ def _tell_none(observer: Any, ticket: Any, own: CallTape, plan: Plan, found: lis
         )
 
 
-def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:
+def _report_variables(observer: Any, ticket: Any, own: CallTape) -> None:
     try:
         variables = own.tape.watched_variables()
     except Exception:
@@ -375,7 +375,7 @@ def _tell_variables(observer: Any, ticket: Any, own: CallTape) -> None:
         observer.gradient_notice(Notice.VARIABLE_NO_INPUT, own.token, ticket, variables=names)
 
 
-def _tell_wrong(
+def _report_wrong(
     hub: Gradients, observer: Any, ticket: Any, own: CallTape, used: CallTape | None, plan: Plan, dys: Any, found: Any
 ) -> None:
     """TensorFlow used another call's tape, or found none. The true gradient is computed as well, to show both."""

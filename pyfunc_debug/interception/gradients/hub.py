@@ -61,11 +61,11 @@ class Gradients:
     Attributes:
       exact: Whether calls and gradients are exact now; else they are TensorFlow's own.
       order: The highest derivative that calls keep tapes for.
-      observer: Who hears of the calls of our nodes, or None; `way` holds its methods (see `calls.call_path`).
+      observer: To whom calls of our nodes are reported, or None; `way` holds its methods (see `calls.call_path`).
       output_types: By thread, dtypes of the outputs that the gradient call it is in has in stock mode.
       taped_caller, untaped_caller: Run a body as TensorFlow does, with a tape and without.
       failures: Where exceptions that leave their bodies are remembered.
-      tokens: Nodes with call ids: they tell the observer themselves.
+      tokens: Nodes with call ids: they report to the observer themselves.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Gradients:
         ]
 
     def connect(self, observer: Any, failures: Any) -> None:
-        """Sets who hears of calls from now on; None for nobody."""
+        """Sets to whom calls are reported from now on; None for nobody."""
         self.observer, self.failures = observer, failures
         self.way = NOBODY if observer is None else call_path(observer)
 
@@ -443,7 +443,7 @@ def stock_tapes() -> dict[str, int]:
 
 
 def _memory(tensor: Any) -> int:
-    """What tells a tensor's memory from others': its address where it can be had without a copy."""
+    """What identifies a tensor's memory: its address where it can be had without a copy."""
     try:
         if "CPU" in tensor.device.upper() and (tensor.dtype.is_floating or tensor.dtype.is_integer):
             return int(np.asarray(memoryview(tensor)).__array_interface__["data"][0])

@@ -1,6 +1,6 @@
 """Tapes of single calls, and how long they live: as long as somebody can still ask for the gradient, and no longer.
 
-A call's number travels through TensorFlow's graph as a hidden output. It lies in a buffer of ours that TensorFlow uses
+A call's number travels through TensorFlow's graph as a hidden output. It is in a buffer of ours that TensorFlow uses
 without copying (DLPack, 64-byte aligned); when TensorFlow lets go of it, nobody can ask for this gradient any more, and
 the tape is dropped.
 """

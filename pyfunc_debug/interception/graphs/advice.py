@@ -46,9 +46,9 @@ def advise(
     fixes = [one.fix for one in found if one.fix]
     if asked and dtypes is not None:
         fixes = [*_proven(old, new, asked, len(asked) == len(found), defaults, dtypes), *fixes]
-    told = [_costs(one, new, earlier) if dtypes is None or one.about == "value" else one for one in found]
+    shown = [_costs(one, new, earlier) if dtypes is None or one.about == "value" else one for one in found]
     helped = all(one.fix or (one in asked and dtypes is not None) for one in found)  # half of a fix avoids nothing
-    return tuple(one.text for one in told), "; ".join(dict.fromkeys(fixes)) if helped else None
+    return tuple(one.text for one in shown), "; ".join(dict.fromkeys(fixes)) if helped else None
 
 
 def _proven(

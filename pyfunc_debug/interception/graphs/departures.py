@@ -19,7 +19,7 @@ class Departures:
     """Tells of the nodes, when they leave.
 
     Args:
-      observer: Is told.
+      observer: Gets the notices.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -58,12 +58,12 @@ class Departures:
     def _tell(self, notice: Notice, read: Callable[[], Held], to: str) -> None:
         try:
             site = caller()
-            told = set()
+            noted = set()
             for node in read().nodes:
                 body = node.body
-                if node.token in told or body is None or body.internal:
+                if node.token in noted or body is None or body.internal:
                     continue
-                told.add(node.token)
+                noted.add(node.token)
                 self._observer.notice(
                     notice, None if node.generator else node.token, None, name=node.token, body=body.name,
                     file=body.file, line=body.line, kind=node.kind, op=node.op, function=node.graph, to=to, site=site,

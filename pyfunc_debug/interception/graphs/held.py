@@ -32,7 +32,7 @@ class HeldNode:
 
     Attributes:
       token: Its body's name in TensorFlow's registry.
-      kind: What made it, as far as the op tells: py_function or numpy_function.
+      kind: What made it, as far as the op shows: py_function or numpy_function.
       body: The body; None where no function of this process has that name.
       op: The op's name.
       graph: Name of the function that holds it.
@@ -148,7 +148,7 @@ class _Reader:
         body = None
         if generator is not None:
             if not generator.asks:
-                return None  # one of three nodes of a from_generator is told
+                return None  # one of three nodes of a from_generator is reported
             body = find_body(generator.function, self._names, self._maps)
         elif registered is not None:
             body = find_body(registered, self._names, self._maps)
@@ -244,9 +244,7 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
     """The nodes in a SavedModel's file."""
     file = os.path.join(folder, "saved_model.pb")
     if not os.path.isfile(file):
-        what = (
-            "is not the folder of a SavedModel: it has no saved_model.pb" if os.path.isdir(folder) else "is no folder"
-        )
+        what = "is not a SavedModel's folder: it has no saved_model.pb" if os.path.isdir(folder) else "is not a folder"
         raise BadOptionError(f"{folder} {what}")
     if names.saved_model_type is None:
         raise BadOptionError(f"TensorFlow {names.version} has moved what reads a SavedModel's file")

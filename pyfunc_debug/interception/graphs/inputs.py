@@ -54,7 +54,7 @@ class Inputs:
     Args:
       names: TensorFlow's.
       library: Which nodes a function holds.
-      trouble: Is told what of ours failed.
+      trouble: Called when something of ours failed.
     """
 
     def __init__(self, names: TensorFlowNames, library: Library, trouble: Callable[[str, BaseException], None]) -> None:

@@ -1,4 +1,4 @@
-"""What a tf.function object itself tells, recorded or not: its graphs, why each was traced, the nodes in them."""
+"""What a tf.function object itself shows, recorded or not: its graphs, why each was traced, the nodes in them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Nodes:
     # -- patches ------------------------------------------------------------------------------------------------------
 
     def insert(self, original: Any) -> Any:
-        """The replacement of `FuncRegistry.insert`: tells the token of the node being made on this thread."""
+        """The replacement of `FuncRegistry.insert`: reports the token of the node being made on this thread."""
         making = self._making
 
         def insert(registry: Any, func: Any) -> Any:
@@ -156,7 +156,7 @@ class Nodes:
         try:
             tout, out_paths = structures.output_paths(made.tout, self._names)
             inputs = [] if isinstance(made.inp, Iterator) else list(made.inp)  # a generator can be read only once
-        except (TypeError, ValueError):  # the user's mistake, of which TensorFlow will tell them
+        except (TypeError, ValueError):  # the user's mistake, which TensorFlow will report
             return (), (), ()
         paths = [
             path
@@ -227,7 +227,7 @@ def _kind(eager: bool, stateful: Any) -> NodeKind:
 
 
 def _public_kind(kind: NodeKind, stack: Any) -> NodeKind:
-    """tf.numpy_function and a stateful tf.compat.v1.py_func make the very same op: the stack tells which was called."""
+    """tf.numpy_function and a stateful tf.compat.v1.py_func make the very same op: the stack shows which was called."""
     if kind == "numpy_function" and any(
         entry.name == "py_func" and os.path.basename(entry.filename) == "script_ops.py" for entry in stack
     ):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.bodies import closure
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.program.frames import is_installed, is_user
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
@@ -85,14 +86,14 @@ class Outside:
         return bool(self._taken)
 
     def changed(self) -> list[Changed]:
-        """What changed since the graph was traced; each is told once. Some 0.1 us a value."""
+        """What changed since the graph was traced; each is reported once. Some 0.1 us a value."""
         found = []
         for one in tuple(self._taken):
             now = one.now()
             if now is not one.then and now is not _GONE and not _same(one.then, now):
                 try:
                     self._taken.remove(one)
-                except ValueError:  # another thread runs the graph too, and told of it
+                except ValueError:  # another thread runs the graph too, and reported it
                     continue
                 found.append(Changed(one.name, one.file, one.line, text(one.then), text(now)))
         return found
@@ -214,7 +215,7 @@ def _plain(thing: Any, function_type: Any) -> tuple[types.FunctionType | None, A
                 owner = owner.target
             thing = thing.__func__
         else:
-            decorator = getattr(thing, "_tf_decorator", None)
+            decorator = private.decorator(thing)
             inner = getattr(decorator, "decorated_target", None) or getattr(thing, "__wrapped__", None)
             if inner is None or inner is thing:
                 break

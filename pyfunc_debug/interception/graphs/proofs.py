@@ -64,7 +64,7 @@ class Other:
 
 
 class Constant:
-    """A Python number that is the same in both graphs: it takes the dtype of the tensor beside it."""
+    """A Python number that is the same in both graphs: it takes the dtype of the tensor it is combined with."""
 
 
 Value: TypeAlias = Tensor | Number | Structure | Other | Constant
@@ -123,7 +123,7 @@ def _source(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     if not any(_same(one, code) for one in _codes(module)):
         return None
     found = [node for node in ast.walk(tree) if _begins(node) == code.co_firstlineno and _name(node) == code.co_name]
-    node = found[0] if len(found) == 1 else None  # two lambdas in a line cannot be told apart by their lines
+    node = found[0] if len(found) == 1 else None  # two lambdas in a line cannot be distinguished by their lines
     return node if isinstance(node, (ast.FunctionDef, ast.Lambda)) else None
 
 
@@ -412,15 +412,15 @@ class _Reader:
 
 
 def _meet(number: Number, beside: Value) -> None:
-    """Notes the dtype that a number gets from the tensor it meets."""
+    """Notes the dtype that a number gets from the tensor it is combined with."""
     if not isinstance(beside, Tensor) or beside.dtype is None:
-        raise NotProvenError("a number beside something that is not known to be a tensor")
+        raise NotProvenError("a number with something that is not known to be a tensor")
     if beside.dtype.startswith(("float", "bfloat")) or (
         beside.dtype in _INTS and number.is_int and all(_fits(value, beside.dtype) for value in number.values)
     ):
         number.needs.add(beside.dtype)
     else:
-        raise NotProvenError(f"a number beside {beside.dtype}")
+        raise NotProvenError(f"a number with {beside.dtype}")
 
 
 _INTS = {f"{sign}int{bits}": (sign, bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}

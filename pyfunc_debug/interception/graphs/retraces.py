@@ -105,7 +105,7 @@ class Retraces:
             return FIRST
 
     def object(self, options: Any) -> int | None:
-        """A number for the tf.function object being traced, told by its lock: its own, and can be held weakly."""
+        """A number for the tf.function object being traced, known by its lock: its own, and weakly referable."""
         if options.lock is None:
             return None
         number = self._objects.get(options.lock)
@@ -121,7 +121,7 @@ class Retraces:
     def complete(
         self, reason: Reason, options: Any, function: FunctionFacts, number: int | None, error: str | None
     ) -> Reason:
-        """Adds to a reason what only the history tells: a new tf.function object, or a trace that failed before."""
+        """Adds to a reason what only the history shows: a new tf.function object, or a trace that failed before."""
         if options.lock is None or number is None:
             return reason
         if reason is FIRST or not reason.sentences:

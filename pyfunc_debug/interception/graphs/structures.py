@@ -65,7 +65,7 @@ def _ragged(name: str, count: int) -> list[str]:
 
 
 def _by_components(name: str, value: Any, count: int, names: TensorFlowNames) -> list[str]:
-    """Paths inside an extension type or another composite, by field name where TensorFlow tells it."""
+    """Paths inside an extension type or another composite, by field name where TensorFlow knows it."""
     try:
         found = [_join(name, path) for path, _ in names.nest.flatten_with_tuple_paths(value, expand_composites=True)]
     except (TypeError, ValueError, AttributeError):

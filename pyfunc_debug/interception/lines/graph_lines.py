@@ -2,7 +2,7 @@
 
 The graphs stay as they are. An event of the profiler is named after its op, with the calls, branches and loops that
 TensorFlow inlined before it (`while/body/_1/while/mul`); the step that it belongs to says which function was run. What
-cannot be told for certain gets no number.
+is not certain gets no number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyfunc_debug.program.threads import hide_from_debuggers
 LONGEST_S = 60.0
 """So long the graph's lines are counted at most: the profiler keeps every op in memory."""
 MOST_BYTES = 256 << 20
-"""Or until the process has grown by so much meanwhile."""
+"""Or until the process has grown by this much."""
 _LOOK_S = 0.1
 _DEEPEST = 50
 _IDLE = frozenset(
@@ -222,7 +222,7 @@ class GraphLines:
     # -- graphs -------------------------------------------------------------------------------------------------------
 
     def patches(self) -> list[Patch]:
-        """The replacement that tells of every graph."""
+        """The replacement that reports every graph."""
         kind = self._names.func_graph_type
         return [] if kind is None else [Patch(kind, "__init__", self._init)]
 
@@ -491,7 +491,7 @@ class Join:
 
 
 def _rewritten(root: Root, path: str) -> list[tuple[Root, Executed, Op]]:
-    """An op of a loop that TensorFlow built anew with outputs for the gradient: its inner names are the same."""
+    """An op of a loop that TensorFlow built again with outputs for the gradient: its inner names are the same."""
     while "/" in path:
         path = path.partition("/")[2]
         found = [

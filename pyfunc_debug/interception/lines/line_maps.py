@@ -300,7 +300,7 @@ def _generated_source_lines(code: types.CodeType, source: tuple[dict[int, int], 
 def _lambda_kind(code: types.CodeType, module: _Module) -> str:
     candidates = module.lambdas.get(code.co_firstlineno, [(0, "user")])
     column = 0
-    if hasattr(code, "co_positions"):  # Python 3.11: tells lambdas of one line apart
+    if hasattr(code, "co_positions"):  # Python 3.11: distinguishes lambdas of one line
         columns = [spot[2] for spot in code.co_positions() if spot[0] == code.co_firstlineno and spot[2]]
         column = min(columns, default=0)
     before = [written for start, written in candidates if start <= column]

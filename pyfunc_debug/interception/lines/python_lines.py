@@ -24,7 +24,7 @@ from pyfunc_debug.program.frames import caller
 from pyfunc_debug.records import Line, Printed
 
 CAP = 1000
-"""Up to so many times a line is counted, at trace and at run each."""
+"""A line is counted up to this many times, at trace and at run each."""
 TRACE, RUN = 0, 1
 _TOOLS = (3, 4, 2)  # free ones of sys.monitoring: debuggers take 0, coverage 1, optimizers 5
 
@@ -198,7 +198,7 @@ class Lines:
     # -- patches ------------------------------------------------------------------------------------------------------
 
     def patches(self) -> list[Patch]:
-        """The replacements that open the trace phase and tell what became part of the graph."""
+        """The replacements that open the trace phase and report what became part of the graph."""
         found = self._names
         patches = [Patch(found.tracing_compilation, private.CREATE_CONCRETE_FUNCTION, self._create)]
         labels: list[tuple[Any, str, Callable[[Any], Any]]] = [
@@ -319,7 +319,7 @@ class Lines:
 
 
 class _Tracing:
-    """sys.settrace, armed anew in each phase: threads made in C++ forget it after each call (Python 3.10, 3.11)."""
+    """sys.settrace, armed again in each phase: threads made in C++ forget it after each call (Python 3.10, 3.11)."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -403,7 +403,7 @@ def _local(
 
 
 def _foreign(before: Any) -> str:
-    """A tracer that we cannot stand beside."""
+    """A tracer that we cannot run together with."""
     if type(before).__name__ == "CTracer":
         return "coverage"
     constants = sys.modules.get("_pydevd_bundle.pydevd_constants")

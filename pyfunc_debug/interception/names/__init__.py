@@ -114,7 +114,7 @@ _WHOLE_MODULES = (
 MODULES = tuple(
     sorted({name.partition(":")[0] for name in (*_SIGNATURES, *_RUNTIME, *GRADIENTS, _OP_ERROR)} | {*_WHOLE_MODULES})
 )
-"""The modules of TensorFlow whose private names are used: their texts tell builds apart (builds.py)."""
+"""The modules of TensorFlow whose private names are used: their texts identify builds (builds.py)."""
 
 
 def load() -> TensorFlowNames:

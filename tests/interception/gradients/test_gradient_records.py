@@ -311,7 +311,7 @@ def test_check_gradient_says_why_it_cannot(tf, tmp_path):
     variable.assign(2.0)
     with pytest.raises(pfd.NotDeterministicError, match="not deterministic"):
         recording.call(1).check_gradient()
-    with pytest.raises(pfd.NotDeterministicError, match="depends on something besides its inputs"):
+    with pytest.raises(pfd.NotDeterministicError, match="depends on something other than its inputs"):
         recording.call(3).check_gradient()
     with pytest.raises(pfd.NotKeptError, match="was not differentiated"):
         recording.call(5).check_gradient()
