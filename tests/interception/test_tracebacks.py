@@ -185,9 +185,13 @@ def test_failed_traces_leave_no_weak_reference_behind(tf, tmp_path, options):
 
 
 def test_traces_of_functions_without_nodes_leave_no_set_behind(tf, tmp_path):
+    def loop(x):
+        return tf.while_loop(lambda x: x < 3.0, lambda x: [x + 1.0], [x])[0]
+
     def trace(times, recording):
         for _ in range(times):
             tf.function(lambda x: x + 1)(tf.constant(1.0))
+            tf.function(loop)(tf.constant(1.0))  # a function that calls functions
         assert recording._recorder.flush()
 
     with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:

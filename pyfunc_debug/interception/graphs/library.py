@@ -12,8 +12,6 @@ from pyfunc_debug.interception.names import TensorFlowNames, private
 _REST_S = 0.001
 """The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
 _REMEMBERED = 100_000
-_NOTHING: tuple[frozenset[str], tuple[str, ...]] = frozenset(), ()
-"""Of a function without nodes that calls no other. One for all: else each such trace would leave one behind."""
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 
 
@@ -22,7 +20,9 @@ class Library:
 
     def __init__(self, names: TensorFlowNames) -> None:
         self._names = names
-        self._known: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        # Tuples of text, which the garbage collector lets go: else each trace would leave objects behind.
+        self._calls: dict[str, tuple[str, ...]] = {}
+        self._nodes: dict[str, tuple[str, ...]] = {}
         self._older: dict[str, tuple[weakref.ref[Any], str]] | None = None  # token -> graph and op's name
 
     def tokens(self, name: str) -> frozenset[str] | None:
@@ -35,25 +35,32 @@ class Library:
             if function in seen:
                 continue
             seen.add(function)
-            known = self._read(function)
-            if known is None:
+            if not self._read(function):
                 return None
-            found.update(known[0])
-            todo.extend(known[1])
+            found.update(self._nodes.get(function, ()))
+            todo.extend(self._calls.get(function, ()))
         return frozenset(found)
 
-    def _read(self, name: str) -> tuple[frozenset[str], tuple[str, ...]] | None:
-        known = self._known.get(name)
-        if known is None:
-            try:
-                definition = self._names.context_module.context().get_function_def(name)
-            except Exception:  # TensorFlow raises NotFoundError once the function is gone
-                return None
-            if len(self._known) >= _REMEMBERED:  # most are gone by then; those that are not can be read again
-                self._known.clear()
-            found = _scan(definition.node_def)
-            known = self._known[name] = _NOTHING if found == _NOTHING else found
-        return known
+    def _read(self, name: str) -> bool:
+        """Learns the nodes of a function and which functions it calls.
+
+        Returns:
+          Whether they are known.
+        """
+        if name in self._calls:
+            return True
+        try:
+            definition = self._names.context_module.context().get_function_def(name)
+        except Exception:  # TensorFlow raises NotFoundError once the function is gone
+            return False
+        if len(self._calls) >= _REMEMBERED:  # most are gone by then; those that are not can be read again
+            self._calls.clear()
+            self._nodes.clear()
+        tokens, calls = _scan(definition.node_def)
+        if tokens:
+            self._nodes[name] = tokens
+        self._calls[name] = calls
+        return True
 
     def locate(self, token: str) -> Any:
         """The op of a node that was made before we were there, found through all live graphs; None if it is gone.
@@ -114,11 +121,11 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
     return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
 
 
-def _scan(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tokens of nodes among these ops, and names of the functions they call."""
     nodes = list(node_defs)
     tokens = {node.attr["token"].s.decode() for node in nodes if node.op in PYFUNC_OPS}
-    return frozenset(tokens), scan_ops(nodes)[1]
+    return tuple(tokens), scan_ops(nodes)[1]
 
 
 def scan_ops(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:
