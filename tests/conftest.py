@@ -30,7 +30,7 @@ LONG = [
     "jupyter_ext/test_accessibility.py", "interception/gradients/test_gradient_threads.py", "notebooks/test_lab.py",
     "interception/test_asynchronous.py", "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
     "interception/lines/test_lines_beside_tools.py", "stops/test_coverage.py", "jupyter_ext/test_kernel.py",
-    "pfrec/test_processes.py", "stops/test_turns.py", "stops/test_surfaces.py",
+    "pfrec/test_processes.py", "pfrec/test_last_moments.py", "stops/test_turns.py", "stops/test_surfaces.py",
     "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",
     "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py",
 ]  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.analysis.contention import gil_line
+from pyfunc_debug.analysis.death import death_lines
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.pfrec.processes import lives
+from pyfunc_debug.pfrec.processes import writer_lives
 
 
 def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
@@ -30,10 +30,10 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
         lines.append(f"only calls of nodes that match {wanted} were recorded")
     if meta.get("stopped"):
         lines.append(str(meta["stopped"]))
-    if meta.get("state") == "recording":
-        lines.append(
-            "still recording" if not is_interrupted(meta) else "the program ended without finishing this recording"
-        )
+    if is_interrupted(reader.path, meta):
+        lines += death_lines(reader)
+    elif meta.get("state") == "recording":
+        lines.append("still recording")
     for trouble, times in list((meta.get("troubles") or {}).items())[:3]:
         lines.append(f"pyfunc_debug had trouble ({times}x): {trouble}")
     if meta.get("limits"):
@@ -50,11 +50,9 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
     return tuple(lines)
 
 
-def is_interrupted(meta: dict[str, Any]) -> bool:
+def is_interrupted(path: str, meta: dict[str, Any]) -> bool:
     """Whether the process that was recorded is known to be gone although its recording says that it still grows."""
-    pid = meta.get("pid")
-    here = meta.get("state") == "recording" and meta.get("host") == socket.gethostname()
-    return here and isinstance(pid, int) and not lives(pid)
+    return meta.get("state") == "interrupted" or (meta.get("state") == "recording" and not writer_lives(path, meta))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,40 @@
-"""Whether the process that writes a recording still runs."""
+"""Which process writes a recording, and whether it still runs.
+
+A number alone does not tell: numbers are used again, each container has a process 1, and a file is read on other
+machines. So the number goes with the process's start time, the machine's boot and the namespace that numbers it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pyfunc_debug.pfrec.ring import RingReader, place_of
+
+_SILENT_NS = 10_000_000_000
+"""A writer that is alive leaves a sign of life far more often."""
+
+
+def identity(pid: int | None = None) -> dict[str, Any]:
+    """What tells a process from all others: `pid`, and as far as the system says, `start`, `boot` and `namespace`."""
+    pid = os.getpid() if pid is None else pid
+    found: dict[str, Any] = {"pid": pid}
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        found["boot"] = _read("/proc/sys/kernel/random/boot_id").strip()
+        found["namespace"] = os.readlink("/proc/self/ns/pid")
+        # The name in parentheses may hold anything: what follows the last one is plain (man 5 proc).
+        state, *fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        found["start"] = int(fields[18]) if state not in "ZX" else None  # it has ended; nobody has asked how yet
+    return found
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def lives(pid: int) -> bool:
@@ -14,3 +46,32 @@ def lives(pid: int) -> bool:
     except OSError:  # it runs, and is another user's
         return True
     return True
+
+
+def writer_lives(path: str, meta: Mapping[str, Any]) -> bool:
+    """Whether the process that wrote a recording may still run; True where that cannot be known.
+
+    Args:
+      path: The recording.
+      meta: Its table `meta`: `pid`, `host`, `process` (an `identity`; not in older ones).
+    """
+    pid, writer = meta.get("pid"), meta.get("process")
+    if not isinstance(pid, int):
+        return True
+    here = identity(pid)
+    if not isinstance(writer, dict) or "boot" not in writer or "boot" not in here:
+        return meta.get("host") != socket.gethostname() or lives(pid)
+    if writer["boot"] != here["boot"]:  # another machine, or this one was started anew
+        return meta.get("host") != socket.gethostname()
+    if writer.get("namespace") != here.get("namespace"):  # a container: its processes cannot be seen from here
+        return not _silent(path, meta)
+    return bool(lives(pid) and writer.get("start") == here.get("start", writer.get("start")))
+
+
+def _silent(path: str, meta: Mapping[str, Any]) -> bool:
+    """Whether the writer has left no sign of life for long, by the clock that all on this machine share."""
+    try:
+        silence_ns: int = time.monotonic_ns() - RingReader(place_of(path, meta)).sign_ns
+    except (OSError, ValueError):
+        return False
+    return silence_ns > _SILENT_NS

@@ -1,4 +1,7 @@
-"""Reading a .pfrec file: rows back to the nouns. Needs no TensorFlow, never writes, and works while another writes."""
+"""Reading a .pfrec file: rows back to the nouns. Needs no TensorFlow, and works while another writes.
+
+It never writes, but for one thing: a recording whose program died is completed from its ring (recovery.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import ctypes
 import functools
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import urllib.parse
 from collections.abc import Iterator, Sequence
@@ -15,6 +20,9 @@ from typing import Any
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.pfrec import stopped
 from pyfunc_debug.pfrec.contents import decode
+from pyfunc_debug.pfrec.processes import writer_lives
+from pyfunc_debug.pfrec.recovery import recover
+from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
 from pyfunc_debug.records import (
     Call,
@@ -57,7 +65,8 @@ class Reader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self._lock = threading.RLock()  # one connection, asked from the panel's thread as well as the user's
-        self._immutable = False
+        self._file = self.path
+        self._copies: tempfile.TemporaryDirectory[str] | None = None
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None  # one for all: a connection keeps weak references to its cursors
         self._closed = False
@@ -79,12 +88,12 @@ class Reader:
             return self._db
 
     def _open(self) -> sqlite3.Connection:
-        if not os.path.exists(self.path):
+        if not os.path.exists(self._file):
             raise BadRecordingError(f"no such recording: {self.path}")
-        if os.path.isdir(self.path):
+        if os.path.isdir(self._file):
             raise BadRecordingError(f"{self.path} is a folder, not a recording")
         try:
-            uri = f"file:{urllib.parse.quote(self.path)}?mode=ro{'&immutable=1' if self._immutable else ''}"
+            uri = f"file:{urllib.parse.quote(self._file)}?mode=ro"
             return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
         except sqlite3.Error as error:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
@@ -97,9 +106,8 @@ class Reader:
             except sqlite3.OperationalError as error:
                 if "unable to open" not in str(error) and "readonly" not in str(error):
                     raise
-                # A recording that was never finished, in a folder where the log's index cannot be made.
                 self.release()
-                self._immutable = True
+                self._copy()
                 application = self._db.execute("PRAGMA application_id").fetchone()[0]
             self.version = version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
             if application != APPLICATION_ID:
@@ -110,6 +118,7 @@ class Reader:
                     f"{SCHEMA_VERSION}): upgrade pyfunc-debug"
                 )
             self._db.execute("SELECT count(*) FROM node").fetchone()
+            self._complete()
         except sqlite3.DatabaseError as error:
             self.close()
             reason = (
@@ -121,6 +130,30 @@ class Reader:
         except BadRecordingError:
             self.close()
             raise
+
+    def _copy(self) -> None:
+        """Works on copies from now on: a recording that was never finished, in a folder that cannot be written to.
+
+        SQLite needs an index of its log beside it, and without the log most of the recording would be missing.
+        """
+        self._copies = tempfile.TemporaryDirectory(prefix="pyfunc_debug-")
+        copy = os.path.join(self._copies.name, os.path.basename(self.path))
+        for suffix in ("", "-wal", SUFFIX):
+            if os.path.exists(self.path + suffix):
+                shutil.copyfile(self.path + suffix, copy + suffix)
+        self._file = copy
+
+    def _complete(self) -> None:
+        """Completes a recording whose program died."""
+        meta = self.meta
+        if meta.get("state") != "recording":
+            return
+        self.release()  # the log can be folded back then
+        if recover(self._file, meta) or os.access(os.path.dirname(self._file), os.W_OK):
+            return
+        if os.path.exists(self.path + SUFFIX) and not writer_lives(self.path, meta):
+            self._copy()
+            recover(self._file, meta)
 
     def release(self) -> None:
         """Lets go of the file until the next question, so that a writer can complete it."""
@@ -136,6 +169,8 @@ class Reader:
         with self._lock:
             self.release()
             self._closed = True
+            if self._copies is not None:
+                self._copies.cleanup()
 
     def __del__(self) -> None:
         connection = getattr(self, "_connection", None)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
-from pyfunc_debug.pfrec.processes import lives
+from pyfunc_debug.pfrec.processes import writer_lives
+from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
@@ -169,7 +170,7 @@ def prepare(path: str, overwrite: bool) -> None:
             raise RecordingBusyError(f"process {owner} is recording into {path}: choose another path")
         if not overwrite:
             raise BadOptionError(f"the recording {path} exists: choose another path, or overwrite it (overwrite=True)")
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", "-wal", "-shm", "-journal", SUFFIX):
             if os.path.exists(path + suffix):
                 os.remove(path + suffix)
         return
@@ -194,7 +195,7 @@ def _owner(path: str) -> int | None:
     except BadRecordingError:
         return None
     try:
-        pid = reader.meta.get("pid") if reader.state() == "recording" else None
+        meta = reader.meta
     finally:
         reader.close()
-    return pid if isinstance(pid, int) and lives(pid) else None
+    return meta.get("pid") if meta.get("state") == "recording" and writer_lives(path, meta) else None

@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,6 +19,9 @@ typedef long long Number;
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
 static PyObject *(*hold_all)(PyObject *values, int policy, Number room, int ready, Number *size);
 enum { SHAPE = 1, SUMMARY = 2 };
+/* Fills in 72 bytes about a held input, as in pfrec/ring.py. */
+#define BRIEF "pyfunc_debug.values._statistics.brief"
+static void (*brief)(PyObject *held, void *out);
 
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
@@ -44,6 +48,7 @@ static Number now_ns(clockid_t clock) {
 typedef struct {
     PyObject_HEAD
     Number call, cpu_ns, cpu_start_ns, end_ns, entered_ns, ident, policy, room, start_ns, thread, values_ns;
+    int slot; /* in the ring, counted from 1; 0: none */
     PyObject *failure, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
 } Ticket;
@@ -94,9 +99,27 @@ typedef struct {
 } Streak;
 enum { SLOTS = 64 };
 
+/* The ring, as in pfrec/ring.py. */
+enum { HEADER_BYTES = 4096, BEGUN = 24, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
+typedef struct {
+    Number call, start_ns;
+    int thread, inputs;
+    char token[64];
+    char briefs[MOST_INPUTS][BRIEF_BYTES];
+} OpenCall;
+typedef struct {
+    Number call, start_ns, end_ns, cpu_ns;
+    int thread, failed;
+    char token[24];
+} DoneCall;
+_Static_assert(sizeof(OpenCall) <= OPEN_BYTES && sizeof(DoneCall) == 64, "as in pfrec/ring.py");
+
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *append, *open, *known, *live, *runs;
+    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring;
+    Py_buffer memory; /* the ring's, while there is one */
+    short free[OPEN_SLOTS];
+    int free_count;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
     char accepting, all_cpu;
     Streak streaks[SLOTS];
@@ -166,6 +189,53 @@ static int wants_cpu(HotPath *self, Ticket *ticket) {
     return calls < STREAK || calls % EVERY == 0;
 }
 
+static OpenCall *open_call(HotPath *self, int slot) {
+    return (OpenCall *)((char *)self->memory.buf + HEADER_BYTES + (slot - 1) * OPEN_BYTES);
+}
+
+static void copy_token(char *to, size_t room, PyObject *token) {
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(token, &size);
+    if (!text) PyErr_Clear(), size = 0;
+    if ((size_t)size > room) size = (Py_ssize_t)room;
+    memcpy(to, text, (size_t)size);
+    memset(to + size, 0, room - (size_t)size);
+}
+
+/* Notes in the ring that a body is about to run. Under the GIL, as all here: no slot is given away twice. */
+static void ring_begin(HotPath *self, Ticket *ticket) {
+    if (!self->ring) return;
+    *(Number *)((char *)self->memory.buf + BEGUN) = ticket->call;
+    if (!self->free_count) return;
+    ticket->slot = self->free[--self->free_count];
+    OpenCall *call = open_call(self, ticket->slot);
+    call->start_ns = ticket->start_ns, call->thread = (int)ticket->thread, call->inputs = -1;
+    copy_token(call->token, sizeof call->token, ticket->token);
+    if (brief && ticket->inputs && PyTuple_Check(ticket->inputs)) {
+        Py_ssize_t count = PyTuple_GET_SIZE(ticket->inputs);
+        call->inputs = count < MOST_INPUTS ? (int)count : MOST_INPUTS;
+        for (int i = 0; i < call->inputs; i++) brief(PyTuple_GET_ITEM(ticket->inputs, i), call->briefs[i]);
+    }
+    *(volatile Number *)&call->call = ticket->call; /* last: now it counts */
+}
+
+static void ring_end(HotPath *self, Ticket *ticket) {
+    if (!self->ring) return;
+    char *done_calls = (char *)self->memory.buf + HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES;
+    Number slots = (self->memory.len - HEADER_BYTES - OPEN_SLOTS * OPEN_BYTES) / (Number)sizeof(DoneCall);
+    DoneCall *call = (DoneCall *)done_calls + ticket->call % slots;
+    *(volatile Number *)&call->call = 0;
+    call->start_ns = ticket->start_ns, call->end_ns = ticket->end_ns, call->cpu_ns = ticket->cpu_ns;
+    call->thread = (int)ticket->thread, call->failed = ticket->failure && ticket->failure != Py_None;
+    copy_token(call->token, sizeof call->token, ticket->token);
+    *(volatile Number *)&call->call = ticket->call;
+    if (ticket->slot) {
+        *(volatile Number *)&open_call(self, ticket->slot)->call = 0;
+        self->free[self->free_count++] = (short)ticket->slot;
+        ticket->slot = 0;
+    }
+}
+
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     if (ticket->policy && take(self, ticket, args, 1) < 0) return -1;
     if (!(ticket->runs = live_runs(self))) return -1;
@@ -182,6 +252,7 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     ticket->start_ns = ticket->entered_ns; /* set again when all is ready; the worker may look at any moment */
     if (!(ticket->key = PyLong_FromLongLong(ticket->call))) return -1;
     if (PyDict_SetItem(self->open, ticket->key, (PyObject *)ticket) < 0) return -1;
+    ring_begin(self, ticket);
     ticket->cpu_start_ns = wants_cpu(self, ticket) ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
     ticket->start_ns = now_ns(CLOCK_MONOTONIC);
     return 0;
@@ -219,6 +290,7 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
 }
 
 static int finish_ticket(HotPath *self, PyObject *ticket) {
+    ring_end(self, (Ticket *)ticket);
     PyObject *key = ((Ticket *)ticket)->key;
     if (key && PyDict_DelItem(self->open, key) < 0) PyErr_Clear(); /* forgotten in a forked child */
     int room = PyObject_Size(self->queue) < self->queue_calls;
@@ -282,6 +354,7 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->known);
     Py_VISIT(self->live);
     Py_VISIT(self->runs);
+    Py_VISIT(self->ring);
     return 0;
 }
 
@@ -294,6 +367,8 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->known);
     Py_CLEAR(self->live);
     Py_CLEAR(self->runs);
+    if (self->ring) PyBuffer_Release(&self->memory);
+    Py_CLEAR(self->ring);
     return 0;
 }
 
@@ -314,7 +389,36 @@ static int set_live(HotPath *self, PyObject *live, void *unused) {
     return 0;
 }
 
+static PyObject *get_ring(HotPath *self, void *unused) { return Py_NewRef(self->ring ? self->ring : Py_None); }
+
+/* Its `memory` is kept from being closed until another one, or None, takes its place. */
+static int set_ring(HotPath *self, PyObject *ring, void *unused) {
+    if (!ring) return PyErr_Format(PyExc_TypeError, "ring cannot be deleted"), -1;
+    Py_buffer memory;
+    if (ring != Py_None) {
+        PyObject *mapped = PyObject_GetAttrString(ring, "memory");
+        int failed = !mapped || PyObject_GetBuffer(mapped, &memory, PyBUF_WRITABLE) < 0;
+        Py_XDECREF(mapped);
+        if (failed) return -1;
+        if (memory.len < HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES + (Py_ssize_t)sizeof(DoneCall)) {
+            PyBuffer_Release(&memory);
+            return PyErr_Format(PyExc_ValueError, "too small for a ring"), -1;
+        }
+    }
+    PyObject *before = self->ring;
+    if (before) PyBuffer_Release(&self->memory);
+    self->ring = NULL;
+    if (ring != Py_None) {
+        self->ring = Py_NewRef(ring), self->memory = memory;
+        for (int i = 0; i < OPEN_SLOTS; i++) self->free[i] = (short)(OPEN_SLOTS - i);
+        self->free_count = OPEN_SLOTS;
+    }
+    Py_XDECREF(before);
+    return 0;
+}
+
 static PyGetSetDef hot_properties[] = {
+    {"ring", (getter)get_ring, (setter)set_ring, "Where calls are noted at once, or None: pfrec/ring.py.", NULL},
     {"live", (getter)get_live, (setter)set_live, "Runs in flight.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef hot_members[] = {
     {"all_cpu", T_BOOL, offsetof(HotPath, all_cpu), 0, "Whether the CPU time of every call is wanted."},
@@ -359,6 +463,8 @@ PyMODINIT_FUNC PyInit__hot(void) {
     if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
     *(void **)&hold_all = PyCapsule_Import(HOLD_ALL, 0);
     if (!hold_all) PyErr_Clear();
+    *(void **)&brief = PyCapsule_Import(BRIEF, 0);
+    if (!brief) PyErr_Clear();
     pthread_atfork(NULL, NULL, forget_thread);
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

@@ -39,6 +39,7 @@ class Budget:
         counted but not stored; what is left is for nodes, traces and counts.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
       queue_calls: How many calls may wait; more are counted but not stored.
+      ring_calls: How many finished calls stand in the ring beside the file, until it is complete.
     """
 
     file_bytes: int
@@ -58,6 +59,10 @@ class Budget:
     @property
     def queue_calls(self) -> int:
         return 200_000
+
+    @property
+    def ring_calls(self) -> int:
+        return min(max(self.file_bytes // 16 // 64, 1024), 65_536)
 
 
 class Allowance:

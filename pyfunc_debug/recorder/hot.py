@@ -13,6 +13,7 @@ from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyfunc_debug.events import LiveRuns
+from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket, cpu_since
 from pyfunc_debug.values import Held, Policy, hold_quickly
@@ -51,6 +52,7 @@ class HotPath:
       accepting: Whether calls are recorded.
       all_cpu: Whether the CPU time of every call is wanted.
       live: Runs in flight.
+      ring: Where calls are noted at once, in memory that outlives the process; or None (`pfrec.ring.Ring`).
       queued_bytes: What the values of calls that wait or are in progress keep alive. Without a lock: two threads may
         lose one another's update.
     """
@@ -62,6 +64,7 @@ class HotPath:
         self.accepting = True
         self.all_cpu = False
         self.live = live
+        self.ring: Ring | None = None
         self._recorder = recorder
         self._queue = queue
         self._open = open_calls
@@ -99,6 +102,8 @@ class HotPath:
             self._met.add(thread)
         ticket.start_ns = monotonic_ns()  # set again when all is ready; the worker may look at open calls at any moment
         self._open[call] = ticket
+        if self.ring is not None:
+            self.ring.begin(ticket)
         ticket.cpu_start_ns = thread_time_ns() if self.all_cpu or self._wants_cpu(token) else NOT_MEASURED
         ticket.start_ns = monotonic_ns()
         return ticket
@@ -138,6 +143,8 @@ class HotPath:
 
     def finish(self, ticket: Ticket) -> None:
         """Gives a ticket whose end is noted to the writer."""
+        if self.ring is not None:
+            self.ring.end(ticket)
         self._open.pop(ticket.call, None)
         if len(self._queue) < self._queue_calls:
             self._queue.append(ticket)

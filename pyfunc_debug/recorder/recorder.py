@@ -16,6 +16,8 @@ from typing import Any
 
 from pyfunc_debug.events import LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.pfrec.processes import identity
+from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
@@ -66,8 +68,32 @@ class Recorder:
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
         self.path = writer.path
-        self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta)
+        self._ring = self._make_ring(budget)
+        meta = {**meta, "process": identity(), "ring": self._ring.path if self._ring is not None else None}
+        try:
+            self._worker = Worker(
+                writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta
+            )
+        except BaseException:
+            self._drop_ring()
+            raise
+        if self._ring is not None:
+            self._worker.beat = self._ring.beat
         self._worker.start()
+
+    def _make_ring(self, budget: Budget) -> Ring | None:
+        """None where it cannot be: then a killed program's last moments are missing from the recording."""
+        try:
+            ring = Ring(self.path, budget.ring_calls)
+            self._hot.ring = ring
+        except (OSError, ValueError):
+            return None
+        return ring
+
+    def _drop_ring(self, keep: bool = False) -> None:
+        ring, self._ring, self._hot.ring = self._ring, None, None
+        if ring is not None:
+            ring.close(keep)
 
     def connect(
         self,
@@ -135,6 +161,8 @@ class Recorder:
 
     def register_thread(self, native_id: int) -> None:
         self._rows.nodes.register_thread(native_id)
+        if self._ring is not None:
+            self._ring.describe(thread=native_id, name=self._thread_names.get(native_id, ""))
 
     def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
         try:
@@ -176,6 +204,12 @@ class Recorder:
             wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
             policy = int(self._policies.of(*names)) if wanted else SKIP
         self._known[node.token] = policy
+        if self._ring is not None and policy != SKIP:
+            self._ring.describe(
+                token=node.token, kind=node.kind, body=node.body.name, file=node.body.file, line=node.body.line,
+                internal=node.body.internal, name=node.name, graph=node.graph, site=node.site and node.site[:2],
+                gradient_of=node.gradient_of, tout=node.tout, paths=node.paths, out_paths=node.out_paths,
+            )  # fmt: skip
         return policy
 
     def _eager_node(self, node: NodeFacts) -> None:
@@ -288,6 +322,7 @@ class Recorder:
         """
         self._hot.accepting = False
         self._worker.close(meta, cost_ns=self._hook_cost())
+        self._drop_ring()
         return {"troubles": dict(self._rows.troubles), "stopped": self._worker.stopped}
 
     def abandon(self) -> None:
@@ -295,6 +330,7 @@ class Recorder:
         self._hot.accepting = False
         self._queue.clear()
         self._open.clear()
+        self._drop_ring(keep=True)
         self._worker.abandon()
 
     def _hook_cost(self) -> int:

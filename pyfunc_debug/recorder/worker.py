@@ -57,6 +57,7 @@ class Worker:
     Attributes:
       stopped: Why writing stopped before the end (a full disk, say), or empty.
       gil: What becomes of calls when the GIL is measured; None when it is not.
+      beat: Leaves a sign of life.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Worker:
         self._shown_running: set[int] = set()
         self.stopped = ""
         self.gil: GilRows | None = None
+        self.beat: Callable[[], None] = lambda: None
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self._inputs = "[]"
         self._inputs_ns = 0
@@ -121,6 +123,7 @@ class Worker:
             closing, flushes = self._closing, len(self._flushes)
             now = closing or flushes > 0
             try:
+                self.beat()
                 self._drain(hurry=now)
                 self._measure(closing, now)
                 self._note_inputs(now)
@@ -148,6 +151,7 @@ class Worker:
                 self._running(batch)
             self._resolve_pending(batch, hurry)
             self._write(batch)
+            self.beat()
             self._release(freed)
             if not self._queue or (hurry and todo <= 0 and not self._closing):
                 return

@@ -206,7 +206,7 @@ class Answers:
         folds = self.folds()
         answer = {
             "name": self.name,
-            "state": state(meta),
+            "state": state(self.path, meta),
             "revision": self.revision,
             "start_ns": start,
             "end_ns": end,
@@ -290,9 +290,9 @@ class Answers:
     }
 
 
-def state(meta: Json) -> str:
+def state(path: str, meta: Json) -> str:
     """`recording`, `complete`, `stopped early`, or `interrupted`: the program ended without finishing the recording."""
-    return "interrupted" if is_interrupted(meta) else str(meta.get("state", "unknown"))
+    return "interrupted" if is_interrupted(path, meta) else str(meta.get("state", "unknown"))
 
 
 def cost(meta: Json) -> float | None:

@@ -70,7 +70,7 @@ class Processes:
                 "first_call": first_call,
                 "host": meta.get("host"),
                 "program": " ".join(map(str, argv))[:300] if isinstance(argv, list) else "",
-                "state": state(meta),
+                "state": state(answers.path, meta),
                 "wall_ns": None if known.wall_ns is None else known.wall_ns + start,
                 "length_ns": end - start,
                 "cost": cost(meta),

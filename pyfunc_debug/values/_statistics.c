@@ -28,6 +28,8 @@ enum { EXACT_ELEMENTS = 1 << 16, HISTOGRAM_ELEMENTS = 2048, BINS = 20, DIGEST_LA
 enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHAPE = 1, SUMMARY = 2 };
 /* Where recorder/_hot.c finds `hold_all`. */
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
+/* And `brief`. */
+#define BRIEF "pyfunc_debug.values._statistics.brief"
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -567,6 +569,48 @@ static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long lon
     return new_held(Py_NewRef(value), dtype, NULL, whole); /* a tensor cannot change */
 }
 
+/* What the recorder's ring says of an input: pfrec/ring.py has the same layout. */
+typedef struct {
+    char kind;
+    unsigned char rank;
+    long long shape[4];
+    double low, high;
+    long long elements, nan;
+} Brief;
+_Static_assert(sizeof(Brief) == 72, "as in pfrec/ring.py");
+
+/* Of a NumPy scalar, which is kept as it is. */
+static void scalar_brief(PyObject *scalar, Brief *out) {
+    static const struct {
+        const char *name;
+        char kind;
+    } kinds[] = {{"numpy.float32", 'f'}, {"numpy.float64", 'd'}, {"numpy.int64", 'l'}, {"numpy.int32", 'i'},
+                 {"numpy.bool", '?'},    {"numpy.bool_", '?'},   {"numpy.uint8", 'B'}, {"numpy.float16", 'e'},
+                 {"numpy.int16", 'h'},   {"numpy.int8", 'b'},    {"numpy.uint16", 'H'}, {"numpy.uint32", 'I'},
+                 {"numpy.uint64", 'L'}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(Py_TYPE(scalar)->tp_name, kinds[i].name)) continue;
+        double value = PyFloat_AsDouble(scalar);
+        if (PyErr_Occurred()) PyErr_Clear();
+        else *out = (Brief){.kind = kinds[i].kind, .low = value, .high = value, .elements = 1, .nan = isnan(value)};
+    }
+}
+
+/* Copies what is known of a held value; `kind` is 0 where that is nothing. */
+static void brief(PyObject *held, Brief *out) {
+    *out = (Brief){.kind = 0};
+    if (!Py_IS_TYPE(held, &held_type)) return;
+    PyObject *thing = ((Held *)held)->thing;
+    if (thing && PyType_IsSubtype(Py_TYPE(thing), scalar_type)) scalar_brief(thing, out);
+    if (!thing || !Py_IS_TYPE(thing, &numbers_type)) return;
+    const Numbers *numbers = (const Numbers *)thing;
+    Py_ssize_t rank = Py_SIZE(thing);
+    out->kind = numbers->kind, out->rank = (unsigned char)(rank < 255 ? rank : 255);
+    for (Py_ssize_t i = 0; i < 4; i++) out->shape[i] = i < rank ? numbers->shape[i] : 0;
+    out->low = numbers->all.low, out->high = numbers->all.high;
+    out->elements = numbers->size, out->nan = numbers->all.nan;
+}
+
 /* See hold_quickly; a borrowed None where it does not take the values. */
 static PyObject *hold_all(PyObject *given, int policy, long long room, int ready, long long *total) {
     PyObject *values = PyTuple_Check(given)  ? Py_NewRef(given)
@@ -636,12 +680,14 @@ PyMODINIT_FUNC PyInit__statistics(void) {
     if (!array_type || !scalar_type || !no_text || !name_dtype || !name_shape || !name_shape_tuple) return NULL;
     if (PyType_Ready(&held_type) < 0 || PyType_Ready(&numbers_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition), *way = PyCapsule_New((void *)hold_all, HOLD_ALL, NULL);
-    if (!module || !way || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
+    PyObject *short_way = PyCapsule_New((void *)brief, BRIEF, NULL);
+    if (!module || !way || !short_way || PyModule_AddObjectRef(module, "brief", short_way) < 0 || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
         PyModule_AddObjectRef(module, "Numbers", (PyObject *)&numbers_type) < 0 ||
         PyModule_AddObjectRef(module, "hold_all", way) < 0) {
         Py_CLEAR(module);
     }
     Py_XDECREF(way);
+    Py_XDECREF(short_way);
 #ifdef Py_GIL_DISABLED
     if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif

@@ -107,8 +107,8 @@ def test_a_killed_program_leaves_a_readable_recording(folder):
     stock, ours, path = both(folder, "kill")
     assert ours.returncode == stock.returncode == -signal.SIGKILL
     recording = pfd.open(path)
-    assert recording.meta["state"] == "recording"
-    assert "without finishing" in str(recording.ledger())
+    assert recording.meta["state"] == "interrupted"
+    assert "the program died" in str(recording.ledger())
 
 
 def test_a_module_runs_as_with_python_m(folder):

@@ -70,11 +70,13 @@ def test_sigkill_at_any_moment_leaves_a_readable_recording(tmp_path):
         calls = list(recording.calls())
         assert [one.id for one in calls] == list(range(1, len(calls) + 1))
         assert len(calls) >= flushed, "what was flushed is lost"
-        for one in calls[-3:] + calls[:3]:
+        stored = [one for one in calls if one.inputs]  # those of the last moments have no values
+        assert len(stored) >= flushed
+        for one in stored[-3:] + stored[:3]:
             assert one.inputs[0].array().tolist() == [one.id] * 50
             assert (one.failure is not None) == (one.id % 3 == 0)
         assert recording.reader.rows("PRAGMA integrity_check") == [("ok",)]
-        assert recording.reader.state() == "recording"
+        assert recording.reader.state() == "interrupted"
         recording.close()
 
 

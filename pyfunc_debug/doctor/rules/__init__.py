@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.rules import (
     closed_variables,
     cut_gradients,
     departures,
+    died,
     empty_recording,
     epochs,
     errors,
@@ -52,6 +53,7 @@ class Rule(Protocol):
 
 
 MODULES: tuple[Rule, ...] = (
+    died,
     aliasing,
     hang,
     ranges,

@@ -1,0 +1,32 @@
+"""The program died: which calls it died in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyfunc_debug.analysis.death import calls_in_progress, describe_call
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding
+
+NAMES = ("died",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding where calls were in progress; of a program that died outside all calls the ledger's footer tells."""
+    calls = calls_in_progress(facts.reader)
+    if not calls:
+        return
+    sign_ns = int(facts.meta["death"]["sign_ns"])
+    threads = {thread.id: thread.name for thread in facts.reader.threads()}
+    told = [describe_call(call, facts.nodes[call.node], threads, sign_ns) for call in calls]
+    node = facts.nodes[calls[0].node]
+    if len(calls) == 1:
+        what = f"the program died in {told[0]}"
+    else:
+        what = f"the program died with {len(calls):,} calls in progress, the oldest of them {told[0]}"
+    what += ". No exception left Python: it was a crash in C code, os.abort, or a signal (the memory killer's SIGKILL)"
+    yield Finding(
+        "died", "error", node.id, tuple(call.id for call in calls), what,
+        "import faulthandler; faulthandler.enable()  # first in the program: a crash then prints its Python line",
+        node.file, node.line, evidence=tuple(told[1:4]),
+    )  # fmt: skip

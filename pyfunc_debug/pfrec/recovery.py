@@ -1,0 +1,201 @@
+"""A recording whose program died: what the ring beside it knows more is put into the file, once.
+
+The calls that had ended but were not stored yet, without their values and the texts of their exceptions; and those that
+were in progress, with a summary of their inputs. Meta `death` says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from pyfunc_debug.pfrec.processes import writer_lives
+from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, place_of
+
+_BUSY_S = 2.0
+
+
+def recover(path: str, meta: Mapping[str, Any]) -> bool:
+    """Completes a recording whose program died, if it has a ring and can be written to.
+
+    Args:
+      path: The recording.
+      meta: Its table `meta`, decoded.
+
+    Returns:
+      Whether the file was completed now.
+    """
+    if meta.get("state") != "recording" or writer_lives(path, meta):
+        return False
+    ring_path = place_of(path, meta)
+    try:
+        ring = RingReader(ring_path)
+    except (OSError, ValueError):
+        return False
+    try:
+        done = _complete(path, ring)
+    except sqlite3.Error:  # it cannot be written to, or another reader is at it
+        return False
+    with contextlib.suppress(OSError):
+        os.unlink(ring_path)
+    return done
+
+
+def _complete(path: str, ring: RingReader) -> bool:
+    db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            state = db.execute("SELECT value FROM meta WHERE key = 'state'").fetchone()
+            if state is None or json.loads(state[0]) != "recording":
+                db.execute("ROLLBACK")  # somebody was quicker
+                return False
+            _Rows(db, ring).write()
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        with contextlib.suppress(sqlite3.Error):  # a reader is in the way: then the log stays, and both are valid
+            db.execute("PRAGMA busy_timeout = 0")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.execute("PRAGMA journal_mode = DELETE")
+        return True
+    finally:
+        db.close()
+
+
+class _Rows:
+    def __init__(self, db: sqlite3.Connection, ring: RingReader) -> None:
+        self._db = db
+        self._ring = ring
+        self._threads = {native: number for number, native in db.execute("SELECT id, native_id FROM thread")}
+        self._nodes: dict[str, int] = dict(db.execute("SELECT token, id FROM node WHERE token IS NOT NULL"))
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def write(self) -> None:
+        """The rows of all calls that the file does not have."""
+        db = self._db
+        stored = dict(db.execute("SELECT id, status FROM call").fetchall())
+        added, running = 0, []
+        for call in self._ring.calls():
+            if stored.get(call.call, "running") != "running":
+                continue
+            node, kind = self._node(call.token)
+            status = "running" if call.end_ns is None else "error" if call.failed else "ok"
+            db.execute(
+                "INSERT OR REPLACE INTO call (id, node, kind, thread, start_ns, end_ns, cpu_ns, status, failure) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    call.call, node, kind, self._thread(call.thread), call.start_ns, call.end_ns,
+                    None if call.cpu_ns < 0 else call.cpu_ns, status, self._failure() if call.failed else None,
+                ),
+            )  # fmt: skip
+            if call.end_ns is None:
+                running.append(call.call)
+                self._inputs(call)
+            else:
+                added += 1
+        total = db.execute("SELECT count(*) FROM call").fetchone()[0]
+        dropped = db.execute("SELECT coalesce(sum(calls), 0) FROM dropped").fetchone()[0]
+        death = {
+            "sign_ns": max(self._ring.sign_ns, self._last_ns()),
+            "running": running,
+            "recovered": added,
+            "missing": max(0, self._ring.begun - total - dropped),
+        }
+        for key, value in (("state", "interrupted"), ("death", death)):
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def _last_ns(self) -> int:
+        found = self._db.execute("SELECT max(max(start_ns), max(coalesce(end_ns, 0))) FROM call").fetchone()[0]
+        return int(found or 0)
+
+    def _node(self, token: str) -> tuple[int, str]:
+        found = self._found.get(token)
+        if found is None:
+            facts = self._ring.nodes.get(token, {"token": token})
+            forward = facts.get("gradient_of")
+            if forward is not None:
+                found = self._node(str(forward))[0], "gradient"
+            else:
+                found = self._nodes.get(token) or self._eager(facts) or self._new_node(facts), "forward"
+            self._found[token] = found
+        return found
+
+    def _eager(self, facts: Mapping[str, Any]) -> int | None:
+        """Nodes of eager calls stand in the file without a token: by body and line of the call then."""
+        if not str(facts["token"]).startswith("eager_"):
+            return None
+        for number, frames in self._db.execute(
+            "SELECT node.id, stack.frames FROM node JOIN stack ON stack.id = node.stack "
+            "WHERE token IS NULL AND node.kind = ? AND body = ? AND file IS ? AND line IS ?",
+            (facts.get("kind"), facts.get("body"), facts.get("file"), facts.get("line")),
+        ):
+            if [*json.loads(frames)[-1][:2]] == facts.get("site"):
+                return int(number)
+        return None
+
+    def _new_node(self, facts: Mapping[str, Any]) -> int:
+        number = 1 + int(self._db.execute("SELECT coalesce(max(id), 0) FROM node").fetchone()[0])
+        token, stack = str(facts["token"]), None
+        if facts.get("site"):
+            stack = 1 + int(self._db.execute("SELECT coalesce(max(id), 0) FROM stack").fetchone()[0])
+            self._db.execute("INSERT INTO stack VALUES (?, ?)", (stack, json.dumps([[*facts["site"], "", ""]])))
+        self._db.execute(
+            "INSERT INTO node (id, token, kind, body, file, line, name, graph, stack, tout, paths, out_paths, origin) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number, None if token.startswith("eager_") else token, facts.get("kind", "py_function"),
+                facts.get("body", token), facts.get("file"), facts.get("line"), facts.get("name"), facts.get("graph"),
+                stack, *(json.dumps(facts.get(key, [])) for key in ("tout", "paths", "out_paths")),
+                "tensorflow" if facts.get("internal") else "user",
+            ),
+        )  # fmt: skip
+        return number
+
+    def _thread(self, native: int) -> int:
+        number = self._threads.get(native)
+        if number is None:
+            number = self._threads[native] = 1 + max(self._threads.values(), default=0)
+            name = self._ring.threads.get(native, f"thread {native}")
+            self._db.execute("INSERT INTO thread VALUES (?, ?, ?)", (number, name, native))
+        return number
+
+    def _failure(self) -> int:
+        number = 1 + int(self._db.execute("SELECT coalesce(max(id), 0) FROM failure").fetchone()[0])
+        text = "the program died before the text of this exception was stored"
+        self._db.execute("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", (number, "an exception", text, text, "[]"))
+        return number
+
+    def _inputs(self, call: RingCall) -> None:
+        names = self._ring.nodes.get(call.token, {}).get("paths", [])
+        for position, one in enumerate(call.inputs or ()):
+            path = names[position] if position < len(names) else f"in[{position}]"
+            columns = {
+                "call": call.call, "role": "input", "position": position, "path": path, "dtype": one.dtype,
+                "shape": None if one.shape is None else json.dumps(list(one.shape)), "min": one.min, "max": one.max,
+                "nan": one.nan, "text": _text(one), "note": "", "kept": "",
+            }  # fmt: skip
+            self._db.execute(
+                f"INSERT OR REPLACE INTO value ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+                [*columns.values()],
+            )
+
+
+def _text(value: Brief) -> str:
+    """As `values.summary` writes a value, as far as it is known."""
+    if value.dtype == "?":
+        return "(not read)"
+    shape = "" if value.shape == () else "[...]" if value.shape is None else f"[{', '.join(map(str, value.shape))}]"
+    parts = [f"{value.dtype}{shape}"]
+    if value.min is not None and value.max is not None:
+        low, high = f"{value.min:.6g}", f"{value.max:.6g}"
+        parts.append(low if value.elements == 1 else f"x={low}" if low == high else f"x\u2208[{low}, {high}]")
+    if value.nan:
+        parts.append(f"NaN {value.nan:,}")
+    return " ".join(parts)

@@ -1,0 +1,260 @@
+"""The ring beside a recording: calls in progress and the newest finished ones, in memory that outlives the process.
+
+The writer thread stores a call some moments after it ended. What was not stored yet when a process is killed, or dies
+in C code, stands here: `FILE-ring`, mapped into memory and shared with the kernel, which keeps it whatever becomes of
+the process. The hot path writes a few dozen bytes a call (recorder/_hot.c has the same layout); nodes and threads are
+lines of JSON after the slots, appended once each. A recording that ends well leaves none; `recovery.py` reads one that
+is left.
+
+Its blocks are reserved when it is made, so that a disk that fills up cannot fail a write into the mapping (SIGBUS).
+File systems where that does not help (they copy on write, or lie across a network) have it in /dev/shm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SUFFIX = "-ring"
+_MEMORY, _PREFIX = "/dev/shm", "pyfunc_debug-"
+_MAGIC = b"PFDRING1"
+_HEADER = struct.Struct("<8sIIqq")  # magic, slots: in progress, finished; last sign of life; calls begun
+_SIGN = 16
+_BEGUN = 24
+_HEADER_BYTES = 4096
+_OPEN = struct.Struct("<qqii64s")  # call (0: free), start_ns, thread, inputs (-1: not looked at), token
+_BRIEF = struct.Struct("<cB6x4qddqq")  # element kind, rank, sizes, min, max, elements, NaN
+_OPEN_BYTES = 512
+_OPEN_SLOTS = 1024
+_MOST_INPUTS = 5
+_DONE = struct.Struct("<qqqqii24s")  # call (0: none), start_ns, end_ns, cpu_ns, thread, whether it failed, token
+_SURE = {"ext2", "ext3", "ext4", "xfs", "tmpfs", "overlay"}
+"""File systems whose reserved blocks are written in place."""
+_KINDS = {
+    "?": "bool", "b": "int8", "B": "uint8", "h": "int16", "H": "uint16", "i": "int32", "I": "uint32", "l": "int64",
+    "L": "uint64", "q": "int64", "Q": "uint64", "e": "float16", "f": "float32", "d": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What the ring says of an input of a call in progress.
+
+    Attributes:
+      dtype, shape: Of its elements; "?" where it was not looked at; no shape above four dimensions.
+      min, max: Over finite elements; None where there are none.
+      elements, nan: How many.
+    """
+
+    dtype: str
+    shape: tuple[int, ...] | None
+    min: float | None
+    max: float | None
+    elements: int
+    nan: int
+
+
+@dataclass(frozen=True)
+class RingCall:
+    """A call in the ring. `end_ns` is None for one in progress, `inputs` then what it was given, if that is known."""
+
+    call: int
+    token: str
+    thread: int
+    start_ns: int
+    end_ns: int | None
+    cpu_ns: int
+    failed: bool
+    inputs: tuple[Brief, ...] | None = None
+
+
+class Ring:
+    """The ring of a recording that is being made.
+
+    Args:
+      path: The recording.
+      calls: How many finished calls it holds.
+
+    Raises:
+      OSError: there is no room for it.
+      ValueError: this system has none.
+
+    Attributes:
+      path: Of the ring.
+      memory: For the hot path.
+    """
+
+    def __init__(self, path: str, calls: int) -> None:
+        if not sys.platform.startswith("linux"):
+            raise ValueError("only on Linux")
+        self.path = _place(path)
+        size = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(self._file, 0, size)
+            self.memory = mmap.mmap(self._file, size)
+        except BaseException:
+            os.close(self._file)
+            os.unlink(self.path)
+            raise
+        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0)
+        self._calls = calls
+        self._free = list(range(_OPEN_SLOTS))
+        self._slots: dict[int, int] = {}
+
+    def describe(self, **facts: Any) -> None:
+        """Appends what is known of a node or a thread."""
+        with contextlib.suppress(OSError, ValueError):
+            os.write(self._file, json.dumps(facts).encode() + b"\n")
+
+    def beat(self) -> None:
+        """Leaves a sign of life."""
+        struct.pack_into("<q", self.memory, _SIGN, time.monotonic_ns())
+
+    # -- what _hot.c does where it was built --------------------------------------------------------------------------
+
+    def begin(self, ticket: Any) -> None:
+        """A call's body is about to run."""
+        struct.pack_into("<q", self.memory, _BEGUN, ticket.call)
+        if self._free:
+            slot = self._slots[ticket.call] = self._free.pop()
+            token = ticket.token.encode()[:64]
+            _OPEN.pack_into(self.memory, _at_open(slot), ticket.call, ticket.start_ns, ticket.thread, -1, token)
+
+    def end(self, ticket: Any) -> None:
+        """A call has ended."""
+        at = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + ticket.call % self._calls * _DONE.size
+        _DONE.pack_into(
+            self.memory, at, ticket.call, ticket.start_ns, ticket.end_ns, ticket.cpu_ns, ticket.thread,
+            ticket.failure is not None, ticket.token.encode()[:24],
+        )  # fmt: skip
+        slot = self._slots.pop(ticket.call, None)
+        if slot is not None:
+            struct.pack_into("<q", self.memory, _at_open(slot), 0)
+            self._free.append(slot)
+
+    def close(self, keep: bool = False) -> None:
+        """Ends it; the hot path must have let go of `memory`. With `keep` the file stays: of a forked child."""
+        with contextlib.suppress(BufferError):  # a thread is just in it: the mapping goes with the process
+            self.memory.close()
+        os.close(self._file)
+        if not keep:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+
+
+class RingReader:
+    """A ring that a process left, or that one is writing.
+
+    Args:
+      path: Of the ring.
+
+    Raises:
+      OSError: it cannot be read.
+      ValueError: it is not a ring, or a damaged one.
+
+    Attributes:
+      sign_ns: The last sign of life.
+      begun: How many calls began.
+      nodes, threads: Facts by token, names by native id.
+    """
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            self._data = file.read()
+        if len(self._data) < _HEADER_BYTES:
+            raise ValueError("too short for a ring")
+        magic, slots, calls, self.sign_ns, self.begun = _HEADER.unpack_from(self._data)
+        self._open_end = _HEADER_BYTES + slots * _OPEN_BYTES
+        self._end = self._open_end + calls * _DONE.size
+        if magic != _MAGIC or len(self._data) < self._end:
+            raise ValueError("not a ring")
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.threads: dict[int, str] = {}
+        for line in self._data[self._end :].splitlines():
+            try:
+                facts = json.loads(line)
+                if "thread" in facts:
+                    self.threads[int(facts["thread"])] = str(facts["name"])
+                else:
+                    self.nodes[str(facts["token"])] = facts
+            except (ValueError, KeyError, TypeError):  # the last line may be half
+                continue
+
+    def calls(self) -> Iterator[RingCall]:
+        """Finished calls, then those in progress."""
+        for call, start, end, cpu, thread, failed, token in _DONE.iter_unpack(self._data[self._open_end : self._end]):
+            if call > 0:
+                yield RingCall(call, _text(token), thread, start, end, cpu, bool(failed))
+        for at in range(_HEADER_BYTES, self._open_end, _OPEN_BYTES):
+            call, start, thread, inputs, token = _OPEN.unpack_from(self._data, at)
+            if call > 0:
+                yield RingCall(call, _text(token), thread, start, None, -1, False, self._briefs(at, inputs))
+
+    def _briefs(self, at: int, count: int) -> tuple[Brief, ...] | None:
+        if not 0 <= count <= _MOST_INPUTS:
+            return None
+        found = []
+        for number in range(count):
+            kind, rank, *rest = _BRIEF.unpack_from(self._data, at + _OPEN.size + number * _BRIEF.size)
+            shape, (low, high, elements, nan) = rest[:4], rest[4:]
+            finite = low <= high
+            found.append(
+                Brief(
+                    _KINDS.get(kind.decode("ascii", "replace"), "?"), tuple(shape[:rank]) if rank <= 4 else None,
+                    low if finite else None, high if finite else None, elements, nan,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+
+def _at_open(slot: int) -> int:
+    return _HEADER_BYTES + slot * _OPEN_BYTES
+
+
+def _text(token: bytes) -> str:
+    return token.rstrip(b"\0").decode("utf-8", "replace")
+
+
+def place_of(path: str, meta: Mapping[str, Any]) -> str:
+    """Where the ring of a recording stands that is there already.
+
+    Args:
+      path: The recording, which may have been moved, and its ring with it.
+      meta: Its table `meta`. Whoever made the file may have written anything there.
+    """
+    folder, name = os.path.split(str(meta.get("ring")))
+    if folder == _MEMORY and name.startswith(_PREFIX) and name.endswith(SUFFIX):
+        return os.path.join(folder, name)
+    return path + SUFFIX
+
+
+def _place(path: str) -> str:
+    """Where the ring of a new recording goes."""
+    if _file_system(os.path.dirname(path)) in _SURE:
+        return path + SUFFIX
+    handle, name = tempfile.mkstemp(SUFFIX, _PREFIX, _MEMORY)
+    os.close(handle)
+    return name
+
+
+def _file_system(folder: str) -> str:
+    """Type of the file system that holds a folder, as /proc says; empty if it does not."""
+    found, longest = "", -1
+    with contextlib.suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+        for line in mounts:
+            _, mounted, kind, *_ = line.split(" ")
+            mounted = mounted.replace("\\040", " ")
+            inside = folder == mounted or folder.startswith(mounted.rstrip("/") + "/")
+            if inside and len(mounted) >= longest:
+                found, longest = kind, len(mounted)
+    return found

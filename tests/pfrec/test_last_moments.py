@@ -1,0 +1,174 @@
+"""A program that dies in the middle of a call: what it had done is in the recording, and where it died."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.events import LiveRuns
+from pyfunc_debug.pfrec.ring import Ring, RingReader
+from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.hot import HotPath
+from tests.limits import HANG_S
+
+PROGRAM = """
+    import ctypes, mmap, os, signal, struct, sys, time
+    import numpy as np, tensorflow as tf
+    import pyfunc_debug as pfd
+
+    how, path, counter = sys.argv[1], sys.argv[2], open(sys.argv[3], "r+b")
+    ended = mmap.mmap(counter.fileno(), 8)
+    count = 0
+
+    def decode(image, scale):
+        global count
+        count += 1
+        if how == "segv" and count == 51:
+            ctypes.string_at(0)
+        if how == "abort" and count == 51:
+            os.abort()
+        struct.pack_into("<q", ended, 0, count - 1)  # so many calls have ended
+        return image * scale
+
+    @tf.function
+    def loop(n):
+        for i in tf.range(n):
+            tf.numpy_function(decode, [tf.ones([4, 4]), tf.cast(i, tf.float32)], tf.float32)
+
+    pfd.record(path, gradients="stock").start()
+    loop(50)
+    loop(1_000_000)
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "train.py"
+    path.write_text(textwrap.dedent(PROGRAM))
+    return path
+
+
+def run_to_death(program, folder, how, after=0):
+    """The recording of a program that died; with `after` it is killed once so many of its calls have ended."""
+    path, counter = folder / "train.pfrec", folder / "counter"
+    counter.write_bytes(bytes(8))
+    process = subprocess.Popen([sys.executable, program, how, path, counter], stderr=subprocess.DEVNULL)
+    with open(counter, "r+b") as file, mmap.mmap(file.fileno(), 8) as ended:
+        while how == "kill" and process.poll() is None and struct.unpack("<q", ended[:])[0] < after:
+            pass
+        if how == "kill":
+            process.kill()
+        code = process.wait(HANG_S)
+        calls = struct.unpack("<q", ended[:])[0]
+    return path, calls, -code
+
+
+@pytest.mark.parametrize("how", ["segv", "abort"])
+def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_missing(program, tmp_path, how):
+    path, _, number = run_to_death(program, tmp_path, how)
+    assert number == {"segv": signal.SIGSEGV, "abort": signal.SIGABRT}[how]
+    with contextlib.closing(Recording(str(path))) as recording:
+        calls = list(recording.calls())
+        assert [call.id for call in calls] == [*range(1, 52)]
+        assert [call.status for call in calls] == ["ok"] * 50 + ["running"]
+        assert calls[0].inputs[0].text.startswith("float32[4, 4]")
+        assert [value.text for value in calls[50].inputs] == ["float32[4, 4] x=1", "float32 0"]
+        text = " ".join(str(recording.ledger()).split())
+        assert re.search(
+            r"the program died in call #51 of decode \(train.py:10\), (at least [\d.e-]+ s into it, )?"
+            r"with image float32\[4, 4\] x=1, scale float32 0, on (MainThread|TF-\d+)",
+            text,
+        )
+        (finding,) = [one for one in recording.findings() if one.rule == "died"]
+        assert (finding.severity, finding.calls, finding.line) == ("error", (51,), 10)
+    assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
+
+
+def test_no_call_that_ended_is_missing_after_sigkill(program, tmp_path):
+    after = random.Random(5).randrange(200, 3000)
+    path, ended, _ = run_to_death(program, tmp_path, "kill", after)
+    with contextlib.closing(Recording(str(path))) as recording:
+        numbers = [call.id for call in recording.calls() if call.status == "ok"]
+        assert numbers == [*range(1, len(numbers) + 1)]
+        assert ended <= len(numbers) <= ended + 1
+        assert recording.meta["death"]["missing"] == 0
+
+
+def test_what_is_read_only_is_read_from_a_copy(program, tmp_path):
+    """A mount that cannot be written to, in a namespace of its own."""
+    path, *_ = run_to_death(program, tmp_path, "segv")
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -m pyfunc_debug show "$3"'
+    shown = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, "sh", tmp_path, sys.executable, path], capture_output=True, text=True
+    )
+    assert "the program died in call #51 of decode" in shown.stdout, shown.stderr
+    assert before == {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+
+
+class Owner:
+    """What a hot path asks of its recorder."""
+
+    def register(self, token, args):
+        return token, 0
+
+    def register_thread(self, native_id):
+        pass
+
+
+def test_python_and_c_write_the_same_ring(tmp_path):
+    rings = [Ring(str(tmp_path / name), 16) for name in ("python.pfrec", "c.pfrec")]
+    queue = deque()
+    path = HotPath(Owner(), queue, {}, {}, LiveRuns(), Budget(1_000_000))
+    path.ring = rings[1]
+    for number in range(1, 38):
+        path.leave(path.enter(f"pyfunc_{number}", ()), None)
+    tickets = [*queue, path.enter("pyfunc_a", ()), path.enter("pyfunc_b", ())]
+    for ticket in tickets:
+        rings[0].begin(ticket)
+    for ticket in tickets[:-2]:
+        rings[0].end(ticket)
+    reads = [RingReader(ring.path) for ring in rings]
+    path.ring = None
+    for ring in rings:
+        ring.close()
+        assert not os.path.exists(ring.path)
+    assert reads[0].begun == reads[1].begun == 39
+    (ours, theirs) = [sorted(read.calls(), key=lambda call: call.call) for read in reads]
+    assert [call.call for call in ours] == [*range(22, 40)]  # the newest 16 that ended, and two in progress
+    assert [call.end_ns for call in ours[-2:]] == [None, None]
+    # The start of a call in progress is noted a moment before the one that its ticket keeps.
+    assert [replace(call, start_ns=0) for call in ours] == [replace(call, start_ns=0) for call in theirs]
+
+
+def test_nodes_and_threads_are_described(tmp_path):
+    ring = Ring(str(tmp_path / "x.pfrec"), 16)
+    ring.describe(token="pyfunc_1", body="decode")
+    ring.describe(thread=7, name="TF-1")
+    read = RingReader(ring.path)
+    ring.close()
+    assert read.nodes["pyfunc_1"]["body"] == "decode"
+    assert read.threads == {7: "TF-1"}
+
+
+def test_a_damaged_ring_is_not_believed(tmp_path):
+    ring = Ring(str(tmp_path / "x.pfrec"), 8)
+    for content in (b"", b"PFDRING1", bytes(5000), Path(ring.path).read_bytes()[:5000]):
+        (tmp_path / "bad").write_bytes(content)
+        with pytest.raises(ValueError, match="ring"):
+            RingReader(str(tmp_path / "bad"))
+    ring.close()
