@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures import (
     autograph,
+    batches,
     body_values,
     generators,
     leaked_tensor,
@@ -32,6 +33,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     leaked_tensor.explain,
     generators.explain,
     body_values.explain,
+    batches.explain,
     structures.explain,
     unknown_shape.explain,
     none_shape.explain,

@@ -15,7 +15,7 @@ from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, indent_of, parameters
 
 RULE = "body-input"
-_NO_ATTRIBUTE = re.compile(r"'(?:[\w.]*\.)?(\w+)' object has no attribute '(\w+)'")
+_NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
 _NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
 _TENSOR_GIVEN = re.compile(r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|unhashable type: '?[\w.]*EagerTensor")
 _BYTES = re.compile(

@@ -114,7 +114,10 @@ def _packed(
 
 def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
     tout, function, inp = argument(call, 2, "Tout"), argument(call, 0, "func"), argument(call, 1, "inp")
-    if not isinstance(tout, ast.Dict) or function is None or inp is None:
+    nested = isinstance(tout, (ast.Tuple, ast.List)) and any(
+        isinstance(one, (ast.Tuple, ast.List, ast.Dict)) for one in tout.elts
+    )
+    if tout is None or not (nested or isinstance(tout, ast.Dict)) or function is None or inp is None:
         return None
     source, tf = spot.source, alias(spot, "tensorflow")
     text, called = source.text(tout), source.text(function)
@@ -125,8 +128,8 @@ def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
         f"{source.text(inp)}, {tf}.nest.flatten({text})))"
     )
     cause = (
-        f"Tout is a dict, but {dotted(call.func).rpartition('.')[2]} takes a list of dtypes: an op has a flat list of "
-        f"outputs. Flatten what {name} returns at run, and pack it again in the graph."
+        f"Tout is {'nested' if nested else 'a dict'}, but {dotted(call.func).rpartition('.')[2]} takes a list of "
+        f"dtypes: an op has a flat list of outputs. Flatten what {name} returns at run, and pack it again in the graph."
     )
     return _edited(spot, call, {call: new}, cause)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from types import TracebackType
@@ -160,6 +161,14 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
         names = parameters(function)
         inputs = {name: Described(dtype_of(one), shape_of(one)) for name, one in zip(names, op.inputs)}
     del given
+    if function is not None and op is None:  # the graph is gone, but what was known of the inputs is kept
+        rows = situation.rows(
+            "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+        )
+        inputs = {
+            name: Described(dtype, None if text is None else tuple(json.loads(text)))
+            for name, (dtype, text) in zip(parameters(function), rows)
+        }
     spot = body_spot(node, situation, inputs)
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
@@ -205,8 +214,8 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
     many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     if not many and known[0] is not None:
         new = f"{tf}.ensure_shape({text}, {written(known[0])})"
-    elif all(shape is not None for shape in known):
-        listed = ", ".join(written(shape) for shape in known if shape is not None)
+    elif many:
+        listed = ", ".join("None" if shape is None else written(shape) for shape in known)
         new = f"[{tf}.ensure_shape(y, s) for y, s in zip({text}, [{listed}])]"
     else:
         return None

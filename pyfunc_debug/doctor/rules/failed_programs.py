@@ -14,6 +14,7 @@ NAMES = (
     "generator",
     "leaked-tensor",
     "output-contract",
+    "ragged-batch",
     "structure",
     "symbolic-value",
     "unknown-shape",

@@ -1,0 +1,58 @@
+"""`Dataset.batch` over elements of different shapes, which the calls of a body returned."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.shapes import Shape, written
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.source import read
+
+RULE = "ragged-batch"
+_SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
+_SHAPES = re.compile(r"shape \[([\d,]*)\].*?shape \[([\d,]*)\]|\[tensor\]: \[([\d,]*)\], \[batch\]: \[([\d,]*)\]")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if elements that do not fit into a batch are why the program failed."""
+    if situation.body or not _SAID.search(situation.message):
+        return None
+    for node in user_nodes(situation):
+        seen, _ = shapes.recorded(situation.rows, node.id)
+        if node.site is not None and any(None in shape for shape in seen.values()):
+            return _told(situation, node, seen)
+    return None
+
+
+def _told(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
+    assert node.site is not None
+    source = read(node.site[0])
+    found = _SHAPES.search(situation.message)
+    two = [f"[{one}]" for one in found.groups() if one is not None] if found is not None else []
+    cause = f"batch() stacks elements of one shape, but the calls of {node.called} returned different ones" + (
+        f": {two[0]} and {two[1]}." if len(two) == 2 else "."
+    )
+    calls = [
+        one
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "batch"
+    ]
+    after = sorted((one for one in calls if (one.end_lineno or 0) >= node.site[1]), key=lambda one: one.end_lineno or 0)
+    whole = [seen.get(place) for place in range(len(node.tout))]
+    if not after or any(shape is None for shape in whole):
+        return Explanation(
+            RULE, *node.site, cause, None, "Use padded_batch(..., padded_shapes=...), or one shape for all."
+        )
+    call = after[0]
+    texts = [written(shape) for shape in whole if shape is not None]
+    padded = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    assert isinstance(call.func, ast.Attribute)
+    given = [*map(source.text, call.args), *(f"{one.arg}={source.text(one.value)}" for one in call.keywords)]
+    new = f"{source.text(call.func.value)}.padded_batch({', '.join([*given, f'padded_shapes={padded}'])})"
+    edited = source.replaced({call: new})
+    edit = Edit(node.site[0], edited[0], edited[1], (edited[2],)) if edited is not None else None
+    return Explanation(RULE, node.site[0], call.func.end_lineno or call.lineno, cause, edit, "", "likely")
