@@ -8,7 +8,6 @@ what must be found unchanged afterwards.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -20,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from tests.truth.command import arguments
 
 
 @dataclass
@@ -259,12 +259,9 @@ def check_all(programs: int, seed: int) -> tuple[Counter[str], list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    arguments = parser.parse_args()
-    kinds, wrong = check_all(arguments.programs, arguments.seed)
-    print(f"seed {arguments.seed}, {arguments.programs} programs")
+    given = arguments(__doc__)
+    kinds, wrong = check_all(given.programs, given.seed)
+    print(f"{given.programs} programs")
     for what, count in sorted(kinds.items()):
         print(f"  {what}: {count}")
     print("\n".join(wrong) or "nothing wrong")

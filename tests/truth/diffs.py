@@ -9,8 +9,6 @@ note says that how far apart they are is not known).
 
 from __future__ import annotations
 
-import argparse
-import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ import tensorflow as tf
 import pyfunc_debug as pfd
 from pyfunc_debug.analysis.equality import NOT_KNOWN
 from pyfunc_debug.values.digest import MOST_STRINGS
+from tests.truth.command import arguments
 
 POLICIES = ("summary", "sample", "full")
 TYPES = (
@@ -199,12 +198,9 @@ def check_all(pairs: int, seed: int) -> tuple[Counter[str], list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    arguments = parser.parse_args()
-    found, wrong = check_all(arguments.pairs, arguments.seed)
-    print(f"seed {arguments.seed}, {arguments.pairs} pairs, {sum(found.values())} calls compared")
+    given = arguments(__doc__, "pairs", 200)
+    found, wrong = check_all(given.pairs, given.seed)
+    print(f"{given.pairs} pairs, {sum(found.values())} calls compared")
     for what, count in sorted(found.items()):
         print(f"  {what}: {count}")
     print("\n".join(wrong) or "0 false equal, 0 false different")

@@ -9,7 +9,6 @@ Session. They note what they held and released themselves.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import itertools
@@ -33,6 +32,7 @@ from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.gil import RESOLUTION_NS, native, opstart
 from pyfunc_debug.report.answers import Answers
+from tests.truth.command import arguments
 
 HOLD = ctypes.PyDLL(None).usleep  # keeps the GIL, without a CPU
 RELEASE = ctypes.CDLL(None).usleep
@@ -341,11 +341,7 @@ def generate(seed: int, count: int) -> Iterator[Program]:
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    given = parser.parse_args()
-    print(f"seed {given.seed}")
+    given = arguments(__doc__, count=300)
     wrong: list[str] = []
     far: list[str] = []
     errors: list[tuple[float, float]] = []

@@ -9,7 +9,6 @@ the true one in brackets, `g-(3)`. What a line does not name must not be there.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import importlib.util
@@ -22,6 +21,8 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tests.truth.command import arguments
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -663,12 +664,7 @@ def programs(seed: int, count: int) -> Iterator[str]:
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--shell", type=int, default=3, help="so many of them also by the shell command")
-    given = parser.parse_args()
-    print(f"seed {given.seed}")
+    given = arguments(__doc__, shell=3)  # of these, the first 3 run by the shell command too
     total = 0
     bad: list[str] = []
     with tempfile.TemporaryDirectory() as name:

@@ -8,7 +8,6 @@ arguments; then both calls must give what the plain function gives, and need no 
 
 from __future__ import annotations
 
-import argparse
 import collections
 import importlib.util
 import random
@@ -23,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from tests.truth.command import arguments
 
 DTYPES = ("float32", "float64", "int32", "int64", "float16")
 HARMLESS = (
@@ -305,14 +305,11 @@ def survey(pairs: int, seed: int) -> tuple[collections.Counter[str], list[tuple[
 
 def main() -> int:
     """Prints the survey; the exit code is 1 when advice was wrong or raised."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    options = parser.parse_args()
-    counts, bad = survey(options.pairs, options.seed)
+    given = arguments(__doc__, "pairs", 500)
+    counts, bad = survey(given.pairs, given.seed)
     for outcome, advice, case in bad:
         print(f"{outcome}: {advice}\n{case.text}    {case.calls}\n")
-    print(f"seed {options.seed}: {dict(counts.most_common())}")
+    print(dict(counts.most_common()))
     return int(bool(bad))
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 from tests.truth import comparisons
+from tests.truth.command import seed_of_a_test
 
 
 def test_generated_programs_are_told_apart_and_nothing_of_the_callers_changes():
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"python -m tests.truth.comparisons --programs 10 --seed {seed}")
-    kinds, wrong = comparisons.check_all(10, seed)
+    kinds, wrong = comparisons.check_all(10, seed_of_a_test(comparisons.__file__, 10))
     assert not wrong, "\n".join(wrong)
     assert kinds

@@ -5,18 +5,16 @@ More programs, and known holds compared with the clock: python -m tests.truth.gi
 
 from __future__ import annotations
 
-import random
-
+from tests.truth import gil_programs
+from tests.truth.command import seed_of_a_test
 from tests.truth.gil_programs import breaches, generate, recorded
 
 PROGRAMS = 40
 
 
 def test_the_parts_of_every_call_sum_to_its_time_in_random_programs(tmp_path):
-    seed = random.SystemRandom().randrange(10**6)
-    print(f"seed {seed}: python -m tests.truth.gil_programs --programs {PROGRAMS} --seed {seed}")
     measured = broken = 0
-    for program in generate(seed, PROGRAMS):
+    for program in generate(seed_of_a_test(gil_programs.__file__, PROGRAMS), PROGRAMS):
         recording = recorded(program, str(tmp_path))
         assert breaches(program, recording) == []
         measured += sum(call.gil is not None for call in recording.calls())

@@ -5,17 +5,16 @@ More of them, and by the shell command: python -m tests.truth.gutter_programs --
 
 from __future__ import annotations
 
-import random
-
+from tests.truth import gutter_programs
+from tests.truth.command import seed_of_a_test
 from tests.truth.gutter_programs import judge, programs, run_here
 
 PROGRAMS = 10
 
 
 def test_no_line_shows_a_false_number_in_generated_programs(tmp_path):
-    seed = random.SystemRandom().randrange(10**6)
-    print(f"seed {seed}: python -m tests.truth.gutter_programs --programs {PROGRAMS} --seed {seed}")
     total, bad = 0, []
+    seed = seed_of_a_test(gutter_programs.__file__, PROGRAMS)
     for number, text in enumerate(programs(seed, PROGRAMS)):
         path = tmp_path / f"program{number}.py"
         path.write_text(text)
