@@ -6,6 +6,7 @@ back, so that there is one file to mail.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sqlite3
@@ -66,10 +67,19 @@ class Writer:
             self.journal = str(self._cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0])
             self._cursor.execute("PRAGMA synchronous = NORMAL")
             self.set_meta({"journal": self.journal})
+            self._prepare_statements()
         except sqlite3.Error as error:
             self._cursor.close()
             self._db.close()
             raise CannotWriteError(f"cannot write the recording {self.path}: {error}") from error
+
+    def _prepare_statements(self) -> None:
+        """Prepares all that the connection keeps: later the process has no object more when a table is first used."""
+        tables = self._cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            columns = len(self._cursor.execute(f"PRAGMA table_info({table})").fetchall())
+            for rows in (1, _TOGETHER):
+                self._cursor.executemany(_insert(table, columns, rows), ())
 
     def begin(self) -> None:
         """Starts a batch."""
@@ -95,15 +105,12 @@ class Writer:
         """Inserts whole rows, or replaces those with the same key."""
         if not rows:
             return
-        placeholders = f"({', '.join('?' * len(rows[0]))})"
-        insert = f"INSERT OR REPLACE INTO {table} VALUES "
+        columns = len(rows[0])
         whole = len(rows) - len(rows) % _TOGETHER
         for start in range(0, whole, _TOGETHER):
             several = rows[start : start + _TOGETHER]
-            self._cursor.execute(
-                insert + ", ".join([placeholders] * _TOGETHER), [value for row in several for value in row]
-            )
-        self._cursor.executemany(insert + placeholders, rows[whole:])
+            self._cursor.execute(_insert(table, columns, _TOGETHER), [value for row in several for value in row])
+        self._cursor.executemany(_insert(table, columns, 1), rows[whole:])
 
     def stored(self, digest: bytes) -> bool:
         """Whether contents are known to be in the file."""
@@ -151,6 +158,12 @@ class Writer:
     def cursor(self) -> sqlite3.Cursor:
         """For `abandon` in a forked child only. It keeps the connection alive too."""
         return self._cursor
+
+
+@functools.cache
+def _insert(table: str, columns: int, rows: int) -> str:
+    placeholders = f"({', '.join('?' * columns)})"
+    return f"INSERT OR REPLACE INTO {table} VALUES {', '.join([placeholders] * rows)}"
 
 
 def prepare(path: str, overwrite: bool) -> None:
