@@ -166,6 +166,7 @@ class Notice(str, Enum):
     TRACE_FAILED = "trace-failed"
     UNKNOWN_ELEMENTS = "unknown-elements"
     SERIALIZATION = "serialization"
+    MEMORY = "memory"
     SAVED = "saved"
     DISTRIBUTED = "distributed"
     STALE_CLOSURE = "stale-closure"

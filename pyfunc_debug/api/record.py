@@ -39,6 +39,8 @@ from pyfunc_debug.switchboard import board
 from pyfunc_debug.values import Policies
 
 _GRADIENTS = ("stock", "exact")
+_MANY_ENTRIES, _MANY_BYTES = 100, 1_000_000
+"""So many entries of a body in TensorFlow's registry are noted."""
 
 
 class _Current:
@@ -78,6 +80,7 @@ class LiveRecording(Recording):
         self._probe: Any = None
         self._exact = ExactGradients(order)
         self._tapes_before: frozenset[str] = frozenset()
+        self._entries_before: int | None = None
         self._cancel_import: Any = None
         self._limits = ""
         self._open_reader: Reader | None = None
@@ -143,6 +146,7 @@ class LiveRecording(Recording):
                 self._cancel_import()
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
             self._tell_leaks(self._recorder)
+            self._tell_entries(self._recorder)
             foreign = self._switch_off(self._recorder)
             news = self._tell_lines()
             if self._open_reader is not None:
@@ -261,6 +265,7 @@ class LiveRecording(Recording):
             this = weakref.ref(self)
             board.exception_shown = lambda error: _tell(this(), error)
             self._tapes_before = frozenset(self._interception.stock_tapes())
+            self._entries_before = self._interception.next_entry()
             if self._gil:
                 self._measure_gil(self._recorder)
             self._limits = self._interception.limits
@@ -300,6 +305,20 @@ class LiveRecording(Recording):
                 recorder.gradient_notice(Notice.LEAKED_TAPES, largest, None, tapes=len(left), nbytes=sum(left.values()))
         except Exception as error:
             recorder.trouble("counting tapes", error)
+
+    def _tell_entries(self, recorder: Recorder) -> None:
+        """What TensorFlow's registry kept of each body, where it is more than a few."""
+        if self._interception is None or self._entries_before is None:
+            return
+        try:
+            for one in self._interception.entries_since(self._entries_before):
+                if one.count >= _MANY_ENTRIES or one.nbytes >= _MANY_BYTES:
+                    recorder.notice(
+                        Notice.MEMORY, one.token, None, name=one.token, file=one.body.file, line=one.body.line,
+                        entries=one.count, nbytes=one.nbytes,
+                    )  # fmt: skip
+        except Exception as error:
+            recorder.trouble("counting what TensorFlow keeps", error)
 
     def _measure_gil(self, recorder: Recorder) -> None:
         from pyfunc_debug.gil import open_probe

@@ -24,6 +24,7 @@ from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
+from pyfunc_debug.interception.graphs.registered import Entries, entries_since, next_number
 from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
@@ -100,6 +101,14 @@ class Interception:
     def stock_tapes(self) -> dict[str, int]:
         """Nodes (tokens) whose tapes TensorFlow keeps, and the bytes that these keep alive."""
         return {} if self._gradients.limits() else stock_tapes()
+
+    def next_entry(self) -> int | None:
+        """The number that TensorFlow's registry gives its next function; None where that cannot be known."""
+        return next_number(self._names)
+
+    def entries_since(self, number: int) -> list[Entries]:
+        """What TensorFlow's registry keeps of the user's bodies since it had that number."""
+        return entries_since(number, self._names, self._maps)
 
     def _start_gradients(self) -> None:
         """Gives nodes call ids, if this TensorFlow allows it."""

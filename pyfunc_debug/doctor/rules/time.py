@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from pyfunc_debug.analysis.contention import NodeContention
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.source import read
+from pyfunc_debug.doctor.replacement import definition, obstacles
 from pyfunc_debug.gil.blame import NOBODY
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import HELD_SQL
@@ -126,6 +128,8 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
         if data else
         f"{name}: give it many values in one call (tf.stack, or a batch), or write it with tf.* functions"
     )  # fmt: skip
+    if _may_graduate(facts, node):
+        fix += f"\nprint(pyfunc_debug.graduate({node.body!r}))  # recorded with values='full': does it need Python?"
     site = facts.site(node.id)
     return Finding(
         "tiny-calls", "warning", node.id, (),
@@ -134,3 +138,11 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
         fix, site.file if site else node.file, site.line if site else node.line,
         evidence=(f"{count:,} calls, {mean * count / 1e9:.2f} s in the body itself",), confidence="likely",
     )  # fmt: skip
+
+
+def _may_graduate(facts: Facts, node: Node) -> bool:
+    """Whether nothing in a body's source says that graph code cannot do it."""
+    if node.file is None or not facts.source(node.file) or facts.source(node.file) != read(node.file).lines:
+        return False
+    function = definition(node.file, node.line)
+    return function is not None and not obstacles(node.file, function, ("numpy", "math"))

@@ -33,6 +33,20 @@ ITERATOR_LOOP, DISTRIBUTED_LOOP = "_tf_iterator_for_stmt", "_tf_distributed_iter
 IF_EXPRESSION, LAZY_AND, LAZY_OR = "_tf_if_exp", "_tf_lazy_and", "_tf_lazy_or"
 """In autograph.operators.conditional_expressions and logical."""
 
+# -- the registry (script_ops.py) -------------------------------------------------------------------------------------
+
+
+def next_token(registry: Any) -> int | None:
+    """The number of the next token of the FuncRegistry; None where it does not count."""
+    number = getattr(registry, "_unique_id", None)
+    return number if isinstance(number, int) else None
+
+
+def registered(registry: Any) -> list[tuple[str, Any]]:
+    """Tokens and functions of a FuncRegistry that are alive."""
+    return list(getattr(registry, "_funcs", {}).items())
+
+
 # -- EagerFunc: the function of a py_function (script_ops.py) ---------------------------------------------------------
 
 supports_gradient = operator.attrgetter("_support_graph_mode_gradient")

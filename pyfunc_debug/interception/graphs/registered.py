@@ -1,0 +1,77 @@
+"""What TensorFlow's registry of Python functions keeps: an entry for each node and each eager py_function, for ever.
+
+The outermost graph holds them (`_py_funcs_used_in_graph`, script_ops.py). Outside of a v1 graph that is the process'
+default graph, which never goes: an entry stays until the process ends, with all that its function's closure holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyfunc_debug.events import Body
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, unwrap
+from pyfunc_debug.interception.names import TensorFlowNames, private
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The registry's entries of one body.
+
+    Attributes:
+      body: The body.
+      token: One of them, the newest.
+      count: How many there are.
+      nbytes: What the arrays and tensors in their closures weigh, each counted once.
+    """
+
+    body: Body
+    token: str
+    count: int
+    nbytes: int
+
+
+def next_number(names: TensorFlowNames) -> int | None:
+    """The number that the registry gives its next entry; None where that cannot be known."""
+    return private.next_token(names.registry)
+
+
+def entries_since(number: int, names: TensorFlowNames, maps: SourceMaps) -> list[Entries]:
+    """The entries of the user's bodies that were made since, and still are. Some microseconds an entry."""
+    bodies: dict[int, Body] = {}
+    counts: dict[Body, int] = {}
+    newest: dict[Body, str] = {}
+    held: dict[Body, dict[int, int]] = {}
+    for token, registered in private.registered(names.registry):
+        digits = token.rpartition("_")[2]
+        if not digits.isdigit() or int(digits) < number:
+            continue
+        function = unwrap(registered, names)
+        code = getattr(function, "__code__", None)
+        body = bodies.get(id(code)) if code is not None else None
+        if body is None:
+            body = find_body(registered, names, maps)
+            if code is not None:
+                bodies[id(code)] = body
+        if body.internal:
+            continue
+        counts[body] = counts.get(body, 0) + 1
+        newest[body] = token
+        arrays = held.setdefault(body, {})
+        for value in closure(function).values() if hasattr(function, "__closure__") else ():
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                size = _bytes(one)
+                if size:
+                    arrays[id(one)] = size
+    return [Entries(body, newest[body], count, sum(held[body].values())) for body, count in counts.items()]
+
+
+def _bytes(thing: Any) -> int:
+    if isinstance(thing, np.ndarray):
+        return int(thing.nbytes)
+    shape, dtype = getattr(thing, "shape", None), getattr(thing, "dtype", None)
+    if private.is_eager(thing) and shape is not None and shape.num_elements() is not None:
+        return int(shape.num_elements() * getattr(dtype, "size", 0))
+    return 0

@@ -1,0 +1,129 @@
+"""What grows with each call or epoch in TensorFlow's registry is told, with who makes it; what does not grow is not."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+
+MANY = 1100
+LARGE = np.ones((1_000_000,), np.float32)
+
+
+def reward(x):
+    return x * 2
+
+
+def found_in(program):
+    with pfd.record(gil=False, values="none") as recording:
+        program()
+    found = recording.findings(select=["memory", "doctor-trouble"])
+    recording.close()
+    return found
+
+
+def eager_calls():
+    x = tf.constant(1.0)
+    for _ in range(MANY):
+        tf.py_function(reward, [x], tf.float32)
+
+
+def eager_calls_of_a_lambda():
+    total = tf.constant(0.0)
+    for _ in range(MANY):
+        total = tf.py_function(lambda one: one + 1, [total], tf.float32)
+
+
+def a_dataset_for_each_epoch():
+    def train(epoch):
+        table = LARGE + epoch
+        for _ in tf.data.Dataset.range(2).map(lambda i: tf.numpy_function(lambda k: table[k], [i], tf.float32)):
+            pass
+
+    for epoch in range(4):
+        train(epoch)
+
+
+def a_function_for_each_step():
+    def train(step):
+        weights = [tf.constant(LARGE), tf.constant(LARGE + step)]
+
+        def apply(x):
+            return x * weights[0][0]
+
+        tf.function(lambda x: tf.py_function(apply, [x], tf.float32))(tf.constant(1.0))
+
+    for step in range(3):
+        train(step)
+
+
+@pytest.mark.parametrize(
+    ("program", "says", "fix"),
+    [
+        (eager_calls, "1,100 entries for reward", "reward(x)"),
+        (
+            eager_calls_of_a_lambda,
+            "each eager call of a py_function leaves one",
+            "total = (lambda one: one + 1)(total)",
+        ),
+        (a_dataset_for_each_epoch, "MB of arrays in their closures: each time the dataset", "once, before the loop"),
+        (a_function_for_each_step, "3 entries for apply", "once, before the loop"),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_what_grows_is_told(program, says, fix):
+    (found,) = found_in(program)
+    assert (found.rule, found.severity) == ("memory", "warning")
+    assert says in found.message
+    assert fix in found.fix
+    assert found.file == __file__
+
+
+def test_the_pasted_line_grows_nothing():
+    (found,) = found_in(eager_calls_of_a_lambda)
+    line = ast.parse(found.fix.splitlines()[-1].strip()).body[0]
+
+    def pasted():
+        names = {"total": tf.constant(0.0)}
+        for _ in range(MANY):
+            exec(compile(ast.Module([line], []), "pasted", "exec"), {}, names)
+        assert float(names["total"]) == MANY
+
+    assert found_in(pasted) == []
+
+
+def many_calls_of_one_node():
+    step = tf.function(lambda x: tf.py_function(reward, [x], tf.float32))
+    for _ in range(MANY):
+        step(tf.constant(1.0))
+
+
+def eager_numpy_function():
+    for _ in range(MANY):
+        tf.numpy_function(reward, [tf.constant(1.0)], tf.float32)
+
+
+def a_small_dataset_for_each_epoch():
+    scale = np.float32(3)
+    for _ in range(4):
+        for _ in tf.data.Dataset.range(2).map(lambda i: tf.numpy_function(lambda k: k * scale, [i], tf.float32)):
+            pass
+
+
+def one_large_table():
+    table = np.concatenate([LARGE] * 4)
+    for _ in tf.data.Dataset.range(9).map(lambda i: tf.numpy_function(lambda k: table[k], [i], tf.float32)):
+        pass
+
+
+@pytest.mark.parametrize(
+    "program",
+    [many_calls_of_one_node, eager_numpy_function, a_small_dataset_for_each_epoch, one_large_table],
+    ids=lambda one: one.__name__,
+)
+def test_what_does_not_grow_is_not(program):
+    assert [one.message for one in found_in(program)] == []
