@@ -24,6 +24,8 @@ Severity = Literal["error", "warning", "note"]
 Confidence = Literal["measured", "proven", "likely"]
 Front = Literal["shell", "notebook", "python"]
 """Where somebody reads and types: a fix says what to type there."""
+FROM_GENERATOR = "Dataset.from_generator"
+"""The function that holds the node of a user's generator; the node is TensorFlow's own."""
 
 
 @dataclass(frozen=True, slots=True)

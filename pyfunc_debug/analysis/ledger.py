@@ -16,7 +16,8 @@ from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
 from pyfunc_debug.analysis.footer import footer
 from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.records import Function, Node
+from pyfunc_debug.program.frames import is_tensorflow
+from pyfunc_debug.records import FROM_GENERATOR, Function, Node
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class CallSums:
 class NodeRow:
     """The nodes that one line of the user's code made in one function: one for each graph trace.
 
-    `node` is the one with the most calls. `notes` say in words what a number cannot.
+    `node` is the one with the most calls. `notes` say in words what a number cannot. `generator`: the body is the
+    user's generator of Dataset.from_generator; a call takes an element, and the last one of each pass finds the end.
     """
 
     node: Node
@@ -88,6 +90,7 @@ class NodeRow:
     forward: CallSums
     gradient: CallSums
     notes: tuple[str, ...] = ()
+    generator: bool = False
 
     @property
     def calls(self) -> int:
@@ -192,7 +195,12 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
     rows, hidden = [], 0
     for function in functions.values():
         own = by_function.get(function.id, [])
-        shown = [row for row in own if include_internal or row.node.origin == "user"]
+        generators = function.name == FROM_GENERATOR
+        if generators:
+            own = [
+                replace(row, generator=row.node.file is not None and not is_tensorflow(row.node.file)) for row in own
+            ]
+        shown = [row for row in own if include_internal or row.generator or row.node.origin == "user"]
         hidden += len(own) - len(shown)
         if not include_internal and not shown and function.id not in useful:
             hidden += 1

@@ -178,7 +178,9 @@ def _add_node(table: Table, row: NodeRow) -> None:
     first, *others = node_cells(row)
     name = Text(f"  {first[0]}")
     name.append(f"  {kind_text(row.node.kind)} {source_line(row.node.file, row.node.line)}", style="dim")
-    if row.node.origin == "tensorflow":
+    if row.generator:
+        name.append(" (generator)", style="dim")
+    elif row.node.origin == "tensorflow":
         name.append(" (TensorFlow's own)", style="dim")
     style = "bold" if row.errors else ""
     width = len(table.columns)

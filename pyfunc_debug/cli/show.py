@@ -13,6 +13,7 @@ from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.analysis.tables import ledger_text
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
+from pyfunc_debug.cli.follow import follow
 
 _SHOWN = 20
 
@@ -35,6 +36,9 @@ def add_parser(commands: Any) -> None:
         "--gil", action="store_true", help="who waited for the GIL, for whom, and what num_parallel_calls can bring"
     )
     parser.add_argument("--all", action="store_true", help="also what TensorFlow and Keras made for themselves")
+    parser.add_argument(
+        "--follow", action="store_true", help="print findings as they appear, until the recording is complete"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -43,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
     recording = Recording(arguments.file)
     width, color = options.terminal()
+    if arguments.follow:
+        return follow(recording, width)
     if arguments.call is not None:
         call = recording.call(arguments.call)
         if arguments.json:

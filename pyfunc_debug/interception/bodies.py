@@ -10,6 +10,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.events import Body
@@ -112,6 +113,30 @@ def _code_lines(code: types.CodeType) -> list[int]:
     return [line for _, _, line in code.co_lines() if line] + inner
 
 
+@dataclass(frozen=True)
+class UserGenerator:
+    """The user's generator behind a node of `Dataset.from_generator`; `asks` is the node that takes its elements."""
+
+    function: Any
+    asks: bool
+
+
+def user_generator(function: Any) -> UserGenerator | None:
+    """The generator function that `Dataset.from_generator` was given; None for any other body.
+
+    tf.data makes three nodes of it (data/ops/from_generator_op.py), with its state in their closures.
+    """
+    owner = getattr(function, "__self__", None)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        return None
+    state = owner if type(owner).__name__ == "_GeneratorState" else None
+    if state is None and code.co_filename.endswith("from_generator_op.py") and hasattr(function, "__closure__"):
+        state = closure(function).get("generator_state")
+    given = private.generator(state)
+    return None if given is None else UserGenerator(given, code.co_name == "generator_py_func")
+
+
 def is_generated(filename: str) -> bool:
     """Whether a file was written by AutoGraph."""
     return "__autograph_generated_file" in filename
@@ -124,6 +149,10 @@ def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body
     """
     try:
         function = unwrap(registered, names)
+        generator = user_generator(function)
+        if generator is not None and generator.asks:  # still TensorFlow's node, but whose elements it takes is known
+            found = find_body(generator.function, names, maps)
+            return Body(found.name, found.file, found.line, (), internal=True)
         name, code = _name_and_code(function)
         file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
         if file is not None and line is not None and is_generated(file):

@@ -110,7 +110,7 @@ def eager_numpy_function():
 def a_small_dataset_for_each_epoch():
     scale = np.float32(3)
     for _ in range(4):
-        for _ in tf.data.Dataset.range(2).map(lambda i: tf.numpy_function(lambda k: k * scale, [i], tf.float32)):
+        for _ in tf.data.Dataset.range(2).map(lambda i: tf.numpy_function(lambda k: scale, [i], tf.float32)):
             pass
 
 

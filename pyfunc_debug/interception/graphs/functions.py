@@ -27,11 +27,13 @@ from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_tensorflow
-from pyfunc_debug.records import Frame, RunKind
+from pyfunc_debug.records import FROM_GENERATOR, Frame, RunKind
 
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
 
 
+_GENERATOR_NEXT = "generator_next_fn"
+"""The function in which Dataset.from_generator asks the user's generator (data/ops/from_generator_op.py)."""
 TF_DATA = ("Dataset_", "tf_data_experimental_")
 """How names of tf.data's graphs begin (data/ops/structured_function.py)."""
 
@@ -175,6 +177,8 @@ class Functions:
         function = _tf_data_function(python_function)
         kind: Any = "tf.function" if function is None else "tf.data"
         body = find_body(python_function if function is None else function, self._names, self._maps)
+        if body.internal and function is not None and body.name.rpartition(".")[2] == _GENERATOR_NEXT:
+            return FunctionFacts(FROM_GENERATOR, kind, None, None, internal=True)
         if body.file is None:
             return FunctionFacts(name, kind, None, None, body.internal)
         return FunctionFacts(body.name, kind, body.file, body.line, body.internal)

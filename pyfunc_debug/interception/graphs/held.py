@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated, readable_name, unwrap
+from pyfunc_debug.interception.bodies import SourceMaps, find_body, is_generated, readable_name, unwrap, user_generator
 from pyfunc_debug.interception.graphs.functions import readable
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.graphs.live import keras_step
@@ -145,13 +145,11 @@ class _Reader:
         token = _text(op.get_attr("token"))
         registered = self._names.registry.get(token)
         generator = None if registered is None else user_generator(unwrap(registered, self._names))
-        body = None
-        if generator is not None:
-            if not generator.asks:
-                return None  # one of three nodes of a from_generator is reported
-            body = find_body(generator.function, self._names, self._maps)
-        elif registered is not None:
-            body = find_body(registered, self._names, self._maps)
+        if generator is not None and not generator.asks:
+            return None  # one of three nodes of a from_generator is reported
+        body = None if registered is None else find_body(registered, self._names, self._maps)
+        if body is not None and generator is not None:
+            body = replace(body, internal=False)
         stack = () if op.traceback is None else tuple(map(self._mapped, user_frames(op.traceback)))
         return HeldNode(
             token, "py_function" if op.type == "EagerPyFunc" else "numpy_function", body, op.name,
@@ -161,30 +159,6 @@ class _Reader:
     def _mapped(self, frame: Frame) -> Frame:
         found = self._maps.find(frame.file, frame.line) if is_generated(frame.file) else None
         return frame if found is None else Frame(found[0], found[1], frame.function.removeprefix("tf__"))
-
-
-@dataclass(frozen=True)
-class UserGenerator:
-    """The user's generator behind a node of `Dataset.from_generator`; `asks` is the node that takes its elements."""
-
-    function: Any
-    asks: bool
-
-
-def user_generator(function: Any) -> UserGenerator | None:
-    """The generator function that `Dataset.from_generator` was given; None for any other body.
-
-    tf.data makes three nodes of it (data/ops/from_generator_op.py), with its state in their closures.
-    """
-    owner = getattr(function, "__self__", None)
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if code is None:
-        return None
-    state = owner if type(owner).__name__ == "_GeneratorState" else None
-    if state is None and code.co_filename.endswith("from_generator_op.py") and hasattr(function, "__closure__"):
-        state = closure(function).get("generator_state")
-    given = private.generator(state)
-    return None if given is None else UserGenerator(given, code.co_name == "generator_py_func")
 
 
 def _traced(function: Any) -> list[Any]:
@@ -282,6 +256,3 @@ def _attribute(concrete: Any, name: str) -> bool:
 
 def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
-
-
-__all__ = ["Held", "HeldNode", "UserGenerator", "held", "user_generator"]
