@@ -37,6 +37,7 @@ class TraceRow:
       runs: Runs that Python started.
       object: Number of the tf.function object, to distinguish objects of one Python function.
       stale: Python values that were others when the graph ran than when it was traced, a sentence each.
+      tried: What became of `avoid` when it was followed; None where it was not asked for.
     """
 
     name: str | None
@@ -50,6 +51,7 @@ class TraceRow:
     object: int | None = None
     error: str | None = None
     stale: tuple[str, ...] = ()
+    tried: str | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _table(explanation: Explanation) -> Table:
 
 
 def reasons(row: TraceRow) -> list[tuple[str, str]]:
-    """What stands under a signature: kind (`reason`, `first`, `failed`, `stale`, `closest`, `avoid`) and text."""
+    """What stands under a signature: kind (reason, first, failed, stale, closest, avoid or tried) and text."""
     lines = [("reason", reason) for reason in row.reason] or [("first", "first graph trace")]
     if row.error is not None:
         lines.append(("failed", f"tracing failed with {row.error}"))
@@ -177,6 +179,8 @@ def reasons(row: TraceRow) -> list[tuple[str, str]]:
     if row.avoid is not None:
         head = "one graph would do with" if row.avoid.startswith("input_signature=") else "to avoid it"
         lines.append(("avoid", f"{head}: {row.avoid}"))
+    if row.tried is not None:
+        lines.append(("tried", row.tried))
     return lines
 
 

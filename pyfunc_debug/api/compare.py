@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from pyfunc_debug.analysis.comparison import Comparison, Side, align
 from pyfunc_debug.analysis.equality import Tolerance, ValueDifference, compare_values
 from pyfunc_debug.analysis.tables import source_line
-from pyfunc_debug.api.isolation import Isolation
+from pyfunc_debug.api.isolation import Isolation, random_put_back
 from pyfunc_debug.api.record import LiveRecording, current, record
 from pyfunc_debug.api.side_effects import examine_body
 from pyfunc_debug.errors import BadOptionError
@@ -121,7 +121,7 @@ class _Work:
         if graph.input_signature is not None:
             self._isolation.convert(graph.input_signature)
         before, streams = fingerprints(plain), _streams()
-        with _random_put_back():
+        with random_put_back():
             concrete = self._trace(left, graph)
             traced = [*changes(before, fingerprints(plain)), *changes(streams, _streams())]
         resources = take_resources(concrete) if concrete is not None else Resources([], 0)
@@ -181,7 +181,7 @@ class _Work:
 
     def _quietly(self, function: Any) -> None:
         """A first run, which builds the backward graph, optimises and loads: not measured."""
-        with _random_put_back():
+        with random_put_back():
             args, kwargs = self._isolation.arguments()
             try:
                 with self._tf.GradientTape() as tape:
@@ -193,7 +193,7 @@ class _Work:
     def _run(self, recording: LiveRecording, run: _Run, function: Any, plain: Any) -> None:
         last = recording.reader.rows("SELECT coalesce(max(id), 0) FROM call")[0][0]
         state, streams = fingerprints(plain), _streams()
-        with _random_put_back():
+        with random_put_back():
             self._measure(run, function, plain, state, streams)
         threads = {thread.id: thread for thread in recording.reader.threads()}
         run.calls = [call for call in _calls_after(recording, last) if _ours(recording, threads, call)]
@@ -390,14 +390,3 @@ def _streams() -> dict[str, object]:
         "random": hash(random.getstate()),
         "numpy.random": [part.tobytes() if isinstance(part, np.ndarray) else part for part in state],
     }
-
-
-@contextmanager
-def _random_put_back() -> Iterator[None]:
-    """Python's and NumPy's global random states are afterwards what they were before."""
-    python, numpy = random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyfunc_debug.analysis.retraces import Explanation, NodeUse, TraceRow, explain_function
 from pyfunc_debug.api.record import LiveRecording, current
+from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.live import KerasStep, LiveFunction, LiveGraph, describe, keras_step
 
 _UNRECORDED = (
@@ -16,27 +18,36 @@ _KERAS = "Keras runs this step inside a graph of its own, which loops over the b
 _BEFORE = "graphs without a time were traced before recording began"
 
 
-def explain(function: Any, recording: LiveRecording | None = None) -> Explanation:
+def explain(
+    function: Any, recording: LiveRecording | None = None, *, try_with: Iterable[Sequence[Any]] | None = None
+) -> Explanation:
     """Says of each graph of a tf.function why TensorFlow traced it, and what would have avoided that.
 
     Args:
       function: What `tf.function` returned, a Keras model (what `fit` traces), or a method of it: `model.fit`,
         `model.evaluate`, `model.predict`.
       recording: A recording of this process that saw it; by default the one that is going on, if any.
+      try_with: Calls to try the advice on, each a tuple of positional arguments. The advised function is made,
+        traced, which runs your Python again, run on copies of the arguments, and thrown away; each piece of advice
+        then says how many graphs served these calls, and whether the results were equal. Variables and what the
+        function captures are put back; other side effects of your Python code stay.
 
     Returns:
       An explanation that prints as a table. Without a recording it comes from the function's own cache of graphs:
       times, runs and failed graph traces are then not known.
 
     Raises:
-      BadOptionError: `function` is not a tf.function.
+      BadOptionError: `function` is not a tf.function, or `try_with` was given for Keras' own.
       UnsupportedTensorFlowError: this TensorFlow keeps its graphs elsewhere.
 
     Example:
       train_step(batch, lr=0.1)
       train_step(batch, lr=0.2)
       print(pfd.explain(train_step))  # why there are two graphs
+      print(pfd.explain(train_step, try_with=[(batch, 0.1), (batch, 0.2)]))  # and whether one would do
     """
+    if try_with is not None:
+        return _tried(function, recording, try_with)
     step = keras_step(function)
     if step is not None:
         return _of_keras(step, recording)
@@ -48,6 +59,16 @@ def explain(function: Any, recording: LiveRecording | None = None) -> Explanatio
         rows = tuple(_row(graph) for graph in live.graphs)
         return Explanation(live.body.name, live.body.file, live.body.line, rows, notes if rows else ())
     return _merged(live, recorded)
+
+
+def _tried(function: Any, recording: LiveRecording | None, calls: Iterable[Sequence[Any]]) -> Explanation:
+    """The explanation with what became of its advice."""
+    from pyfunc_debug.api.trial import try_advice  # it imports NumPy
+
+    found = explain(function, recording)
+    if keras_step(function) is not None:
+        raise BadOptionError("try_with is for functions that you call yourself: Keras calls this one")
+    return try_advice(function, found, calls)
 
 
 def _of_keras(step: KerasStep, recording: LiveRecording | None) -> Explanation:

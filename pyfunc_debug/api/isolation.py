@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,17 @@ class Isolation:
             return
         saved = array.copy()
         self._put_back.append(lambda: np.copyto(array, saved))
+
+
+@contextmanager
+def random_put_back() -> Iterator[None]:
+    """Python's and NumPy's global random states are afterwards what they were before."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
 
 
 def _holds_variables(thing: Any) -> bool:

@@ -169,3 +169,52 @@ def test_a_keras_model_is_explained_by_the_graphs_of_its_step():
     model.compile("sgd", run_eagerly=True)
     model.fit(*data, verbose=0)
     assert "the model runs eagerly" in str(pfd.explain(model))
+
+
+@tf.function
+def scaled(x, rate=1.0, parts=None):
+    VISITS.append(None)
+    COUNT.assign_add(1)
+    return x * rate + tf.random.stateless_uniform([], [1, 2])
+
+
+VISITS = []
+COUNT = tf.Variable(0)
+
+
+def test_advice_is_tried_on_request_and_the_program_stays_as_it_was():
+    calls = [(X, 0.1), (X, 0.2), (X, 0.3), (LONGER, 0.3)]
+    for call in calls:
+        scaled(*call)
+    visits, graphs = len(VISITS), scaled.experimental_get_tracing_count()
+    plain = pfd.explain(scaled)
+    assert [row.tried for row in plain.rows] == [None] * 4
+    assert len(VISITS) == visits
+    tried = pfd.explain(scaled, try_with=calls)
+    assert [row.reason for row in tried.rows] == [row.reason for row in plain.rows]
+    assert tried.rows[1].avoid == "always pass `rate` as a tensor: tf.constant(0.2, tf.float32)"
+    assert tried.rows[1].tried == "tried: 2 graphs for 4 calls, results equal"
+    assert (tried.rows[3].avoid, tried.rows[3].tried) == (
+        "reduce_retracing=True", "tried: 4 graphs for 4 calls, results equal",
+    )  # fmt: skip
+    assert "tried: " in str(tried)
+    assert tried.notes[-1] == "all advice together tried: 2 graphs for 4 calls, results equal"
+    assert COUNT.numpy() == 4
+    assert X.numpy().tolist() == [1.0, 2.0]
+    assert scaled.experimental_get_tracing_count() == graphs
+
+
+def test_advice_that_does_not_work_for_these_calls_is_said_to():
+    function = tf.function(lambda x, k: x * k)
+    function(X, 1)
+    function(X, 2)
+    tried = pfd.explain(function, try_with=[(X, 1), (X, "a")])
+    assert tried.rows[1].tried.startswith("not tried: call 2 fails as the function is")
+    wrong = pfd.explain(function, try_with=[(X, 1), (X, 2), (tf.cast(X, tf.float64), 2)])
+    assert wrong.rows[1].tried.startswith("tried: it does not work: call 3 raised")
+
+
+def test_other_functions_are_not_tried():
+    model = tf.keras.Sequential([tf.keras.layers.Input([1]), tf.keras.layers.Dense(1)])
+    with pytest.raises(pfd.BadOptionError, match="Keras calls this one"):
+        pfd.explain(model, try_with=[(X,)])

@@ -138,15 +138,15 @@ class Inputs:
     def _loop(self, dataset: Any) -> _Loop:
         options = dataset.options()
         pool = getattr(options.threading, "private_threadpool_size", None) or None
-        stages, tokens = [], []
-        for stage in _stages(dataset):
-            stages.append(self._stage(stage))
+        found, tokens = [], []
+        for stage in stages(dataset):
+            found.append(self._stage(stage))
             tokens.append(self._tokens(stage))
         site = self._caller("iterator")
         with self._lock:
             if len(self._loops) >= _MOST_LOOPS:
                 site = None
-            loop = self._loops.setdefault((site, pool, repr(stages)), _Loop(site, pool, stages))
+            loop = self._loops.setdefault((site, pool, repr(found)), _Loop(site, pool, found))
             loop.iterators += 1
             for known, more in zip(loop.tokens, tokens):
                 if len(known) < _MOST_TOKENS:
@@ -175,7 +175,7 @@ class Inputs:
         return frozenset(found)
 
 
-def _stages(dataset: Any) -> Iterator[Any]:
+def stages(dataset: Any) -> Iterator[Any]:
     """A dataset's transformations, the last first."""
     seen: set[int] = set()
     todo = [dataset]

@@ -177,6 +177,19 @@ def folded_and_pruned():
     f(X)
 
 
+def functions_of_one_name_in_two_datasets():
+    def f(e):
+        return tf.sinh(tf.cast(e, tf.float32))  #: g3
+
+    one = f
+
+    def f(e):
+        return tf.sinh(tf.cast(e, tf.float32))  #: g5
+
+    list(tf.data.Dataset.range(3).map(one))
+    list(tf.data.Dataset.range(5).map(f, num_parallel_calls=2))
+
+
 def a_filter():
     def keep(e):
         return tf.equal(tf.math.floormod(e, 2), 1)  #: g7
@@ -274,7 +287,8 @@ def older_of_the_same_name():
 PROGRAMS = [
     loop_with_a_branch, while_on_a_tensor, a_variable_that_begins_in_the_loop, nested_functions,
     unrolled_loop_and_helper_called_twice, two_graph_traces_of_one_function, functions_with_one_name,
-    a_loop_within_a_line_is_not_the_line, many_rounds, cheap_ops, tf_data, a_filter, a_loop_that_is_left,
+    a_loop_within_a_line_is_not_the_line, many_rounds, cheap_ops, tf_data,
+    functions_of_one_name_in_two_datasets, a_filter, a_loop_that_is_left,
     decorated, folded_and_pruned, keras_fit, on_threads,
 ]  # fmt: skip
 
