@@ -29,6 +29,9 @@ def script():
 
 @pytest.fixture(autouse=True)
 def everything_is_put_back():
+    # Python's own pdb leaves a handler behind after `c`, and puts back what it replaced at its next prompt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    pdb.Pdb._previous_sigint_handler = None
     before = (sys.breakpointhook, sys.excepthook, pdb.set_trace, signal.getsignal(signal.SIGINT), sys.gettrace())
     yield
     from pyfunc_debug.switchboard import board
