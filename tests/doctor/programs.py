@@ -13,8 +13,11 @@ import threading
 import time
 import uuid
 
+import keras
 import numpy as np
 import tensorflow as tf
+
+import pyfunc_debug as pfd
 
 TRIGGERS: list[tuple[str, object, dict]] = []
 NEAR: list[tuple[str, object, dict]] = []
@@ -1730,3 +1733,491 @@ def a_variable_that_is_not_used():
         return tape.gradient(value, [w, unused])
 
     step(tf.constant(1.0))
+
+
+# -- more of the rules above: three shapes of each, and three that come near -------------------------------------------
+
+
+@triggers("stop-iteration", says="next(lines, None)")
+def a_file_that_ends_in_a_loop():
+    lines = iter(["a", "b"])
+
+    def read():
+        return next(lines)
+
+    @tf.function
+    def step():
+        return tf.py_function(read, [], tf.string)
+
+    for _ in range(3):
+        tried(step)
+
+
+@triggers("stop-iteration")
+def an_iterator_of_an_object():
+    class Reader:
+        def __init__(self):
+            self.rows = iter([1.0])
+
+        def read(self, x):
+            return np.float32(self.rows.__next__())
+
+    tried(list, mapped(Reader().read, np.ones(3, np.float32)))
+
+
+@near("stop-iteration")
+def a_default_for_next():
+    names = iter(["a"])
+    list(mapped(lambda x: next(names, "end"), np.ones(3, np.float32), tf.string))
+
+
+@near("stop-iteration")
+def an_end_that_is_caught():
+    names = iter(["a"])
+
+    def draw(x):
+        try:
+            return next(names)
+        except StopIteration:
+            return "end"
+
+    list(mapped(draw, np.ones(3, np.float32), tf.string))
+
+
+@triggers("parallel-random")
+def a_seeded_generator_that_all_share():
+    both = threading.Barrier(2)
+    shared_rng = np.random.default_rng(42)
+
+    def noisy(x):
+        both.wait(60)
+        return x + shared_rng.normal(size=x.shape).astype(np.float32)
+
+    list(together(noisy))
+
+
+@triggers("parallel-random")
+def pythons_own_generator_with_a_seed():
+    both = threading.Barrier(2)
+    random.seed(3)
+
+    def shifted(x):
+        both.wait(60)
+        return x + np.float32(random.random())
+
+    list(together(shifted))
+
+
+@near("parallel-random")
+def a_generator_without_a_seed():
+    both = threading.Barrier(2)
+    free_rng = np.random.default_rng()
+
+    def noisy(x):
+        both.wait(60)
+        return x + free_rng.normal(size=x.shape).astype(np.float32)
+
+    list(together(noisy))
+
+
+@triggers("dataset-in-loop")
+def a_dataset_that_a_function_builds_each_time():
+    def make():
+        return tf.data.Dataset.from_tensor_slices(np.ones(3, np.float32)).filter(lambda x: x > 0).batch(2)
+
+    for _ in range(7):
+        list(make())
+
+
+@triggers("dataset-in-loop")
+def a_python_function_mapped_in_each_step():
+    for _ in range(7):
+        list(mapped(lambda x: x * 2, np.ones(3, np.float32)))
+
+
+@near("dataset-in-loop")
+def a_dataset_for_each_split():
+    for count in (3, 4, 5):
+        list(tf.data.Dataset.range(count).map(lambda x: x + 1))
+
+
+@near("dataset-in-loop")
+def datasets_of_several_lines():
+    dataset = tf.data.Dataset.range(6)
+    for _ in range(1):
+        list(dataset.map(lambda x: x + 1))
+        list(dataset.map(lambda x: x + 2))
+        list(dataset.map(lambda x: x + 3).map(lambda x: x + 4).map(lambda x: x + 5).map(lambda x: x + 6))
+
+
+@near("empty-recording")
+def a_node_that_ran():
+    tf.numpy_function(lambda x: x, [tf.constant(1.0)], tf.float32)
+
+
+@near("trace-failed")
+def a_body_that_fails():
+    def parse(x):
+        raise ValueError("no")
+
+    tried(list, mapped(parse, np.ones(2, np.float32)))
+
+
+@near("trace-failed", ends_with=AttributeError)
+def a_failure_that_is_explained():
+    tf.data.Dataset.range(3).map(lambda x: x.numpy() + 1)
+
+
+def summed(square, values):
+    """One tape over several calls of one node."""
+    inputs = [tf.constant(value) for value in values]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        total = tf.add_n([square(x) for x in inputs])
+    return tape.gradient(total, inputs)
+
+
+@triggers("wrong-tape", ends_with=tf.errors.UnknownError)
+def accumulation_over_micro_batches():
+    summed(square_node(), [1.0, 2.0, 3.0, 4.0])
+
+
+@triggers("wrong-tape", ends_with=tf.errors.UnknownError)
+def a_shared_layer_of_two_towers():
+    w = tf.Variable(2.0)
+    tower = tf.function(lambda x, w: tf.py_function(lambda x, w: x * w, [x, w], tf.float32))
+    with tf.GradientTape() as tape:
+        loss = (tower(tf.constant(3.0), w) - tower(tf.constant(5.0), w)) ** 2
+    tape.gradient(loss, w)
+
+
+@near("wrong-tape")
+def a_node_for_each_call():
+    @tf.function
+    def both(x, y):
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            z = tf.py_function(lambda x: x * x, [x], tf.float32) + tf.py_function(lambda y: y * y, [y], tf.float32)
+        return tape.gradient(z, [x, y])
+
+    both(tf.constant(2.0), tf.constant(5.0))
+
+
+@near("wrong-tape")
+def several_calls_with_exact_gradients():
+    with pfd.exact_gradients():
+        summed(square_node(), [1.0, 2.0])
+
+
+@near("wrong-tape")
+def several_eager_calls():
+    summed(lambda x: tf.py_function(lambda x: x * x, [x], tf.float32), [1.0, 2.0])
+
+
+@triggers("missing-tape", ends_with=tf.errors.UnknownError)
+def a_batch_jacobian():
+    @tf.function
+    def jacobian(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.ensure_shape(tf.py_function(lambda x: x * x, [x], tf.float32), [2, 3])
+        return tape.batch_jacobian(y, x)
+
+    jacobian(tf.ones([2, 3]))
+
+
+@triggers("missing-tape", ends_with=tf.errors.UnknownError)
+def a_map_over_rows():
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.map_fn(lambda row: tf.ensure_shape(tf.py_function(lambda r: r * r, [row], tf.float32), []), x)
+        return tape.gradient(y, x)
+
+    step(tf.constant([1.0, 2.0, 3.0]))
+
+
+@near("missing-tape")
+def a_jacobian_without_python():
+    @tf.function
+    def jacobian(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x + tf.numpy_function(lambda v: v, [tf.constant([1.0, 2.0])], tf.float32)
+        return tape.jacobian(tf.ensure_shape(y, [2]), x)
+
+    jacobian(tf.constant([1.0, 2.0]))
+
+
+@near("missing-tape")
+def a_jacobian_with_exact_gradients():
+    with pfd.exact_gradients():
+        a_jacobian()
+
+
+@triggers("variable-no-input", says="scale")
+def a_variable_of_an_object():
+    class Layer(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = tf.Variable(2.0, name="scale")
+
+        def body(self, x):
+            return x * self.scale
+
+        @tf.function
+        def step(self, x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.py_function(self.body, [x], tf.float32)
+            return tape.gradient(y, x)
+
+    layer = Layer()  # a tf.function holds its object weakly
+    layer.step(tf.constant(1.0))
+
+
+@triggers("variable-no-input")
+def a_keras_layer_in_a_body():
+    dense = keras.layers.Dense(1)
+    dense.build((None, 2))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(lambda x: dense(x), [x], tf.float32)
+        return tape.gradient(y, x)
+
+    step(tf.ones([3, 2]))
+
+
+@near("variable-no-input")
+def a_constant_by_closure():
+    w = tf.constant(2.0)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(lambda x: x * w, [x], tf.float32)
+        return tape.gradient(y, x)
+
+    step(tf.constant(1.0))
+
+
+@near("variable-no-input")
+def a_variable_outside_of_the_body():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = tf.py_function(lambda x: x * 3.0, [x * w], tf.float32)
+        return tape.gradient(y, w)
+
+    step(tf.constant(1.0))
+
+
+@near("body-raised")
+def an_exception_inside_of_the_body():
+    def parse(x):
+        try:
+            return np.float32(1.0 / int(x - x))
+        except ZeroDivisionError:
+            return np.float32(0)
+
+    list(mapped(parse, np.ones(3, np.float32)))
+
+
+@near("body-raised")
+def the_end_of_a_generator():
+    list(tf.data.Dataset.from_generator(lambda: iter([1.0]), output_signature=tf.TensorSpec((), tf.float32)))
+
+
+@near("body-raised", ends_with=tf.errors.InvalidArgumentError)
+def what_tensorflow_did_not_take():
+    list(mapped_eager(lambda x: "text", np.ones(2, np.float32)))
+
+
+def curvature(function, value=3.0):
+    """A second derivative by two tapes in one graph."""
+
+    @tf.function
+    def second(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            slope = inner.gradient(y, x)
+        return outer.gradient(slope, x)
+
+    return tried(second, tf.constant(value))
+
+
+@triggers("second-order")
+def a_curvature():
+    curvature(lambda x: tf.py_function(lambda x: x * x * x, [x], tf.float32))
+
+
+@triggers("second-order")
+def a_gradient_penalty():
+    def penalty(x):
+        y = tf.py_function(lambda x: tf.sin(x), [x], tf.float32)
+        return y * y
+
+    curvature(penalty)
+
+
+@triggers("second-order")
+def a_curvature_of_two_inputs():
+    curvature(lambda x: tf.py_function(lambda x, y: x * y * y, [x, 2.0 * x], tf.float32))
+
+
+@near("second-order")
+def a_curvature_beside_a_body():
+    def function(x):
+        tf.numpy_function(lambda v: v, [x], tf.float32)
+        return x * x * x
+
+    curvature(function)
+
+
+@near("second-order")
+def a_first_derivative():
+    square = square_node()
+    summed(square, [2.0])
+
+
+@near("second-order")
+def a_curvature_with_exact_gradients():
+    with pfd.exact_gradients(order=2):
+        curvature(lambda x: tf.py_function(lambda x: x * x * x, [x], tf.float32))
+
+
+def stopped(*lines, when="before", body=None, Tout=tf.float32):
+    """One call that stops, where these lines are typed."""
+    stop = pfd.break_on("*", when=when)
+    try:
+        with pfd.answers(*lines):
+            tf.py_function(body or (lambda x: x * 2.0), [tf.constant([1.0, 2.0])], Tout)
+    finally:
+        stop.remove()
+
+
+@triggers("changed-by-hand", says="x")
+def an_input_set_at_a_stop():
+    stopped("!x = tf.constant([5.0, 5.0])", "c")
+
+
+@triggers("changed-by-hand")
+def an_output_set_at_a_stop():
+    stopped("!outputs = [tf.constant([0.0, 0.0])]", "c", when="after")
+
+
+@triggers("changed-by-hand", says="y")
+def a_variable_of_the_body_set_at_a_stop():
+    def body(x):
+        y = x * 2.0
+        return y
+
+    stopped("n", "n", "!y = tf.constant([7.0, 7.0])", "c", body=body)
+
+
+@near("changed-by-hand")
+def a_look_at_a_stop():
+    stopped("p x", "c")
+
+
+@near("changed-by-hand")
+def a_step_at_a_stop():
+    stopped("n", "c")
+
+
+@near("changed-by-hand")
+def no_stop_at_all():
+    tf.py_function(lambda x: x * 2.0, [tf.constant(1.0)], tf.float32)
+
+
+def steps(body, scale=1.0, count=6):
+    """Gradients through one body, one call after the other."""
+    w = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.py_function(body, [w * scale], tf.float32))
+        return tape.gradient(loss, w)
+
+    for _ in range(count):
+        step()
+
+
+@triggers("exploding-gradient")
+def a_division_by_a_small_number():
+    steps(lambda x: x / 1e-6)
+
+
+@triggers("exploding-gradient")
+def a_steep_exponential():
+    steps(lambda x: tf.exp(x * 12.0))
+
+
+@triggers("exploding-gradient")
+def a_root_near_zero():
+    steps(lambda x: tf.sqrt(x), scale=1e-12)
+
+
+@triggers("vanishing-gradient")
+def a_saturated_hyperbolic_tangent():
+    steps(lambda x: tf.tanh(x * 40.0))
+
+
+@triggers("vanishing-gradient")
+def a_clip_that_is_always_hit():
+    steps(lambda x: tf.clip_by_value(x, -0.5, 0.5))
+
+
+@triggers("vanishing-gradient")
+def a_factor_of_almost_nothing():
+    steps(lambda x: x * 1e-9)
+
+
+@near("exploding-gradient")
+def a_factor_of_a_hundred():
+    steps(lambda x: x * 100.0)
+
+
+@near("exploding-gradient")
+def a_sum_of_many():
+    steps(lambda x: tf.tile(x, [100_000]))
+
+
+@near("exploding-gradient")
+def a_few_gradients():
+    steps(lambda x: x / 1e-6, count=3)
+
+
+@near("vanishing-gradient")
+def a_mean_of_many():
+    w = tf.Variable(tf.ones([2_000_000]))
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.py_function(lambda x: tf.reduce_mean(x), [w * 1.0], tf.float32)
+        return tape.gradient(loss, w)
+
+    for _ in range(6):
+        step()
+
+
+@near("vanishing-gradient")
+def an_ordinary_activation():
+    steps(lambda x: tf.tanh(x))
+
+
+@near("vanishing-gradient")
+def a_body_without_a_gradient():
+    steps(lambda x: tf.constant(x.numpy() * 2))

@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.rules import (
     epochs,
     errors,
     failed_programs,
+    gradient_sizes,
     hang,
     leaked_tapes,
     memory,
@@ -56,6 +57,7 @@ class Rule(Protocol):
 MODULES: tuple[Rule, ...] = (
     died,
     aliasing,
+    gradient_sizes,
     hang,
     ranges,
     shared_state,
