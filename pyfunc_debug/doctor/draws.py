@@ -18,14 +18,14 @@ def in_graph(line: str, draw: str) -> str | None:
         tree = ast.parse(head)
     except SyntaxError:
         return None
-    mended = _Mended(draw)
-    new = ast.unparse(mended.visit(tree))
-    if not mended.found:
+    drawn = _Drawn(draw)
+    new = ast.unparse(drawn.visit(tree))
+    if not drawn.found:
         return None
     return new.split("\n")[0] if line.endswith(":") else new
 
 
-class _Mended(ast.NodeTransformer):
+class _Drawn(ast.NodeTransformer):
     def __init__(self, draw: str) -> None:
         self._draw = draw
         self.found = False

@@ -186,7 +186,7 @@ class Facts:
         return None
 
     def tree(self, file: str | None) -> ast.Module | None:
-        """The syntax tree of a file of the user's; None where it is not in the recording, or is no Python."""
+        """The syntax tree of a file of the user's; None where it is not in the recording, or is not Python."""
         if file is None:
             return None
         if file not in self._trees:

@@ -20,7 +20,7 @@ from pyfunc_debug.interception.calls import IN_PROGRESS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 
 FIRST = 8
-"""So many calls of a node are looked at from its first on ..."""
+"""How many calls of a node are looked at from its first on ..."""
 EVERY = 16
 """... and then every sixteenth."""
 _MOST = 10_000
@@ -33,7 +33,7 @@ class Returns:
 
     Args:
       names: TensorFlow's.
-      observer: Who hears of it.
+      observer: Who is notified.
     """
 
     def __init__(self, names: TensorFlowNames, observer: Observer) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 _ELEMENTS = 4096
-"""So many evenly spaced elements are compared."""
+"""How many evenly spaced elements are compared."""
 _ROUNDING = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 """How far rounding can move a number, as a share of it."""
 

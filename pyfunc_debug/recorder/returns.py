@@ -17,9 +17,9 @@ import numpy as np
 from pyfunc_debug.recorder.casts import Cast, cast
 
 _ITEMS = 8
-"""So many values of a list are told apart by their types."""
+"""How many values of a list are distinguished by their types."""
 _MOST = 5000
-"""So many kinds are kept in a recording."""
+"""How many kinds are kept in a recording."""
 _PYTHON = (list, tuple, dict, set, int, float, bool, complex, str, bytes)
 
 
@@ -141,7 +141,7 @@ class Returns:
                 yield kind
 
     def written(self, kind: Kind, calls: int) -> None:
-        """Its row is in the file, with so many calls."""
+        """Its row is in the file, with this number of calls."""
         self._written[kind.number] = calls
 
 

@@ -97,7 +97,7 @@ def _not_callable(situation: Situation) -> Explanation | None:
     found = source.replaced({given: new})
     cause = (
         f"{short(text, 30)} is a generator already. Dataset.from_generator takes the function that makes one: it calls "
-        "it anew for each pass over the dataset."
+        "it again for each pass over the dataset."
     )
     made = isinstance(given, ast.Call)
     edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else None

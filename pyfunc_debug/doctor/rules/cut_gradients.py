@@ -14,7 +14,7 @@ _SHOWN = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a body; a retrace tells of its node anew."""
+    """One finding a body; a retrace makes its node again."""
     bodies: dict[tuple[str, str | None, int | None], list[tuple[int, dict[str, Any]]]] = {}
     for told, _, facts_ in facts.notices["cut-gradient"]:
         if told is not None and facts.nodes[told].origin == "user":

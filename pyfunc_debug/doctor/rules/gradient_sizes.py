@@ -14,7 +14,7 @@ from pyfunc_debug.records import Finding, Node
 NAMES = ("exploding-gradient", "vanishing-gradient")
 _LEAST_CALLS = 5
 _ROWS = 2000
-"""So many gradient calls of a body are looked at."""
+"""How many gradient calls of a body are looked at."""
 _LARGE, _SMALL = 1e4, 1e-6
 
 

@@ -11,7 +11,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("nondeterministic",)
 _ROWS = 5000
-"""So many calls of a body are compared."""
+"""How many calls of a body are compared."""
 _CLOSE = 1e-5
 """What differs by less is rounding: threads add up in another order."""
 

@@ -15,9 +15,9 @@ from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames
 
 _FARTHEST = 3000
-"""So many ops are looked at."""
+"""How many ops are looked at."""
 _LONGEST = 12
-"""So many ops of a path are told."""
+"""How many ops of a path are reported."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
 
 
@@ -26,7 +26,7 @@ class CutGradients:
 
     Args:
       names: TensorFlow's.
-      observer: Who hears of variables without a gradient.
+      observer: Who is notified of variables without a gradient.
     """
 
     def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
@@ -146,7 +146,7 @@ def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]
 
 
 def _cuts_here(op: Any, before: Any) -> bool:
-    """numpy_function always, py_function where what comes in is no floating-point number."""
+    """numpy_function always, py_function where what comes in is not a floating-point number."""
     if op.type in _NO_GRADIENT:
         return True
     return before is not None and all(not one.dtype.is_floating for one in op.inputs if one.op is before)
