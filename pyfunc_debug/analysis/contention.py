@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,41 +142,80 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
     reported = reader.meta.get("gil") or {}
     # A retrace makes the nodes of a function again: the first stands for all of them.
     nodes = {node.id: group[0] for group in same_line(reader.nodes()) for node in group}
-    threads = {thread.id: thread.name for thread in reader.threads()}
-    where = {call: (node, thread) for call, node, thread in reader.rows("SELECT id, node, thread FROM call")}
     sums: dict[int, _Sums] = defaultdict(_Sums)
-    for (node,) in reader.rows("SELECT node FROM call WHERE end_ns IS NOT NULL"):
-        sums[nodes[node].id].calls += 1
-    matrix: Counter[tuple[str, str]] = Counter()
+    for node, calls in reader.rows("SELECT node, count(*) FROM call WHERE end_ns IS NOT NULL GROUP BY node"):
+        sums[nodes[node].id].calls += calls
     held_at_stops = held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id")))
-    longest: list[WorstCall] = []
-    for call, node, duration, grade, wait, held, released, reacquire, text in reader.rows(
-        "SELECT call, node, end_ns - start_ns, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame "
-        "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
-    ):
-        one = sums[nodes[node].id]
-        if call in held_at_stops:
-            duration = max(0, duration - held_at_stops[call])
-            held, released, reacquire = without(held_at_stops[call], held, released, reacquire)
-        one.add(grade, duration, wait, held, released, reacquire)
-        blame = tuple((str(who), int(ns)) for who, ns in json.loads(text)) if text != "[]" else ()
-        for label, ns in blame:
-            body, holder = call_of(label)
-            holder_node, thread = where.get(holder, (None, None)) if holder is not None else (None, None)
-            if holder_node is not None:
-                holder_node = nodes[holder_node].id
-            one.blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
-            matrix[nodes[node].body, body] += ns
-        if wait + (reacquire or 0) >= RESOLUTION_NS[grade_of(grade)]:
-            longest.append(WorstCall(call, node, wait, reacquire, blame))
-    longest.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
+    _add_measured(reader, nodes, sums, held_at_stops)
+    matrix = _add_blame(reader, nodes, sums)
+    longest = _longest(reader, held_at_stops, worst)
     estimates = reported.get("held") or {}
     bodies = Counter(nodes[number].body for number in sums)
     answers = [_answer(nodes[n], one, estimates, bodies[nodes[n].body] > 1) for n, one in sums.items()]
     answers.sort(key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))
     grade = grade_of(reported.get("grade", "none"))
     why = str(reported.get("why") or "recorded with gil=False")
-    return Contention(grade, why, tuple(answers), dict(matrix), tuple(longest[:worst]), process_lines(reported))
+    return Contention(grade, why, tuple(answers), dict(matrix), longest, process_lines(reported))
+
+
+_MEASURED = "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
+
+
+def _add_measured(
+    reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums], held_at_stops: Mapping[int, float]
+) -> None:
+    """Adds up the measured calls: SQL does, for a recording may hold millions; but not those that a person held."""
+    stopped = ",".join(map(str, held_at_stops))
+    for node, *parts in reader.rows(
+        "SELECT node, max(grade), count(*), sum(wait_ns), max(wait_ns), sum(end_ns - start_ns), sum(held_ns), "
+        f"sum(released_ns), sum(reacquire_ns) {_MEASURED} AND gil.call NOT IN ({stopped}) GROUP BY node"
+    ):
+        sums[nodes[node].id].add(*parts)
+    for call, node, duration, grade, wait, held, released, reacquire in reader.rows(
+        "SELECT gil.call, node, end_ns - start_ns, grade, wait_ns, held_ns, released_ns, reacquire_ns "
+        f"{_MEASURED} AND gil.call IN ({stopped})"
+    ):
+        by_hand = held_at_stops[call]
+        inside = without(by_hand, held, released, reacquire)
+        sums[nodes[node].id].add(grade, 1, wait, wait, max(0, duration - by_hand), *inside)
+
+
+def _add_blame(reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums]) -> Counter[tuple[str, str]]:
+    """Adds who was waited for; returns that by the bodies of both."""
+    threads = {thread.id: thread.name for thread in reader.threads()}
+    matrix: Counter[tuple[str, str]] = Counter()
+    blamed = reader.rows(f"SELECT node, blame {_MEASURED} AND blame <> '[]'")
+    calls = reader.rows("SELECT id, node, thread FROM call") if blamed else []
+    where = {call: (node, thread) for call, node, thread in calls}
+    for node, text in blamed:
+        one = sums[nodes[node].id]
+        for label, ns in _blame(text):
+            body, holder = call_of(label)
+            holder_node, thread = where.get(holder, (None, None)) if holder is not None else (None, None)
+            if holder_node is not None:
+                holder_node = nodes[holder_node].id
+            one.blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
+            matrix[nodes[node].body, body] += ns
+    return matrix
+
+
+def _blame(text: str) -> tuple[tuple[str, int], ...]:
+    return tuple((str(who), int(ns)) for who, ns in json.loads(text)) if text != "[]" else ()
+
+
+def _longest(reader: Reader, held_at_stops: Mapping[int, float], count: int) -> tuple[WorstCall, ...]:
+    """The calls that waited longest; waits below what the grade resolves are none."""
+    found = []
+    for call, node, grade, wait, held, released, reacquire, text in reader.rows(
+        f"SELECT gil.call, node, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame {_MEASURED} "
+        "ORDER BY wait_ns + coalesce(reacquire_ns, 0) DESC, gil.call LIMIT ?",
+        (count + len(held_at_stops),),
+    ):
+        if call in held_at_stops:
+            reacquire = without(held_at_stops[call], held, released, reacquire)[2]
+        if wait + (reacquire or 0) >= RESOLUTION_NS[grade_of(grade)]:
+            found.append(WorstCall(call, node, wait, reacquire, _blame(text)))
+    return tuple(sorted(found, key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))[:count])
 
 
 def mean_wait(ns: float | None, grade: Grade) -> str:
@@ -233,11 +272,12 @@ class _Sums:
         self.inside: list[int | None] = [None, None, None]
         self.blame: Counter[tuple[str, int | None, str | None]] = Counter()
 
-    def add(self, grade: str, duration: int, wait: int, *inside: int | None) -> None:
+    def add(self, grade: str, calls: int, wait: int, worst: int, duration: int, *inside: int | None) -> None:
+        """Adds measured calls: sums in ns, and the longest wait."""
         self.grade = grade
-        self.measured += 1
+        self.measured += calls
         self.wait += wait
-        self.worst = max(self.worst, wait)
+        self.worst = max(self.worst, worst)
         self.body += duration
         for i, ns in enumerate(inside):
             if ns is not None:

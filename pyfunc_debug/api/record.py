@@ -40,7 +40,7 @@ from pyfunc_debug.values import Policies
 
 _GRADIENTS = ("stock", "exact")
 _MANY_ENTRIES, _MANY_BYTES = 100, 1_000_000
-"""So many entries of a body in TensorFlow's registry are noted."""
+"""Entries of a body in TensorFlow's registry, or bytes in their closures, from which they are noted."""
 
 
 class _Current:

@@ -12,7 +12,7 @@ from pyfunc_debug.records import Finding
 
 _EVERY_S = 1.0
 _REST = 5
-"""So many times as long as looking took is rested, for the program's sake: both share the machine."""
+"""Rests are this many times as long as looking took: the program shares the machine."""
 
 
 def follow(recording: Recording, width: int, rest: Callable[[float], None] = time.sleep) -> int:

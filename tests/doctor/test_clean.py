@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor import clean_programs
+from tests.doctor import clean_programs, clean_tasks
 from tests.doctor.test_programs import findings
 
 
-def test_there_are_sixty_of_them():
-    assert len(clean_programs.PROGRAMS) >= 60
+def test_there_are_eighty_of_them():
+    assert clean_tasks.slow_reads_in_parallel in clean_programs.PROGRAMS
+    assert len(clean_programs.PROGRAMS) >= 80
 
 
 @pytest.mark.parametrize("program", clean_programs.PROGRAMS, ids=lambda program: program.__name__)

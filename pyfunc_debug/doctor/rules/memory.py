@@ -54,7 +54,7 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
             f"{edit.instruction() if edit else ''}{pasted}"
         ).strip()
     else:
-        grows = "each time the dataset or the tf.function is made anew, its nodes leave one each"
+        grows = "each time the dataset or the tf.function is made again, its nodes leave one each"
         fix = f"make the dataset or the tf.function that calls {name} once, before the loop, and use it again"
     return Finding(
         "memory", "warning", node.id, (),
