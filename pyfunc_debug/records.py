@@ -6,7 +6,9 @@ obtained in a special way says so in a field next to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -291,6 +293,12 @@ class Value:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"<value {self.path}: {self.text}>"
+
+    def _repr_html_(self) -> str:
+        return _html_table(["value", "", "kept"], [[self.path, self.text, self.kept or self.note or "no elements"]])
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -379,11 +387,12 @@ class Call:
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
 
-    def replay(self, through: Callable[..., Any] | None = None) -> list[Any]:
+    def replay(self, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None) -> list[Any]:
         """Runs the body again, outside of TensorFlow's graph, on the recorded inputs, with all its effects.
 
         Args:
           through: Is given the body and its arguments, to call it: `pdb.runcall` stops there.
+          inputs: Other values for some inputs, by the names that they have in `call.inputs`.
 
         Returns:
           What the body returned, as NumPy arrays.
@@ -391,10 +400,11 @@ class Call:
         Raises:
           NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or this is not the
             process that recorded it.
+          BadOptionError: `inputs` names something else than an input.
         """
         if self._replay is None:
             raise _other_process()
-        return self._replay(self.id, through)
+        return self._replay(self.id, through, inputs)
 
     def check_gradient(self) -> Any:
         """Compares the recorded gradient with finite differences of the body, which runs again for it.
@@ -410,6 +420,25 @@ class Call:
         if self._check is None:
             raise _other_process()
         return self._check(self.id)
+
+    def __repr__(self) -> str:
+        what = "gradient call" if self.kind == "gradient" else "call"
+        parts = [f"{what} #{self.id} of node {self.node}: {self._outcome()}"]
+        if self.inputs or self.outputs:
+            parts.append(
+                f"{', '.join(map(_named, self.inputs)) or 'nothing'} -> {', '.join(map(_named, self.outputs))}"
+            )
+        return f"<{'; '.join(parts).rstrip(' >-')}>"
+
+    def _repr_html_(self) -> str:
+        rows = [["in", one.path, one.text] for one in self.inputs] + [
+            ["out", one.path, one.text] for one in self.outputs
+        ]
+        return _html_table([f"call #{self.id}", self._outcome(), ""], rows or [["", "", "values were not kept"]])
+
+    def _outcome(self) -> str:
+        took = "" if self.duration_ns is None else f", {self.duration_ns / 1e6:.3g} ms"
+        return f"{self.failure.type if self.failure is not None else self.status}{took}"
 
     @property
     def duration_ns(self) -> int | None:
@@ -466,3 +495,36 @@ class Finding:
           Every field by name, and `page`.
         """
         return {**asdict(self), "page": self.page}
+
+    def __repr__(self) -> str:
+        where = "" if self.file is None else f" at {os.path.basename(self.file)}:{self.line}"
+        return f"<{self.severity} {self.rule}{where}: {self.message}>"
+
+    def _repr_html_(self) -> str:
+        return Findings([self])._repr_html_()
+
+
+class Findings(list[Finding]):
+    """A list of findings that reads well where it is shown."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) or "<no findings>"
+
+    def _repr_html_(self) -> str:
+        def place(one: Finding) -> str:
+            return "" if one.file is None else f"{os.path.basename(one.file)}:{one.line}"
+
+        rows = [[one.severity, one.rule, place(one), one.message, one.fix] for one in self]
+        return _html_table(["", "rule", "line", "what", "what to do"], rows or [["", "", "", "no findings", ""]])
+
+
+def _named(value: Value) -> str:
+    return f"{value.path} {value.text}"
+
+
+def _html_table(heads: list[str], rows: list[list[str]]) -> str:
+    """A plain table; what comes from a program is only ever text."""
+    cell = 'style="text-align:left;vertical-align:top;white-space:pre-wrap"'
+    head = "".join(f"<th {cell}>{html.escape(text)}</th>" for text in heads)
+    body = "".join(f"<tr>{''.join(f'<td {cell}>{html.escape(text)}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -409,21 +409,25 @@ class LiveRecording(Recording):
         call = super().call(gradient.forward)
         return check(call, gradient, self._body(call, None))
 
-    def replay(self, number: int, through: Callable[..., Any] | None = None) -> list[Any]:
+    def replay(
+        self, number: int, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None
+    ) -> list[Any]:
         """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
 
         Args:
           number: A forward call.
           through: Is given the body and its arguments, to call it.
+          inputs: Other values for some inputs, by name.
 
         Raises:
+          BadOptionError: `inputs` names something else than an input.
           NotKeptError: it cannot run again; the message says why.
         """
         call = super().call(number)
         if call.kind == "gradient":
             forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
             raise NotKeptError(f"call #{number} is a gradient call, which TensorFlow computes{forward}")
-        return self._body(call, through)(*whole_inputs(call))
+        return self._body(call, through)(*whole_inputs(call, inputs))
 
     def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
         """What runs the body of a call again."""
@@ -453,6 +457,20 @@ class LiveRecording(Recording):
         """The number under which a tf.function object was traced in this recording (`trace.object`), or None."""
         number: int | None = None if self._interception is None else self._interception.function_number(function)
         return number
+
+    def keep(self, node: str) -> bool:
+        """Keeps the values of calls in full from now on, of nodes whose body, op or token matches.
+
+        Args:
+          node: A glob.
+
+        Returns:
+          Whether there is a recording going on that does; else record again with values={node: "full"}.
+        """
+        if self._recorder is None or self._state != "recording":
+            return False
+        self._recorder.keep(node)
+        return True
 
     def progress(self) -> dict[str, int]:
         """Counts while recording: `calls`, `queued`, `open`. Cheap: reads no file."""

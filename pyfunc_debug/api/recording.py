@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
 from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.records import Call, Finding, Front, Function, GraphTrace, Node, Run
+from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ class Recording:
 
     def findings(
         self, select: Iterable[str] | None = None, ignore: Iterable[str] | None = None, *, front: Front = "python"
-    ) -> list[Finding]:
+    ) -> Findings:
         """What the doctor says, worst first; see docs/doctor.md.
 
         Args:
@@ -346,16 +347,15 @@ class Recording:
           front: Where it is read, "shell", "notebook" or "python": fixes say what to type there.
 
         Returns:
-          Findings; empty if nothing deserves attention.
+          A list of findings that reads well where it is shown; empty if nothing deserves attention.
 
         Raises:
           BadOptionError: no such rule; the message names the nearest.
         """
         from pyfunc_debug.doctor import examine
 
-        return examine(
-            self._reader, front, None if select is None else list(select), None if ignore is None else list(ignore)
-        )
+        chosen, left_out = (None if rules is None else list(rules) for rules in (select, ignore))
+        return Findings(examine(self._reader, front, chosen, left_out))
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """Rows of a SELECT on the recording's tables.
@@ -422,3 +422,6 @@ class Recording:
         counts = self._reader.counts()
         amounts = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
         return f"<recording {os.path.basename(self.path)}: {', '.join(amounts)}, {self._reader.state()}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p><code>{html.escape(repr(self))}</code></p>{self.ledger()._repr_html_()}"

@@ -27,7 +27,7 @@ from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.records import Line, Printed
-from pyfunc_debug.values import Held, Policies, hold
+from pyfunc_debug.values import Held, Policies, Policy, hold
 from pyfunc_debug.values.policy import matches
 
 _SAY = {Notice.WRONG_TAPE: 20}
@@ -57,6 +57,7 @@ class Recorder:
         self._open: dict[int, Ticket] = {}
         self._reported: dict[tuple[Any, ...], int] = {}
         self._known: dict[str, int] = {}  # token -> policy
+        self._names: dict[str, tuple[str | None, ...]] = {}  # token -> what a glob may match
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
@@ -204,6 +205,8 @@ class Recorder:
             wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
             policy = int(self._policies.of(*names)) if wanted else SKIP
         self._known[node.token] = policy
+        own = (node.body.name, node.name, node.token)
+        self._names[node.token] = self._names.get(node.gradient_of, own) if node.gradient_of is not None else own
         if self._ring is not None and policy != SKIP:
             self._ring.describe(
                 token=node.token, kind=node.kind, body=node.body.name, file=node.body.file, line=node.body.line,
@@ -211,6 +214,13 @@ class Recorder:
                 gradient_of=node.gradient_of, tout=node.tout, paths=node.paths, out_paths=node.out_paths,
             )  # fmt: skip
         return policy
+
+    def keep(self, pattern: str) -> None:
+        """Keeps the values of calls in full from now on, of nodes that match."""
+        self._policies.keep(pattern)
+        for token, names in list(self._names.items()):
+            if self._known.get(token, SKIP) != SKIP and matches(pattern, *names):
+                self._known[token] = int(Policy.FULL)
 
     def _eager_node(self, node: NodeFacts) -> None:
         """All eager calls of one body from one line are one node; TensorFlow gives each a token of its own."""

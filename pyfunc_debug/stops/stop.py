@@ -265,7 +265,7 @@ def _array(value: Any, dtype: Any) -> str:
     import numpy as np
 
     name = getattr(dtype, "name", str(dtype))
-    if not hasattr(value, "numpy") and not isinstance(value, np.ndarray):
+    if not hasattr(value, "numpy") and not isinstance(value, (np.ndarray, np.generic)):
         return f"{type(value).__name__} {name}{list(value.shape)}"
     array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
     text = np.array2string(array, threshold=6, edgeitems=2, precision=4).replace("\n", "")

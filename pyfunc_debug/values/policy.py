@@ -61,6 +61,10 @@ class Policies:
         self.default = parse_policy(values.get("*", "summary"))
         self.nodes = nodes
 
+    def keep(self, pattern: str) -> None:
+        """Keeps all of the nodes that match, before any other rule."""
+        self._rules.insert(0, (pattern, Policy.FULL))
+
     def of(self, *names: str | None) -> Policy:
         """The policy of the node with these names."""
         return next((policy for pattern, policy in self._rules if matches(pattern, *names)), self.default)

@@ -195,3 +195,40 @@ def test_a_body_that_is_gone_and_another_process_are_said():
         one(recording, "count").replay()
     with pytest.raises(pfd.NotKeptError, match="in the process that recorded it"):
         next(pfd.open(recording.path).calls("lost")).replay()
+
+
+def test_other_inputs_have_the_recorded_type_and_a_known_name(recording):
+    call = next(recording.calls(node="scale"))
+    [output] = call.replay(inputs={"x": [5, 6]})
+    assert output.dtype == np.float32
+    assert output.tolist() == [30.0, 36.0]
+    with pytest.raises(pfd.BadOptionError, match="no input 'y'; there are: x, by"):
+        call.replay(inputs={"y": 1})
+    with pytest.raises(pfd.BadOptionError, match="cannot be float32 for 'x'"):
+        call.replay(inputs={"x": "much"})
+
+
+def test_reprs_read_well_and_html_is_text(recording):
+    call = next(recording.calls(node="scale"))
+    assert repr(call).startswith("<call #1 of node 1: ok, ")
+    assert "x float32[2]" in repr(call)
+    assert repr(call.inputs[0]).startswith("<value x: float32[2]")
+    assert "<td" in call._repr_html_()
+    findings = recording.findings()
+    assert repr(findings).startswith("<")
+    assert repr(findings[0]) in repr(findings)
+    failed = next(recording.calls(status="error"))
+    assert repr(failed).startswith(f"<call #{failed.id} of node {failed.node}: ValueError")
+    assert "not 42" in findings._repr_html_()
+    assert "<table" in recording._repr_html_()
+    assert repr(recording)[1:-1].replace("<", "") in recording._repr_html_()
+
+
+def test_a_recording_that_goes_on_keeps_more_of_a_node_when_it_is_told_to():
+    step = tf.function(lambda x: tf.numpy_function(count, [x], tf.float32))
+    with pfd.record(gil=False) as recording:
+        step(tf.constant([1.0, 2.0]))
+        assert recording.keep("count")
+        step(tf.constant([1.0, 2.0]))
+    assert [call.inputs[0].kept for call in recording.calls()] == ["", "full"]
+    assert not recording.keep("count"), "it has ended"

@@ -52,3 +52,10 @@ def test_no_value_can_spoil_the_picture():
     assert variable("x", list(range(100)))["more"] == 70
     assert "picture" not in variable("x", np.ones(4), lambda array: None)
     assert variable("x", np.ones(4), lambda array: {"width": 2})["picture"] == {"width": 2}
+
+
+def test_a_numpy_scalar_shows_its_value():
+    from pyfunc_debug.stops.stop import one_line
+
+    assert one_line(np.float32(0.25)) == "float32[] 0.25"
+    assert one_line(np.int64(7)) == "int64[] 7"
