@@ -16,13 +16,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ext.announcer import Announcer
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.report import html
 from pyfunc_debug.report.answers import Answers
+
+if TYPE_CHECKING:
+    from jupyter_ext.from_call import Replay
 
 Json = dict[str, Any]
 MESSAGE_TYPE = "pyfunc_debug_request"
@@ -55,6 +58,9 @@ class View:
         self.next_push = 0.0
         self.spent = 0.0
         self.showing = 0.0
+        self.wishes: dict[str, str] = {}
+        self.stops: StopTalk | None = None
+        self.replay: Replay | None = None
         self._answers: Answers | None = None
 
     def rest_s(self) -> float:
@@ -105,6 +111,9 @@ class StopTalk(Protocol):
     def request(self, content: Json, way: str) -> Json:
         """Takes a command of a page; the reply."""
 
+    def visited_by(self, panel_id: str) -> contextlib.AbstractContextManager[None]:
+        """Around a call that a panel runs again: its stops are that panel's."""
+
 
 class Channel:
     """The publisher thread and its queue. One for a kernel; made with the first panel."""
@@ -116,6 +125,8 @@ class Channel:
         self._reading = threading.Lock()
         self._closed = False
         self.stops: StopTalk | None = None
+        self.wishes: dict[str, str] = {}
+        """Policies that somebody asked for in a panel, by node: of the next recorded cell."""
         self.announcer = Announcer(self._widgets, self._stop_again)
         self._tokens = _RATE
         self._refilled = time.monotonic()
@@ -127,6 +138,7 @@ class Channel:
     def expect(self, recording: Any) -> View:
         """Makes the view of a panel that is about to be shown: its page may ask before its widget is attached."""
         view = View(uuid.uuid4().hex[:12], recording)
+        view.wishes, view.stops = self.wishes, self.stops
         self._views[view.panel_id] = view
         return view
 
@@ -285,8 +297,8 @@ def _seconds(milliseconds: Any) -> float:
 def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -> Json:
     try:
         method, params = str(query.get("method")), dict(query.get("params") or {})
-        if method == "report":
-            return {"result": write_report(view)}
+        if method in _DEEDS:
+            return {"result": _DEEDS[method](view, **params)}
         result, arrays = answers.ask(method, params)
     except Exception as error:
         return {"error": _words(error)}
@@ -295,6 +307,32 @@ def _ask(answers: Answers, view: View, query: Json, buffers: list[memoryview]) -
         layout[name] = (array.dtype.name, len(buffers), 0, int(array.size))
         buffers.append(memoryview(array.tobytes()))
     return {"result": result, "arrays": layout}
+
+
+def _keep(view: View, *, node: str) -> str:
+    """Keeps the values of a node from now on, or in the next recorded cell."""
+    if view.recording.keep(node):
+        return f"the values of {node}'s calls that begin from now on are kept in full"
+    view.wishes[node] = "full"
+    return f"the next cell with %%pyfunc_trace keeps them, as with --values '{node}=full'"
+
+
+def _replay(view: View, *, call: int, edits: Json | None = None, debugger: bool = False) -> Json:
+    """Runs a recorded call again."""
+    from jupyter_ext.from_call import Replay
+
+    if view.replay is not None and view.replay.outcome()["running"]:
+        raise PyfuncDebugError("another call runs again just now: let it end first")
+    visit = view.stops.visited_by(view.panel_id) if debugger and view.stops is not None else None
+    if debugger and visit is None:
+        raise PyfuncDebugError("nobody could answer a stop here")
+    view.replay = Replay(view.recording, int(call), edits or {}, visit)
+    return view.replay.start()
+
+
+def _replayed(view: View) -> Json:
+    """What became of it."""
+    return view.replay.outcome() if view.replay is not None else {"running": False, "error": "nothing runs"}
 
 
 def write_report(view: View) -> str:
@@ -306,6 +344,12 @@ def write_report(view: View) -> str:
             break
     html.write(view.path, name, functools.partial(view.recording.findings, front="notebook"))
     return os.path.abspath(name)
+
+
+_DEEDS: dict[str, Callable[..., Any]] = {
+    "report": write_report, "keep": _keep, "replay": _replay, "replayed": _replayed,
+}  # fmt: skip
+"""What a panel asks to be done, beside its questions."""
 
 
 def _words(error: Exception) -> str:

@@ -16,6 +16,7 @@ from jupyter_ext.display import has_widgets, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
 
 _ATTRIBUTE = "_pyfunc_debug"
+_MOST_NODES = 10
 
 
 class _Active:
@@ -138,15 +139,27 @@ class PyfuncMagics:
             selected = {"call": recording.call(int(wanted)).id}
         elif wanted:
             selected = {"node": recording.node_ids(wanted)[0]}
+        text = self._text_of(recording, wanted, selected)
         if has_widgets(self.shell):
             view = self._show(recording, selected)
+            if text:
+                print(text)
             self._show_static(recording, view)
-        elif "call" in selected:
-            from pyfunc_debug.analysis.describe import call_text
-
-            print(call_text(recording.call(selected["call"]), recording.reader))
         else:
-            print(recording.ledger())
+            print(text or recording.ledger())
+
+    @staticmethod
+    def _text_of(recording: Any, wanted: str, selected: dict[str, Any]) -> str:
+        """A call, or nodes with their newest calls, as text; empty for the whole recording."""
+        from pyfunc_debug.analysis.describe import call_text, node_text
+
+        if "call" in selected:
+            return call_text(recording.call(selected["call"]), recording.reader)
+        if "node" not in selected:
+            return ""
+        wanted_nodes = set(recording.node_ids(wanted))
+        nodes = [node for node in recording.nodes() if node.id in wanted_nodes]
+        return "\n".join(node_text(node, recording.reader) for node in nodes[:_MOST_NODES])
 
     def _show_source(self, recording: Any, name: str) -> None:
         if not name:
@@ -222,6 +235,8 @@ class PyfuncMagics:
         if self.active is not None:
             raise UsageError(f"{self.status()}: end that first (%pyfunc_trace off)")
         arguments, wants_panel = options.parse(words)
+        if self._channel is not None:
+            arguments["values"] = options.with_wishes(arguments["values"], self._channel.wishes)
         try:
             # Running a cell again replaces the recording that it made before; any other file is left alone.
             recording = record(**arguments, overwrite=True)

@@ -86,6 +86,14 @@ def parse(words: list[str]) -> tuple[dict[str, Any], bool]:
     }, not found.no_panel
 
 
+def with_wishes(values: str | dict[str, str], wishes: dict[str, str]) -> str | dict[str, str]:
+    """What to keep, and what somebody asked for in a panel; what the cell itself says comes first."""
+    if not wishes:
+        return values
+    rules = {"*": values} if isinstance(values, str) else dict(values)
+    return {**rules, **{node: policy for node, policy in wishes.items() if node not in rules}}
+
+
 def _values(given: list[str]) -> str | dict[str, str]:
     """`--values full`, or several: `--values augment=full --values none`."""
     rules: dict[str, str] = {}

@@ -12,7 +12,7 @@ import linecache
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from jupyter_ext import breakpoints
@@ -67,6 +67,8 @@ class PanelFront:
         self._said_in: Any = object()
         self.watches: list[str] = []
         """Expressions that are evaluated at each prompt, in the selected frame."""
+        self.guest: str | None = None
+        """The panel that runs a call again: its stop is that panel's."""
         self.way = "none"
         """How commands come: "control", "comm" or "none"."""
         board.broker.listeners.append(self.announce)
@@ -94,7 +96,7 @@ class PanelFront:
             "ping": self._ping if self._asking else 0,
             "way": way,
             "now_ns": time.monotonic_ns(),
-            "home": self._home(),
+            "home": self.guest or self._home(),
             "stop": stop,
             "waiting": [stop.brief() for stop in board.broker.waiting()],
         }
@@ -178,6 +180,15 @@ class PanelFront:
         self._lines.put((active.id, active.seq, str(content.get("line", ""))))
         return "ok"
 
+    @contextlib.contextmanager
+    def visited_by(self, panel_id: str) -> Iterator[None]:
+        """Stops are this panel's meanwhile, which is known to be there: no cell need run."""
+        self.guest, self._dead = panel_id, None
+        try:
+            yield
+        finally:
+            self.guest = None
+
     # -- broker.Front, on the body's thread ---------------------------------------------------------------------------
 
     def can_answer(self, stop: Stop) -> bool:
@@ -201,7 +212,7 @@ class PanelFront:
     def ask(self, stop: Stop, prompt: str) -> str | None:
         self._view = self._labelled({**stop.view(), "prompt": prompt})
         self.announce()
-        if self._said_in != self._cell.key and self._home() is None:
+        if self._said_in != self._cell.key and self.guest is None and self._home() is None:
             self._said_in = self._cell.key  # the cell shows no panel: say why it does not go on
             print(f"pyfunc_debug: {stop.title} is stopped: see the panel, tab Stop", flush=True)
         while True:

@@ -23,7 +23,7 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Finding
-from pyfunc_debug.report import calls, contention, ledger, sources, timeline, traces
+from pyfunc_debug.report import calls, contention, ledger, looks, sources, timeline, traces
 from pyfunc_debug.report.colours import coloured_lines
 from pyfunc_debug.report.first_call import first_call, look_now
 from pyfunc_debug.report.folds import Folds, folds, stops
@@ -156,7 +156,8 @@ class Answers:
         """Answers one question.
 
         Args:
-          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `source`, `findings`, `gil` or `traces`.
+          method: `overview`, `ledger`, `timeline`, `calls`, `call`, `value`, `compare`, `source`, `findings`, `gil` or
+        `traces`.
           params: Its parameters, as the front end sends them.
 
         Raises:
@@ -256,6 +257,12 @@ class Answers:
     def _call(self, *, id: int) -> Answer:
         return calls.detail(self.connection, self.facts, self.columns, int(id)), {}
 
+    def _value(self, *, call: int, side: str, position: int) -> Answer:
+        return looks.look(self.connection, int(call), side, int(position)), {}
+
+    def _compare(self, *, left: int, right: int) -> Answer:
+        return looks.side_by_side(self.connection, int(left), int(right)), {}
+
     def _source(self, *, file: str) -> Answer:
         return sources.page(self.connection, self.facts, self.rows(), file, self._findings), {}
 
@@ -283,6 +290,8 @@ class Answers:
         "timeline": _timeline,
         "calls": _calls,
         "call": _call,
+        "value": _value,
+        "compare": _compare,
         "source": _source,
         "findings": _show_findings,
         "gil": _gil,

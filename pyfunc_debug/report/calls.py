@@ -15,7 +15,8 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.pfrec.stopped import without
 from pyfunc_debug.records import Node
-from pyfunc_debug.report.pictures import Elements, difference, elements, picture, small_table
+from pyfunc_debug.report import looks
+from pyfunc_debug.report.pictures import SIDE, Elements, difference, elements, frames, picture, small_table
 
 Json = dict[str, Any]
 SORTS = ("id", "start", "thread", "wait", "held", "released", "duration", "status")
@@ -132,7 +133,7 @@ def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json
 
 
 def detail(
-    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, call: int, *, images: bool = True
+    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, call: int, *, batches: bool = False
 ) -> Json | None:
     """Everything about one call, or None if the recording does not hold it.
 
@@ -141,7 +142,7 @@ def detail(
       facts: Its small tables.
       columns: Its calls.
       call: Its id.
-      images: Whether to draw images of kept elements.
+      batches: Whether to draw the first images of batches too, for a page that cannot ask for them.
     """
     row = connection.execute(
         "SELECT node, kind, forward, run, runs, thread, start_ns, end_ns, cpu_ns, status, failure, tape FROM call"
@@ -183,11 +184,25 @@ def detail(
         "run": _run(connection, facts, run),
         "runs": json.loads(runs) if runs else [],
         "gil": _gil(connection, call, stopped),
-        "values": _values(connection, call, kind, gradients, previous, images),
+        "values": (values := _values(connection, call, kind, gradients, previous, batches)),
+        "trends": _trends(connection, facts, columns, node_id, kind, values),
         "failure": _failure(connection, facts, failure),
         **node_facts(facts, node),
         "notices": _notices(connection, call),
     }
+
+
+def _trends(
+    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, node: int, kind: str, values: Sequence[Json]
+) -> dict[str, Json]:
+    roles = {"in": "input", "out": "output"} if kind == "forward" else {"grad in": "input", "grad out": "output"}
+    scalars = [
+        (roles[value["role"]], value["position"])
+        for value in values
+        if value["role"] in roles and value["mean"] is not None and value["min"] == value["max"] and not value["shape"]
+    ]
+    ids = columns.id[ordered(columns, facts.group(node), kind, None, "id", False)] if scalars else columns.id[:0]
+    return looks.trends(connection, ids, scalars)
 
 
 def node_facts(facts: ProgramFacts, node: Node | None) -> Json:
@@ -269,19 +284,19 @@ _VALUE = (
 
 
 def _values(
-    connection: sqlite3.Connection, call: int, kind: str, gradients: Sequence[int], previous: int | None, images: bool
+    connection: sqlite3.Connection, call: int, kind: str, gradients: Sequence[int], previous: int | None, batches: bool
 ) -> list[Json]:
-    result = _side(connection, call, previous, {"input": "in", "output": "out"}, images)
+    result = _side(connection, call, previous, {"input": "in", "output": "out"}, batches)
     if kind == "gradient":
         for value in result:
             value["role"] = "grad " + value["role"]
     elif gradients:
-        result += _side(connection, gradients[0], None, {"input": "grad in", "output": "grad out"}, images)
+        result += _side(connection, gradients[0], None, {"input": "grad in", "output": "grad out"}, batches)
     return result
 
 
 def _side(
-    connection: sqlite3.Connection, call: int, previous: int | None, roles: dict[str, str], images: bool
+    connection: sqlite3.Connection, call: int, previous: int | None, roles: dict[str, str], batches: bool
 ) -> list[Json]:
     # A file of version 1 has no digests.
     digest = "digest" if connection.execute("PRAGMA user_version").fetchone()[0] >= 2 else "NULL"
@@ -296,7 +311,9 @@ def _side(
         other = before.get((value["side"], value["position"]))
         value["delta"] = _delta(connection, value, blob, kept, other)
         del value["digest"]
-        value["picture"] = picture(kept) if images and kept is not None else None
+        value["picture"] = picture(kept) if kept is not None else None
+        if batches:
+            value["frames"] = frames(kept, 9, SIDE // 2)[0] if kept is not None else []
         value["table"] = small_table(kept) if kept is not None else None
         value["role"] = roles[value.pop("side")]
         result.append(value)

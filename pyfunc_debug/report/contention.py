@@ -20,6 +20,7 @@ from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.inputs import loops_of, settings
 from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
+from pyfunc_debug.gil.blame import NOBODY, OURS
 from pyfunc_debug.report.folds import Folds
 from pyfunc_debug.report.timeline import binned, overview
 
@@ -144,7 +145,9 @@ def _matrix(ledger: Sequence[Json], blame: dict[str, dict[str, float]]) -> tuple
     totals: Counter[str] = Counter()
     for row in rows:
         totals.update(row["blame"])
-    shown = [holder for holder, _ in totals.most_common(_HOLDERS)]
+    largest = [holder for holder, _ in totals.most_common(_HOLDERS)]
+    # What is not the program's stands apart, behind what is.
+    shown = sorted(largest, key=lambda holder: (holder.startswith(OURS), holder == NOBODY))
     for row in rows:
         rest = sum(ns for holder, ns in row["blame"].items() if holder not in shown)
         row["blame"] = {holder: row["blame"][holder] for holder in shown if holder in row["blame"]}

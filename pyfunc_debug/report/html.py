@@ -32,13 +32,15 @@ from pyfunc_debug.report.processes import Processes, names
 
 Json = dict[str, Any]
 MAX_CALLS = 200_000
-DETAIL_BYTES = 5 << 20
-"""Room for the details of calls, before compression."""
+DETAIL_BYTES = 4_500_000
+"""Room for the details of calls, compressed: as base64 in the page they take a third more."""
 SOURCE_BYTES = 4 << 20
 """Room for the text of source files, before compression."""
-EXPLAINED_BYTES = 2 << 20
+EXPLAINED_BYTES = 6 << 20
 """Room for the graph traces of functions, before compression."""
 MAX_BYTES = 10_000_000
+MOST_DETAILS = 10_000
+"""Calls whose details are in it: each is read for itself, and a report is to be written while one waits."""
 _FIRST_LAST = 20
 _SLOWEST = 20
 _ERRORS = 60
@@ -173,9 +175,10 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
     arrays.update(timeline.single(columns, positions))
     view, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
     arrays.update({name: array for name, array in runs.items() if name.startswith("run_")})
-    details, left_out = _details(answers, DETAIL_BYTES // share)
+    details, trends, why = _details(answers, DETAIL_BYTES // share)
+    left_out = len(columns) - len(details)
     if left_out:
-        trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out to keep this file small")
+        trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out: {why}")
     failed = columns.id[positions[columns.status[positions] == ERROR]].tolist()[:5000]
     ledger, _ = answers.ask("ledger", {})
     sources, untold = _sources(answers, ledger, SOURCE_BYTES // share)
@@ -191,6 +194,8 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
         "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
         "sources": sources,
         "explained": _explained(answers, ledger, EXPLAINED_BYTES // share),
+        "trends": trends,
+        "left_out": f"The values of this call are not in this report: {why}." if left_out else "",
         "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},
         "findings": findings["findings"],
         "gil": gil,
@@ -236,33 +241,57 @@ def _thin(answers: Answers, most: int) -> Array:
     return np.flatnonzero(keep)
 
 
-def _details(answers: Answers, room: int) -> tuple[dict[str, Json], int]:
+_OF_NODES = ("node_kind", "trace_stack", "body", "function")
+"""What details say of their node: once in the page (`nodes`)."""
+
+
+def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Json], str]:
+    """Details of calls by number, until the room is used up.
+
+    Returns:
+      The details, scalars over calls by node and kind, and why details of other calls are not there.
+    """
     details: dict[str, Json] = {}
+    trends: dict[str, Json] = {}
+    packer, used = zlib.compressobj(1), 0
+    why = "it holds those of the calls that matter most, and of others evenly spaced ones, up to its size"
     for call in _interesting(answers):
         if str(call) in details:
             continue
-        detail = calls.detail(answers.connection, answers.facts, answers.columns, call)
+        if len(details) >= MOST_DETAILS:
+            return details, trends, f"it holds those of {MOST_DETAILS:,} calls at most"
+        detail = calls.detail(answers.connection, answers.facts, answers.columns, call, batches=True)
         if detail is None:
             continue
-        size = len(json.dumps(detail))
-        if size > room:
+        for name in _OF_NODES:
+            del detail[name]
+        trends.setdefault(f"{detail['group']}:{detail['kind']}", {}).update(detail.pop("trends"))
+        packed = _packed(packer, detail)
+        if used + packed > room:
             # A large call gives its place to smaller ones: without its pictures it may fit.
             for value in detail["values"]:
-                value["picture"] = None
-            size = len(json.dumps(detail))
-        if size > room:
+                value["picture"] = value["frames"] = None
+            packed = _packed(packer, detail)
+        if used + packed > room:
             break
-        room -= size
+        used += packed
         details[str(call)] = detail
-    return details, len(answers.columns) - len(details)
+    return details, trends, why
+
+
+def _packed(packer: Any, detail: Json) -> int:
+    """How many bytes a detail takes behind what was packed before it."""
+    text = json.dumps(detail, separators=(",", ":")).encode()
+    return len(packer.compress(text)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
 
 
 def _interesting(answers: Answers) -> Iterator[int]:
-    """Calls that somebody will look at, most likely first: of findings, failed, first, last and slowest."""
+    """Calls to look at, most likely first: failed, flagged, slowest, first and last, then evenly spaced ones."""
     columns = answers.columns
+    failed = columns.id[np.flatnonzero(columns.status == ERROR)]
+    yield from failed[:_ERRORS].tolist()
     for finding in answers.findings or ():
-        yield from finding.calls[:5]
-    yield from columns.id[np.flatnonzero(columns.status == ERROR)[:_ERRORS]].tolist()
+        yield from finding.calls[:20]
     groups = []
     for group in answers.facts.groups.values():
         for kind in (0, GRADIENT):
@@ -271,10 +300,12 @@ def _interesting(answers: Answers) -> Iterator[int]:
     for count in (2, _FIRST_LAST):
         for positions in groups:
             slowest = positions[np.argsort(-columns.duration[positions], kind="stable")[:count]]
-            for part in (positions[:count], positions[-count:], slowest):
+            for part in (slowest, positions[:count], positions[-count:]):
                 yield from columns.id[part].tolist()
-    # With room left, whole stretches of the beginning: stepping from call to call then finds each.
-    yield from columns.id[:400].tolist()
+    yield from failed[_ERRORS : 20 * _ERRORS].tolist()
+    for step in (64, 16, 4, 2, 1):  # a few of everywhere first, in the end all
+        for positions in groups:
+            yield from columns.id[positions[::step]].tolist()
 
 
 def _pack(data: Json, arrays: dict[str, Array]) -> str:

@@ -13,6 +13,8 @@ from pyfunc_debug.pfrec.contents import decode
 
 Json = dict[str, Any]
 SIDE = 64
+LARGE = 256
+"""Pixels of a side: of a thumbnail, and of a picture that somebody asks for."""
 _MAX_CELLS = 48
 _MAX_BYTES = 64 << 20
 
@@ -76,8 +78,19 @@ def small_table(kept: Elements) -> list[str] | None:
     ]
 
 
-def picture(kept: Elements) -> Json | None:
-    """A picture of at most SIDE x SIDE pixels, or None if the shape does not suggest one.
+def frames(kept: Elements, most: int = 16, side: int = SIDE) -> tuple[list[Json], int]:
+    """The first images of a batch as thumbnails, and how many it has; nothing of anything else."""
+    array = kept.array
+    channels = array is not None and array.ndim >= 3 and array.shape[-1] in (1, 3, 4)
+    if array is None or array.ndim < (4 if channels else 3) or len(array) < 2:
+        return [], 0
+    found = [picture(Elements(one), side) for one in array[:most]]
+    shown = [one for one in found if one is not None]
+    return (shown, len(array)) if len(shown) == len(found) else ([], 0)
+
+
+def picture(kept: Elements, side: int = SIDE) -> Json | None:
+    """A picture of at most `side` x `side` pixels, or None if the shape does not suggest one.
 
     Returns:
       `width`, `height`, `kind` (`rgb`, `gray` or `diverging`), `low` and `high` (the values of the darkest and the
@@ -91,14 +104,14 @@ def picture(kept: Elements) -> Json | None:
     if array.ndim == 3 and array.shape[-1] == 1:
         array = array[..., 0]
     if array.ndim == 1:
-        side = int(array.size**0.5)
+        edge = int(array.size**0.5)
         # A flattened square image is common in lessons; other vectors are better served by their histogram.
-        if side * side != array.size or side < 8:
+        if edge * edge != array.size or edge < 8:
             return None
-        array = array.reshape(side, side)
+        array = array.reshape(edge, edge)
     if array.ndim < 2 or min(array.shape[:2]) < 4 or max(array.shape[:2]) > 40 * min(array.shape[:2]):
         return None
-    array = _shrink(array[..., :3] if array.ndim == 3 else array).astype(np.float64)
+    array = _shrink(array[..., :3] if array.ndim == 3 else array, side).astype(np.float64)
     finite = array[np.isfinite(array)]
     if not finite.size:
         return None
@@ -125,6 +138,6 @@ def picture(kept: Elements) -> Json | None:
     }
 
 
-def _shrink(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    rows, columns = (max(1, -(-side // SIDE)) for side in array.shape[:2])
+def _shrink(array: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
+    rows, columns = (max(1, -(-side // most)) for side in array.shape[:2])
     return array[::rows, ::columns]

@@ -333,3 +333,20 @@ def test_many_processes_fit_a_narrow_page(together):
 def _artifact(name):
     ARTIFACTS.mkdir(exist_ok=True)
     return ARTIFACTS / name
+
+
+def test_values_are_looked_at_and_calls_compared_without_a_kernel(page):
+    page.evaluate("document.querySelector('#pfd-report').panel.show({ call: 2 })")
+    expect(page.locator(".d-call .ttl")).to_contain_text("#2")
+    page.locator(".imgs canvas.opens").first.click()
+    look = page.locator(".look")
+    expect(look.locator("canvas")).to_have_count(1)
+    look.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    look.get_by_label("Number of the other call").fill("4")
+    look.get_by_role("button", name="Compare", exact=True).click()
+    expect(look.locator(".sides tbody tr")).to_have_count(2)
+    assert page.get_by_role("button", name="Replay").count() == 0, "there is no kernel"
+    page.locator('.ledger tr[data-key="n3"]').click()
+    page.locator(".calls tr[data-call]").first.click()
+    expect(page.locator(".vals .spark").first).to_be_visible()

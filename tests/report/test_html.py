@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import struct
@@ -117,3 +118,30 @@ def test_the_report_imports_nothing_of_the_notebook():
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+def test_a_report_uses_its_room_and_says_the_true_reason(path, monkeypatch):
+    data = unpack(html.page(path))
+    total = data["overview"]["calls"]
+    assert len(data["details"]) == total, "there is room for all of them"
+    assert data["trimmed"] == ""
+    assert data["left_out"] == ""
+    assert "trace_stack" not in data["details"]["1"], "what is the node's is there once"
+    assert data["nodes"]["1"]["trace_stack"]
+    monkeypatch.setattr(html, "MOST_DETAILS", 150)
+    data = unpack(html.page(path))
+    told = sorted(map(int, data["details"]))
+    assert len(told) == 150
+    assert "150 calls at most" in data["trimmed"]
+    assert "150 calls at most" in data["left_out"]
+    assert 301 in told, "it failed"
+    gaps = [after - before for before, after in itertools.pairwise(told)]
+    assert max(gaps) < total // 4, "no long stretch is without"
+
+
+def test_scalars_over_calls_are_in_the_page_once(path):
+    data = unpack(html.page(path))
+    trend = data["trends"]["3:forward"]["in:2"]
+    assert trend["values"] == [1.0] * len(trend["ids"])
+    assert len(trend["ids"]) == 30
+    assert all("trends" not in detail for detail in data["details"].values())

@@ -4,7 +4,7 @@ import { decodeArrays, type LedgerRow } from "../src/data/protocol";
 import { clampView, Path } from "../src/state";
 import { luminance } from "../src/theme";
 import { makeScale, ticks } from "../src/timeline/scale";
-import { arrange } from "../src/views/ledger";
+import { arrange, nameOf } from "../src/views/ledger";
 import { MAX_HEIGHT, scrollTo, windowOf } from "../src/views/rows";
 
 const row = (key: string, parent: string | null, extra: Partial<LedgerRow> = {}): LedgerRow => ({
@@ -17,6 +17,10 @@ describe("the ledger's tree", () => {
   const rows = [row("f1", null), row("augment", "f1", { calls: 5, mean_ns: 9 }), row("decode", "f1", { calls: 7, mean_ns: null }), row("f2", null), row("huber", "f2", { calls: 50 }), row("grad", "huber", { calls: 1 })];
   const keys = (list: LedgerRow[]): string[] => list.map((item) => item.key);
 
+  it("tells functions of one name apart by their place, and leaves other names alone", () => {
+    const twins = [row("a", null, { name: "f", place: "In[3]:1" }), row("b", null, { name: "f", place: "In[3]:9" }), row("c", null, { name: "g", place: "In[3]:12" })];
+    expect(twins.map((one) => nameOf(one, twins))).toEqual(["f In[3]:1", "f In[3]:9", "g"]);
+  });
   it("keeps the program's order without a sort", () =>
     expect(keys(arrange(rows, "", null, new Set()))).toEqual(["f1", "augment", "decode", "f2", "huber", "grad"]));
   it("sorted, shows the worst row on top whatever is folded, unknown numbers last in both directions", () => {

@@ -9,9 +9,11 @@ import {
   type CallRow,
   type CallsPage,
   type CallsQuery,
+  type Compared,
   type Finding,
   type GilPage,
   type Ledger,
+  type Looked,
   type Method,
   type Overview,
   type Questions,
@@ -19,6 +21,7 @@ import {
   type Status,
   type Trace,
   type TracesPage,
+  type Trend,
   type Viewport,
 } from "./protocol";
 import { Folds } from "../timeline/folds";
@@ -34,7 +37,11 @@ export interface Embedded {
   sources: Record<string, SourcePage>;
   explained: Record<string, TracesPage>;
   /** What is known of a node beside its calls. */
+  /** Scalars over calls, by group of nodes and kind of call. */
+  trends?: Record<string, Record<string, Trend>>;
   nodes: Record<string, Pick<CallDetail, "node_kind" | "trace_stack" | "body" | "function">>;
+  /** Why the values of a call are not here. */
+  left_out?: string;
   findings: Finding[] | null;
   gil: GilPage;
   trimmed: string;
@@ -100,11 +107,45 @@ export class EmbeddedSource implements DataSource {
         return { result: this.tracesOf((params as { function: number }).function), arrays: {} };
       case "call":
         return { result: this.detail((params as { id: number }).id), arrays: {} };
+      case "value":
+        return { result: this.looked(params as Questions["value"]["params"]), arrays: {} };
+      case "compare":
+        return { result: this.compared(params as Questions["compare"]["params"]), arrays: {} };
       case "calls":
         return { result: this.page(params as CallsQuery), arrays: {} };
       default:
         return this.viewport(params as Questions["timeline"]["params"]);
     }
+  }
+
+  /** A value as far as the report holds it: its thumbnail, and of a batch the first images. */
+  private looked({ call, side, position }: Questions["value"]["params"]): Looked | null {
+    const detail = this.data.details[String(call)];
+    const found = detail?.values.find((value) => value.role.replace("grad ", "") === side && value.position === position && value.role.startsWith("grad ") === (detail.kind === "gradient"));
+    if (!found) return null;
+    const { path, dtype, shape, text, kept, picture, table } = found;
+    const frames = found.frames ?? [];
+    return { path, dtype, shape, text, kept, picture: frames.length ? null : picture, frames, count: frames.length ? (shape?.[0] ?? frames.length) : 0, table };
+  }
+
+  /** Two calls by what the report tells of them. */
+  private compared({ left, right }: Questions["compare"]["params"]): Compared | null {
+    const details = [left, right].map((id) => this.detail(id));
+    if (details.some((one) => one === null)) return null;
+    const missing = details.find((one) => one!.trimmed);
+    if (missing) throw new Error(`This report had no room for the values of call #${missing.id}.`);
+    const own = details.map((one) => one!.values.filter((value) => !value.role.startsWith("grad ") || one!.kind === "gradient"));
+    const keys = [...new Set(own.flat().map((value) => `${value.role}:${value.position}`))];
+    return {
+      left,
+      right,
+      rows: keys.map((key) => {
+        const pair = own.map((values) => values.find((value) => `${value.role}:${value.position}` === key) ?? null);
+        const some = pair.find((value) => value !== null)!;
+        const differs = pair.some((value) => value === null) || pair[0]!.text !== pair[1]!.text;
+        return { role: some.role, path: some.path, texts: pair.map((value) => value?.text ?? null), pictures: pair.map((value) => value?.picture ?? null), equal: differs ? false : null, largest: null, difference: null };
+      }),
+    };
   }
 
   private tracesOf(number: number): TracesPage | null {
@@ -215,7 +256,7 @@ export class EmbeddedSource implements DataSource {
   /** Of a call that the report had no room for, only what the columns tell. */
   private detail(id: number): CallDetail | null {
     const kept = this.data.details[String(id)];
-    if (kept) return kept;
+    if (kept) return { ...this.data.nodes[String(kept.node)], ...kept, trends: this.data.trends?.[`${kept.group}:${kept.kind}`] ?? {} } as CallDetail;
     const place = this.calls.id.indexOf(id);
     if (place < 0) return null;
     const row = this.row(place);
@@ -266,7 +307,7 @@ export class EmbeddedSource implements DataSource {
       body: node?.body ?? null,
       function: node?.function ?? null,
       notices: [],
-      trimmed: "This report had no room for the values of this call.",
+      trimmed: this.data.left_out ?? "This report had no room for the values of this call.",
     };
   }
 }

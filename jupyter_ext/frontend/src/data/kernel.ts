@@ -64,6 +64,10 @@ export class KernelSource implements DataSource {
     return this.send(method, params) as Promise<Answer<M>>;
   }
 
+  act(deed: string, params: Record<string, unknown>): Promise<unknown> {
+    return this.send(deed, params).then((answer) => answer.result);
+  }
+
   report(): Promise<string> {
     return this.send("report", {}).then((answer) => String(answer.result));
   }

@@ -211,7 +211,55 @@ export interface Value {
   kept: string;
   delta: Delta | null;
   picture: Picture | null;
+  /** In a report: the first images of a batch. */
+  frames?: Picture[];
   table: string[] | null;
+}
+
+/** A scalar over the calls of its node, evenly spaced ones of them. */
+export interface Trend {
+  ids: number[];
+  values: number[];
+}
+
+/** One value, as large as somebody wants to see it. */
+export interface Looked {
+  path: string;
+  dtype: string;
+  shape: number[] | null;
+  text: string;
+  kept: string;
+  picture: Picture | null;
+  /** Of a batch: its first images, of `count`. */
+  frames: Picture[];
+  count: number;
+  table: string[] | null;
+}
+
+/** Two calls, value by value. */
+export interface Compared {
+  left: number;
+  right: number;
+  rows: {
+    role: string;
+    path: string;
+    texts: (string | null)[];
+    pictures: (Picture | null)[];
+    /** null: not known. */
+    equal: boolean | null;
+    largest: number | null;
+    difference: Picture | null;
+  }[];
+}
+
+/** What became of a body that ran again. */
+export interface Replayed {
+  running: boolean;
+  error?: string;
+  /** null: not known, because it was edited or not kept. */
+  same?: boolean | null;
+  edited?: string[];
+  rows?: { path: string; texts: (string | null)[]; pictures: (Picture | null)[]; largest: number | null }[];
 }
 
 export interface GilOfCall {
@@ -254,6 +302,8 @@ export interface CallDetail {
   body: { file: string | null; line: number | null; place: string; function: string } | null;
   function: number | null;
   notices: { rule: string; facts: unknown }[];
+  /** By role and position: `in:0`. */
+  trends?: Record<string, Trend>;
   /** Only in a report that had no room for this call's values. */
   trimmed?: string;
 }
@@ -334,7 +384,7 @@ export interface TracesPage {
     ordinal: number;
     name: string | null;
     signature: string;
-    said: ["reason" | "first" | "failed" | "closest" | "avoid", string][];
+    said: ["reason" | "first" | "failed" | "closest" | "avoid" | "stale", string][];
     object: number | null;
     start_ns: number;
     duration_ns: number;
@@ -392,6 +442,12 @@ export interface GilStage {
   pool_share: number | null;
   pool: number;
   ceilings: { calls: number; speedup: number; why: string }[];
+  /** The present setting in words, and its number: -1 AUTOTUNE, null not known. */
+  present?: string;
+  now?: number | null;
+  /** Threads that held the GIL meanwhile, and how much faster without each, at most. */
+  without?: [string, number][];
+  cures?: string[];
 }
 
 export interface GilPage {
@@ -408,6 +464,8 @@ export interface GilPage {
   worst: GilWorst[];
   stages: GilStage[];
   process: string[];
+  /** Loops over a Dataset: whether they wait for their input. */
+  loops?: { sentence: string; place: string }[];
   series: { start_ns: number; end_ns: number; waiting: number[] | null; held: number[] | null } | null;
 }
 
@@ -417,6 +475,8 @@ export interface Questions {
   timeline: { params: { start_ns: number; end_ns: number; width: number }; result: Viewport };
   calls: { params: CallsQuery; result: CallsPage };
   call: { params: { id: number }; result: CallDetail | null };
+  value: { params: { call: number; side: string; position: number }; result: Looked | null };
+  compare: { params: { left: number; right: number }; result: Compared | null };
   source: { params: { file: string }; result: SourcePage | null };
   findings: { params: Record<string, never>; result: { findings: Finding[] | null } };
   gil: { params: Record<string, never>; result: GilPage };

@@ -5,7 +5,8 @@ import { clear, h, keepFocus, prose } from "../dom";
 import { int, plural, sig3, time, typeText, waited } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
-import { figure, histogram } from "./figures";
+import { figure, histogram, sparkline } from "./figures";
+import { Looks } from "./look";
 
 const ROLES: Record<Value["role"], string> = { in: "in", out: "out", "grad in": "∇ in", "grad out": "∇ out" };
 
@@ -22,8 +23,41 @@ export class CallPane {
     private readonly breakpoints: Breakpoints | null,
     signal: AbortSignal,
   ) {
+    this.looks = new Looks(source, (id) => this.select(id), signal);
     state.on(["selection", "overview"], () => this.update(), signal);
     this.update();
+  }
+  private readonly looks: Looks;
+  private pinned: number | null = null;
+
+  /** What can be done from a call. */
+  private deeds(call: CallDetail): HTMLElement {
+    const button = (name: string, title: string, press: () => void): HTMLButtonElement => {
+      const made = h("button.btn.sm", { type: "button", title, "data-focus": `deed-${name}` }, name);
+      made.addEventListener("click", press);
+      return made;
+    };
+    const pin = button(this.pinned === call.id ? `pinned #${call.id}` : "Pin", "Marks this call: Compare in another call puts the two side by side", () => {
+      this.pinned = this.pinned === call.id ? null : call.id;
+      pin.textContent = this.pinned === call.id ? `pinned #${call.id}` : "Pin";
+      pin.setAttribute("aria-pressed", String(this.pinned === call.id));
+    });
+    pin.setAttribute("aria-pressed", String(this.pinned === call.id));
+    const pinned = this.pinned !== null && this.pinned !== call.id ? this.pinned : null;
+    return h(
+      "div.deeds",
+      {},
+      button(pinned ? `Compare with #${pinned}` : "Compare", "Values of two calls side by side", () => this.looks.compareWith(pinned)),
+      pin,
+      this.source.act && call.kind === "forward" ? button("Replay", "The body again, on these inputs or others, also under the debugger", () => this.looks.replay()) : null,
+    );
+  }
+
+  /** Where elements were not kept: how to keep them. */
+  private notKept(call: CallDetail): HTMLElement | null {
+    const own = call.values.filter((value) => value.role === "in" || value.role === "out");
+    const some = own.some((value) => value.kept !== "full" && (value.shape === null || value.shape.length > 0));
+    return !call.trimmed && (some || !own.length) && call.status !== "running" ? this.looks.keep(call) : null;
   }
 
   /** The call before or after, of the same node. */
@@ -51,6 +85,7 @@ export class CallPane {
         if (asked !== this.asked) return;
         if (JSON.stringify(result) === JSON.stringify(this.detail)) return;
         this.detail = result;
+        this.looks.follow(result);
         this.state.span = result && { call, start: result.start_ns - (result.gil?.wait_ns ?? 0), end: result.end_ns ?? this.state.overview?.end_ns ?? result.start_ns };
         this.state.emit("view");
         keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(this.state.overview?.state === "recording" ? `Call #${call} has just begun${this.state.stopped ? " and is stopped: see Stop" : ""}. Its row is being written.` : `Call #${call} is not in this recording.`)])));
@@ -89,7 +124,10 @@ export class CallPane {
         ? h("p.warn", {}, h("b", {}, "Not its own gradient: "), `TensorFlow used the tape of call #${call.tape}, not of ${call.forward === null ? "its forward call" : `#${call.forward}`}. Exact gradients pair them right (`, h("code", {}, 'gradients="exact"'), ").")
         : null,
       byHand(call),
+      this.deeds(call),
       call.trimmed ? note(call.trimmed) : this.values(call),
+      this.notKept(call),
+      this.looks.element,
       this.strip(call),
     ];
   }
@@ -171,13 +209,13 @@ export class CallPane {
     const { values } = call;
     const policy = this.state.overview?.options["values"];
     if (!values.length) {
-      return note(policy === "none" ? "Values were not kept: record with values=\"summary\" to see them." : "No values are stored for this call.");
+      return note(policy === "none" ? "Nothing of the values was kept." : call.status === "running" ? "Values come when the call ends." : "No values are stored for this call.");
     }
     const against = call.previous === null ? "" : `#${call.previous}`;
     const rows: HTMLElement[] = [];
     let last = "";
     for (const value of values) {
-      rows.push(valueRow(value, value.role !== last));
+      rows.push(valueRow(value, value.role !== last, call, () => this.looks.value(value)));
       last = value.role;
       if (value.table) rows.push(tableRow(value.table));
     }
@@ -209,7 +247,7 @@ export class CallPane {
     return h(
       "div.strip",
       {},
-      pictures.length ? h("div.imgs", {}, ...pictures.slice(0, 8).map((value) => figure(value.picture!, value.path.startsWith(value.role) ? value.path : `${ROLES[value.role]} ${value.path}`))) : null,
+      pictures.length ? h("div.imgs", {}, ...pictures.slice(0, 8).map((value) => figure(value.picture!, value.path.startsWith(value.role) ? value.path : `${ROLES[value.role]} ${value.path}`, () => this.looks.value(value)))) : null,
       h(
         "div.stacks",
         {},
@@ -279,21 +317,27 @@ function times_(call: CallDetail, resolution: number): HTMLElement {
   );
 }
 
-function valueRow(value: Value, first: boolean): HTMLElement {
+function valueRow(value: Value, first: boolean, call: CallDetail, open: () => void): HTMLElement {
+  const trend = call.trends?.[`${value.role.replace("grad ", "")}:${value.position}`];
+  const own = (call.kind === "gradient") === value.role.startsWith("grad ");
+  const name = h("button.lk.code", { type: "button", title: "Look at it", "data-focus": `value-${value.role}-${value.position}` }, value.path);
+  name.addEventListener("click", open);
   const scalar = value.min !== null && value.min === value.max;
-  const flags = [value.nan ? `NaN ${value.nan}` : "", value.inf ? `inf ${value.inf}` : "", value.note].filter(Boolean).join("  ");
+  // Without a finite number the line itself says how many are none: not twice.
+  const told = value.min === null;
+  const flags = [value.nan && !told ? `NaN ${int(value.nan)}` : "", value.inf && !told ? `inf ${int(value.inf)}` : "", value.note].filter(Boolean).join("  ");
   const number = /^(u?int|bool)/.test(value.dtype) ? (x: number): string => (Math.abs(x) < 1e15 ? int(x) : sig3(x)) : sig3;
   const range = value.min === null || value.max === null ? restOf(value) : scalar ? number(value.min) : `[${number(value.min)}, ${number(value.max)}]`;
   return h(
     "tr",
     { class: first ? "first" : "", title: value.text },
     h("td.dir.l", {}, first ? ROLES[value.role] : ""),
-    h("td.l.code", {}, value.path),
+    h("td.l.code", {}, name),
     h("td.l.ty.code.dim", {}, typeText(value.dtype, value.shape)),
     h("td.l.code.rg", {}, range, flags ? h("b", {}, ` ${flags}`) : null, value.sampled !== null ? h("span.dim", {}, ` of ${value.sampled} sampled`) : null),
     h("td.mu.code", {}, scalar ? "" : sig3(value.mean)),
     h("td.sd.code", {}, scalar ? "" : sig3(value.std)),
-    h("td.l.hs", {}, scalar ? null : histogram(value.histogram, value.min, value.max)),
+    h("td.l.hs", {}, scalar ? (trend && own ? sparkline(trend, call.id, value.mean) : null) : histogram(value.histogram, value.min, value.max)),
     deltaCell(value.delta),
   );
 }

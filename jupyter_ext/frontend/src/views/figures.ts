@@ -1,5 +1,5 @@
 // Small figures: a histogram as SVG bars, kept elements as a pixelated picture.
-import type { Picture } from "../data/protocol";
+import type { Picture, Trend } from "../data/protocol";
 import { h, svg } from "../dom";
 import { sig3 } from "../format";
 
@@ -24,8 +24,35 @@ export function histogram(counts: readonly number[], low: number | null, high: n
   );
 }
 
-export function figure(picture: Picture, caption: string): HTMLElement {
-  const canvas = h("canvas", { width: picture.width, height: picture.height, tabindex: 0, role: "img" });
+/** A scalar over the calls of its node; `current` is where this call stands. */
+export function sparkline(trend: Trend, call: number, value: number | null): Element {
+  const low = Math.min(...trend.values, value ?? Infinity);
+  const high = Math.max(...trend.values, value ?? -Infinity);
+  const first = trend.ids[0]!;
+  const span = Math.max(1, trend.ids[trend.ids.length - 1]! - first);
+  const x = (id: number): string => (1 + ((id - first) / span) * (WIDTH - 2)).toFixed(1);
+  const y = (number: number): string => (HEIGHT - 2 - ((number - low) / (high - low || 1)) * (HEIGHT - 4)).toFixed(1);
+  const words = `over ${trend.ids.length} calls, #${first} to #${trend.ids[trend.ids.length - 1]!}: ${sig3(low)} to ${sig3(high)}`;
+  return svg(
+    "svg",
+    { class: "hist spark", width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+    svg("title", {}, words),
+    svg("polyline", { points: trend.ids.map((id, i) => `${x(id)},${y(trend.values[i]!)}`).join(" ") }),
+    value !== null && svg("circle", { cx: x(Math.min(Math.max(call, first), first + span)), cy: y(value), r: 2 }),
+  );
+}
+
+/** A picture; `open` makes it a button that shows it large. */
+export function figure(picture: Picture, caption: string, open?: () => void): HTMLElement {
+  const canvas = h("canvas", { width: picture.width, height: picture.height, tabindex: 0, role: open ? "button" : "img", class: open ? "opens" : "", "data-focus": `figure-${caption}` });
+  if (open) {
+    canvas.addEventListener("click", open);
+    canvas.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      open();
+    });
+  }
   const range = `${caption}: ${picture.width} × ${picture.height}, ${sig3(picture.low)} to ${sig3(picture.high)}`;
   canvas.title = range;
   canvas.setAttribute("aria-label", range);

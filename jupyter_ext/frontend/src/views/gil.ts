@@ -52,6 +52,7 @@ export class GilPane {
         this.element,
         h("div.none", {}, h("p", {}, h("b", {}, "The GIL was not measured. "), ...prose(why)),
           h("p.dim", {}, "With a probe on, this place shows how long each body waited for the GIL, who held it meanwhile, and what fewer or more parallel calls would change."),
+          ...(page.loops ?? []).map((loop) => h("p", {}, ...prose(loop.sentence))),
           ...page.process.map((line) => h("p", {}, ...prose(line)))),
       );
       return;
@@ -66,7 +67,7 @@ export class GilPane {
       h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
         h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null)),
       series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is no measurement."),
-      h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...page.nodes.map((node) => h("li", {}, ...prose(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...prose(line))))),
+      h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       page.stages.length ? this.stages(page.stages) : null,
       this.worst(page.worst),
     );
@@ -108,12 +109,12 @@ export class GilPane {
     return h(
       "div.gsec",
       {},
-      h("h3.gcap", {}, "What if ", h("code", {}, "num_parallel_calls"), h("small", {}, " were another: at most this much faster than 1")),
+      h("h3.gcap", {}, "What if ", h("code", {}, "num_parallel_calls"), h("small", {}, stages.every((stage) => stage.now == null) ? " were another: at most this much faster than 1" : " were another: at most this much faster than now")),
       h("div.stages", {}, ...stages.map((stage) =>
         h(
           "div.stage",
           {},
-          h("p", {}, h("b", {}, stage.name), h("span.dim", {}, ` in ${stage.function}: `), `${sig3(stage.at_once)} at once; of its threads' time Python ${share(stage.python_share)}, GIL wait ${share(stage.wait_share)}, pool ${stage.pool_share === null ? "not known" : share(stage.pool_share)}`),
+          h("p", {}, h("b", {}, stage.name), h("span.dim", {}, ` in ${stage.function}, ${stage.present ?? ""}: `), `${sig3(stage.at_once)} at once; of its threads' time Python ${share(stage.python_share)}, GIL wait ${share(stage.wait_share)}, pool ${stage.pool_share === null ? "not known" : share(stage.pool_share)}`),
           h(
             "table.grid.whatif",
             { "aria-label": `What num_parallel_calls can bring to ${stage.name}` },
@@ -123,10 +124,13 @@ export class GilPane {
               ...stage.ceilings.map((ceiling) => {
                 const bar = h("i");
                 bar.style.width = `${(ceiling.speedup / most) * 100}%`;
-                return h("tr", {}, h("th", { scope: "row" }, ceiling.calls), h("td.mean", {}, h("span.bar", { "aria-hidden": "true" }, bar)), h("td", {}, `at most ×${ceiling.speedup.toFixed(1)}`), h("td.l.whom", {}, ceiling.why));
+                const now = ceiling.calls === stage.now;
+                return h("tr", { class: now ? "now" : "" }, h("th", { scope: "row" }, ceiling.calls, now ? h("small", {}, " now") : null), h("td.mean", {}, h("span.bar", { "aria-hidden": "true" }, bar)), h("td", {}, now ? "as now" : `at most ×${ceiling.speedup.toFixed(1)}`), h("td.l.whom", {}, ceiling.why));
               }),
             ),
           ),
+          ...(stage.without ?? []).map(([name, speedup]) => h("p", {}, "without ", h("code", {}, name), `: up to ×${speedup.toFixed(1)}`)),
+          ...(stage.cures ?? []).map((cure) => h("p", {}, ...prose(cure))),
         ),
       )),
       h("p.dim.gcap", {}, `For a pool of ${stages[0]!.pool} ${stages[0]!.pool === 1 ? "thread" : "threads"}, as many as cores. What a body does in C (a BLAS that uses all cores, memory) cannot be seen.`),
@@ -156,7 +160,7 @@ export class GilPane {
       "table.grid.blame",
       {},
       h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
-      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col" }, holder.replace(/[_(]/g, "$&\u200b"))), h("th", { scope: "col" }, h("b", {}, "all")))),
+      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, holder.replace("other Python threads: ", "other: ").replace(/[_(]/g, "$&\u200b")) : holder.replace(/[_(]/g, "$&\u200b"))), h("th", { scope: "col" }, h("b", {}, "all")))),
       h("tbody", {}, ...body),
     );
   }
@@ -221,4 +225,26 @@ export class GilPane {
     const said = waiting.length ? `On average ${sig3(mean)} threads wait for the GIL, at most ${sig3(Math.max(...waiting))}.` : "How much of the time a body holds the GIL.";
     this.chart.setAttribute("aria-label", said);
   }
+}
+
+const WORDS: [RegExp, string][] = [
+  [/other Python threads: IOPub/, "IOPub is the notebook's own thread, which carries what cells print"],
+  [/other Python threads/, "Threads of the program, or of what it runs in, that ran Python outside of every body"],
+  [/woke up late/, "The GIL was free, and the waiting thread had not run yet: the machine was busy"],
+  [/threads of pyfunc_debug itself|pyfunc_debug writer/, "The threads that record and show this: no part of your program"],
+  [/a py_function not recorded/, "A body outside of what was recorded (--nodes), or one that began before"],
+];
+
+/** What a term means, for a hover; empty if it says so itself. */
+const meaning = (text: string): string => WORDS.find(([term]) => term.test(text))?.[1] ?? "";
+
+/** A sentence with its terms explained where one points at them. */
+function plain(sentence: string): (string | HTMLElement)[] {
+  return prose(sentence).flatMap((part) => {
+    if (typeof part !== "string") return [part];
+    const found = WORDS.find(([term]) => term.test(part));
+    if (!found) return [part];
+    const at = found[0].exec(part)!;
+    return [part.slice(0, at.index), h("abbr", { title: found[1], tabindex: 0 }, at[0]), part.slice(at.index + at[0].length)];
+  });
 }

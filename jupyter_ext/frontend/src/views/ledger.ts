@@ -18,6 +18,12 @@ const HEADS: [Column, string, string][] = [
   ["share", "%", "share of the time of all calls: wait, held, released"],
 ];
 
+/** A row's name, with its place where another row of its kind has the same name: four functions may be called `f`. */
+export function nameOf(row: LedgerRow, rows: readonly LedgerRow[]): string {
+  const twin = row.place && rows.some((other) => other !== row && other.type === row.type && other.call_kind === row.call_kind && other.name === row.name && other.place !== row.place);
+  return twin ? `${middle(row.name, 24)} ${row.place}` : middle(row.name, 40);
+}
+
 /** Rows in the order of the tree: children follow their parent. Sorted, there is no tree: the first row is the worst one. */
 export function arrange(
   rows: readonly LedgerRow[],
@@ -187,7 +193,7 @@ export class LedgerView {
 
   /** Without the tree around it a gradient says whose it is. */
   private name(row: LedgerRow, flat: boolean): string[] {
-    if (row.call_kind !== "gradient") return [middle(row.name, 40)];
+    if (row.call_kind !== "gradient") return [nameOf(row, this.state.ledger.rows)];
     return [flat ? `∇ ${this.state.row(row.parent)?.name ?? "gradient"}` : "∇ gradient"];
   }
 

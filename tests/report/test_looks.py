@@ -1,0 +1,58 @@
+"""Values looked at closely: batches as images, scalars over calls, two calls side by side with their difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyfunc_debug.report.answers import Answers
+from pyfunc_debug.report.pictures import Elements, frames
+from tests.report import recordings
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    return Answers(recordings.small(tmp_path_factory.mktemp("looks") / "train.pfrec", steps=5))
+
+
+def ask(answers, method, **params):
+    with answers.reading():
+        return answers.ask(method, params)[0]
+
+
+def test_a_batch_is_its_first_images_and_what_is_no_batch_is_none():
+    batch = np.random.default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
+    shown, count = frames(Elements(batch))
+    assert (len(shown), count) == (16, 40)
+    assert frames(Elements(batch[0])) == ([], 0), "one image"
+    assert frames(Elements(batch[:, :, :, 0]))[1] == 40, "gray images without a channel"
+    assert frames(Elements(np.zeros((4, 2, 2, 3)))) == ([], 0), "too small for pictures"
+    assert frames(Elements(None, ("a", "b"))) == ([], 0)
+
+
+def test_a_value_is_large_when_somebody_asks(answers):
+    seen = ask(answers, "value", call=1, side="out", position=0)
+    assert (seen["picture"]["width"], seen["picture"]["kind"]) == (48, "rgb")
+    assert seen["kept"] == "full"
+    assert ask(answers, "value", call=10**6, side="out", position=0) is None
+
+
+def test_a_scalar_is_drawn_over_the_calls_of_its_node(answers):
+    call = next(row["id"] for row in ask(answers, "calls", nodes=[3], kind="forward")["rows"])
+    detail = ask(answers, "call", id=call)
+    assert detail["trends"] == {"in:2": {"ids": detail["trends"]["in:2"]["ids"], "values": [1.0] * 5}}
+
+
+def test_two_calls_stand_side_by_side(answers):
+    rows = {(row["role"], row["path"]): row for row in ask(answers, "compare", left=1, right=2)["rows"]}
+    out = rows["out", "out"]
+    assert out["equal"] is False
+    assert out["texts"][0] != out["texts"][1]
+    same = ask(answers, "compare", left=1, right=1)["rows"]
+    assert all(row["equal"] for row in same if row["pictures"][0])
+    steps = [row["id"] for row in ask(answers, "calls", nodes=[3], kind="forward")["rows"]]
+    pair = {row["path"]: row for row in ask(answers, "compare", left=steps[0], right=steps[1])["rows"]}
+    assert pair["delta"]["equal"] is True
+    assert pair["y"]["largest"] > 0
+    assert pair["y"]["difference"]["width"] == 48
+    assert ask(answers, "compare", left=1, right=10**6) is None
