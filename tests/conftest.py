@@ -32,7 +32,7 @@ LONG = [
     "interception/lines/test_lines_beside_tools.py", "stops/test_coverage.py", "jupyter_ext/test_kernel.py",
     "pfrec/test_processes.py", "pfrec/test_last_moments.py", "stops/test_turns.py", "stops/test_surfaces.py",
     "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",
-    "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py",
+    "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py", "jupyter_ext/test_from_call.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, the longest first: they begin first, so that both processes end
 together, and carry the marker `slow`."""

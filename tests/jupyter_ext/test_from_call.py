@@ -1,0 +1,170 @@
+"""From a call, in a real browser: its values large, another call beside it, the body again; a stop is one panel's."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+from tests.limits import HANG_S
+
+expect.set_options(timeout=1000 * HANG_S)
+
+SETUP = """
+%load_ext pyfunc_debug
+import numpy as np, tensorflow as tf
+import pyfunc_debug as pfd
+from jupyter_ext import panel_front
+panel_front._PING_S = PATIENCE
+
+def brighten(images, by):
+    bright = np.clip(images * by, 0, 1)
+    low = float(bright.min())
+    high = float(bright.max())
+    middle = (low + high) / 2
+    spread = high - low
+    if spread == 0:
+        spread = 1.0
+    mean = float(bright.mean())
+    dark = mean < middle
+    parts = {"low": low, "high": high}
+    if dark:
+        parts["dark"] = True
+    count = 0
+    for image in bright:
+        count += int(image.mean() > middle)
+    parts["count"] = count
+    return bright.astype(np.float32)
+
+@tf.function
+def step(images, by):
+    return tf.numpy_function(brighten, [images, by], tf.float32)
+
+y, x = np.mgrid[0:24, 0:24] / 24
+batch = np.stack([np.hypot(x - k / 6, y - .5) for k in range(6)]).astype(np.float32)[..., None]
+"""
+FULL = "%%pyfunc_trace --values full\nfor by in (.5, 1., 1.5, .5):\n    out = step(tf.constant(batch), tf.constant(by))"
+BARE = "%%pyfunc_trace\nout = step(tf.constant(batch), tf.constant(2.))"
+AGAIN = "%%pyfunc_trace\nout = step(tf.constant(batch), tf.constant(3.))\nprint('kept')"
+KEPT = "print([value.kept for value in _pyfunc.call(1).inputs])"
+STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP])
+    with Server(folder) as server, browser((1400, 1000)) as page:
+        notebook = Notebook(page, server, "call.ipynb")
+        notebook.wait_kernel()
+        for cell in (0, 1):
+            notebook.run(cell)
+            notebook.wait(cell)
+        yield notebook
+        assert page.errors == []
+
+
+@pytest.fixture
+def panel(lab):
+    """The panel of the cell that kept its values, with call 1 selected."""
+    panel = lab.page.locator(".jp-OutputArea .pfd").first
+    panel.scroll_into_view_if_needed()
+    panel.locator('.calls tr[data-call="1"]').click()
+    expect(panel.locator(".d-call .ttl")).to_contain_text("brighten #1")
+    return panel
+
+
+def test_a_value_is_looked_at_as_a_batch_of_images_and_a_scalar_over_its_calls(panel, lab):
+    expect(panel.locator(".vals .spark")).to_have_count(1)
+    assert "4 calls" in panel.locator(".vals .spark").get_attribute("aria-label")
+    panel.locator(".imgs canvas.opens").first.click()
+    look = panel.locator(".look")
+    expect(look.locator(".frames canvas")).to_have_count(6)
+    expect(look.locator(".large canvas")).to_have_count(1)
+    expect(look).to_contain_text("images  float32[6, 24, 24, 1]")
+    lab.shot("look.png")
+    panel.locator(".imgs canvas.opens").first.press("Enter")
+    look.get_by_role("button", name="Close").click()
+    expect(look).to_be_hidden()
+
+
+def test_two_calls_stand_side_by_side_with_their_difference_as_a_picture(panel):
+    panel.get_by_role("button", name="Pin", exact=True).click()
+    panel.locator('.calls tr[data-call="4"]').click()
+    panel.get_by_role("button", name="Compare with #1").click()
+    sides = panel.locator(".look .sides tbody tr")
+    expect(sides).to_have_count(3)
+    expect(sides.nth(0)).to_contain_text("equal")
+    panel.locator(".look input").fill("2")
+    panel.get_by_role("button", name="Compare", exact=True).last.click()
+    expect(sides.nth(2)).to_contain_text("max |Δ| 0.499")
+    expect(sides.nth(2).locator("canvas")).to_have_count(3)
+
+
+def test_the_body_runs_again_with_other_inputs_and_under_the_debugger(panel, lab):
+    panel.get_by_role("button", name="Replay").click()
+    look = panel.locator(".look")
+    look.get_by_role("button", name="Run again").click()
+    expect(look).to_contain_text("It returned what was recorded.")
+    look.get_by_label("Input by, a Python expression").fill("by * 0")
+    look.get_by_role("button", name="Run again").click()
+    expect(look).to_contain_text("with by edited")
+    expect(look).to_contain_text("max |Δ|")
+    look.get_by_label("Input by, a Python expression").fill("nothing")
+    look.get_by_role("button", name="Run again").click()
+    expect(look).to_contain_text("NameError")
+    look.get_by_label("Input by, a Python expression").fill("")
+    look.get_by_role("button", name="Under the debugger").click()
+    expect(panel.locator(".d-stop .board")).to_be_visible()
+    expect(panel.locator(".d-stop .src li.cur")).to_contain_text("bright = np.clip(images * by, 0, 1)")
+    panel.locator(".d-stop .ask input").fill("by = np.float32(0.25)")
+    panel.locator(".d-stop .ask input").press("Enter")
+    expect(panel.locator(".d-stop .locals")).to_contain_text("0.25")
+    panel.locator(".d-stop [data-command='continue']").click()
+    panel.get_by_role("tab", name="Call").click()
+    expect(look).to_contain_text("something else than was recorded")
+
+
+def test_values_that_were_not_kept_are_kept_by_a_click_from_the_next_cell_on(lab):
+    lab.run(2)
+    lab.wait(2)
+    panel = lab.page.locator(".jp-OutputArea .pfd").nth(1)
+    panel.locator('.calls tr[data-call="1"]').click()
+    keep = panel.locator(".d-call .keep").first
+    expect(keep).to_contain_text('values={"brighten": "full"}')
+    keep.get_by_role("button", name="Keep them").click()
+    expect(keep).to_contain_text("the next cell with %%pyfunc_trace keeps them")
+    for cell in (3, 4):
+        lab.run(cell)
+        lab.wait(cell)
+    assert "'full', 'full'" in lab.outputs(4)[0]["text"]
+
+
+def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(lab):
+    lab.run(5)
+    page = lab.page
+    page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
+    panels = page.locator(".jp-OutputArea .pfd")
+    own, older = panels.last, panels.first
+    expect(own.locator(".top .chip")).to_be_visible()
+    expect(own.locator('.calls tr[aria-selected="true"]')).to_contain_text("stopped")
+    expect(older.locator(".top .chip")).to_be_hidden()
+    expect(older.locator(".d-stop .none")).to_contain_text("brighten #1 is stopped in another cell")
+    own.scroll_into_view_if_needed()
+    lab.shot("stop-of-one-panel.png")
+    stop = own.locator(".d-stop")
+    lines = "(scroll) => { const box = scroll.getBoundingClientRect(); return [...scroll.querySelectorAll('li')].filter((li) => { const r = li.getBoundingClientRect(); return r.top >= box.top - 1 && r.bottom <= box.bottom + 1; }).length; }"  # noqa: E501 - JavaScript
+    assert stop.locator(".scroll").evaluate(lines) >= 15
+    stop.locator(".src li", has_text="spread = high - low").locator("button.ln").click()
+    expect(stop.locator(".src li.cur")).to_contain_text("spread = high - low")
+    stop.get_by_label("Expression to watch").fill("high * 2")
+    stop.get_by_label("Expression to watch").press("Enter")
+    expect(stop.locator(".watch tr")).to_contain_text("2.0")
+    stop.get_by_label("Edit high").click(force=True)
+    stop.get_by_label("New value of high").fill("21.0")
+    stop.get_by_label("New value of high").press("Enter")
+    expect(stop.locator(".watch tr")).to_contain_text("42.0")
+    stop.locator("[data-command='continue']").click()
+    lab.wait(5)
+    own.get_by_role("tab", name="Call").click()
+    expect(own.locator(".d-call .chead")).to_contain_text("stopped")
