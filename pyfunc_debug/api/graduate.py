@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.api import graph_code as code
+from pyfunc_debug.api.foreign_calls import foreign_calls
 from pyfunc_debug.api.graph_timing import Measured, Staying, measure, measure_staying
 from pyfunc_debug.api.record import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
@@ -258,6 +259,8 @@ class _Trial:
         modules = ("numpy", "math", "functools", "itertools", "operator", "collections")
         for one in obstacles(node.file or "", self.definition, modules):
             return f"line {one.line} {one.why}"
+        for call, text in foreign_calls(self._function, self.definition):
+            return f"line {call} calls {text}(): what that does outside of the body, graph code would do once, at trace"
         return ""
 
     # -- comparing ----------------------------------------------------------------------------------------------------

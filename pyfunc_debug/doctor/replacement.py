@@ -17,7 +17,7 @@ _EAGER_ONLY = {"numpy", "item", "tolist", "tobytes"}
 """Methods that ask a tensor for its value."""
 _VALUES = {"float", "int", "bool", "str", "list", "set", "dict", "sorted", "bytes"}
 """Built-in functions that ask a tensor for its value."""
-_OUTSIDE = {"print", "open", "input", "exec", "eval"}
+_OUTSIDE = {"print", "open", "input", "exec", "eval", "next", "setattr", "delattr", "globals", "__import__"}
 """Built-in functions that do something outside of the graph."""
 _OUTER = (ast.Try, ast.With, ast.AsyncWith, ast.Yield, ast.YieldFrom, ast.Await)
 _DEEPEST = 3

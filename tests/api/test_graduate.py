@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import logging
+import queue
 import random
 import subprocess
 import time
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -175,6 +179,93 @@ def helper(x):
 
 def through_a_helper(x):
     return helper(x) * 2
+
+
+LOGGER = logging.getLogger("graduate")
+QUEUE = queue.Queue()
+COUNTER = itertools.count()
+TABLE = np.ones(6, np.float32)
+SETTINGS = {"scale": np.float32(2)}
+LAYER = keras.layers.Activation("relu")
+
+
+class Augmenter:
+    def apply(self, x):
+        LOGGER.debug("seen")
+        return x * 2
+
+    def plainly(self, x):
+        return x * 2
+
+
+AUGMENTER = Augmenter()
+
+
+def logged(x):
+    LOGGER.debug("seen")
+    return x * 2
+
+
+def queued(x):
+    QUEUE.put(x)
+    return x * 2
+
+
+def numbered(x):
+    next(COUNTER)
+    return x * 2
+
+
+def augmented(x):
+    return AUGMENTER.apply(x)
+
+
+class Owner:
+    def __init__(self):
+        self.logger = LOGGER
+
+    def body(self, x):
+        self.logger.debug("seen")
+        return x * 2
+
+
+def augmented_plainly(x):
+    return AUGMENTER.plainly(x)
+
+
+def looked_up(x):
+    return np.tanh(x) * SETTINGS.get("scale") + TABLE.sum()
+
+
+def layered(x):
+    return LAYER(x) * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (logged, "LOGGER.debug"),
+        (queued, "QUEUE.put"),
+        (numbered, "next"),
+        (augmented, "AUGMENTER.apply"),
+        (Owner().body, "self.logger.debug"),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_what_does_something_outside_is_left_alone(body, text):
+    """The results are equal, and what it does outside would be done once."""
+    found = tried(body)
+    assert not found
+    assert f"calls {text}()" in found.why
+
+
+@pytest.mark.parametrize(
+    ("body", "make"),
+    [(looked_up, tf.numpy_function), (augmented_plainly, tf.numpy_function), (layered, tf.py_function)],
+)
+def test_what_only_reads_is_not_in_the_way(body, make):
+    found = tried(body, make)
+    assert found, found.why
 
 
 @pytest.mark.parametrize(
