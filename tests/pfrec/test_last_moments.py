@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import random
 import re
@@ -51,6 +50,8 @@ PROGRAM = """
 
     pfd.record(path, gradients="stock").start()
     loop(50)
+    if how == "signal":
+        signal.setitimer(signal.ITIMER_REAL, float(sys.argv[4]))  # the kernel ends the process, at no call's asking
     loop(1_000_000)
 """
 
@@ -62,19 +63,13 @@ def program(tmp_path_factory):
     return path
 
 
-def run_to_death(program, folder, how, after=0):
-    """The recording of a program that died; with `after` it is killed once so many of its calls have ended."""
+def run_to_death(program, folder, how, after_s=0.0):
+    """The recording of a program that died, how many of its calls had ended, and the signal."""
     path, counter = folder / "train.pfrec", folder / "counter"
     counter.write_bytes(bytes(8))
-    process = subprocess.Popen([sys.executable, program, how, path, counter], stderr=subprocess.DEVNULL)
-    with open(counter, "r+b") as file, mmap.mmap(file.fileno(), 8) as ended:
-        while how == "kill" and process.poll() is None and struct.unpack("<q", ended[:])[0] < after:
-            pass
-        if how == "kill":
-            process.kill()
-        code = process.wait(HANG_S)
-        calls = struct.unpack("<q", ended[:])[0]
-    return path, calls, -code
+    command = [sys.executable, program, how, path, counter, str(after_s)]
+    code = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=HANG_S).returncode
+    return path, struct.unpack("<q", counter.read_bytes())[0], -code
 
 
 @pytest.mark.parametrize("how", ["segv", "abort"])
@@ -98,9 +93,9 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
     assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
 
 
-def test_no_call_that_ended_is_missing_after_sigkill(program, tmp_path):
-    after = random.Random(5).randrange(200, 3000)
-    path, ended, _ = run_to_death(program, tmp_path, "kill", after)
+def test_no_call_that_ended_is_missing_after_a_signal_at_any_moment(program, tmp_path):
+    path, ended, number = run_to_death(program, tmp_path, "signal", random.Random(5).uniform(0.05, 0.5))
+    assert number == signal.SIGALRM
     with contextlib.closing(Recording(str(path))) as recording:
         numbers = [call.id for call in recording.calls() if call.status == "ok"]
         assert numbers == [*range(1, len(numbers) + 1)]
