@@ -344,6 +344,22 @@ def test_random_states_are_left_as_they_were():
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
 
 
+TOTAL = tf.Variable(0.0)
+
+
+def adding(x):
+    TOTAL.assign_add(1.0)
+    return x * 2
+
+
+def test_variables_are_left_as_they_were():
+    recording = recorded(adding, tf.py_function)
+    before = float(TOTAL)
+    assert before == len(DATA)
+    assert pfd.graduate(adding, recording)
+    assert float(TOTAL) == before
+
+
 # -- what it is given -------------------------------------------------------------------------------------------------
 
 
