@@ -83,6 +83,17 @@ def test_what_grows_is_told(program, says, fix):
     assert found.file == __file__
 
 
+def test_the_line_is_that_of_the_eager_calls():
+    def program():
+        tf.function(lambda x: tf.py_function(reward, [x], tf.float32))(tf.constant(1.0))
+        eager_calls()
+        tf.function(lambda x: tf.py_function(reward, [x], tf.float32))(tf.constant(1.0))
+
+    (found,) = found_in(program)
+    assert found.line == eager_calls.__code__.co_firstlineno + 3
+    assert found.fix.endswith("\n  reward(x)")
+
+
 def test_the_pasted_line_grows_nothing():
     (found,) = found_in(eager_calls_of_a_lambda)
     line = ast.parse(found.fix.splitlines()[-1].strip()).body[0]

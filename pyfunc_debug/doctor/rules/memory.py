@@ -39,11 +39,14 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
     name = facts.name(node)
     same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == (node.body, node.file, node.line)]
     calls = facts.calls_of(same).count
+    eager = [one for one in same if (made := facts.functions.get(one.function or 0)) and made.kind == "eager"]
+    eagerly = facts.calls_of(eager).count
+    if eagerly > count / 2:  # its other nodes are not what grows
+        node = max(eager, key=lambda one: facts.calls(one.id).count)
     site = facts.site(node.id)
-    eager = any((function := facts.functions.get(one.function or 0)) and function.kind == "eager" for one in same)
     held = f", and with them {size / 1e6:,.1f} MB of arrays in their closures" if size >= _MUCH_BYTES / 10 else ""
     evidence = [f"{count:,} entries, {calls:,} calls, {size:,} bytes in closures"]
-    if eager and count > calls / 2:
+    if eagerly > count / 2:
         grows = "each eager call of a py_function leaves one"
         edit = (
             direct_call((site.file, site.line)) if site and facts.source(site.file) == read(site.file).lines else None
