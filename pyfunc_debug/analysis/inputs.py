@@ -55,6 +55,7 @@ class Loop:
       step_ns: Their whole time.
       wait_ns: The part of it that waited for input.
       at_most: Whether that is a bound and not measured.
+      kinds: Its pipeline's transformations, such as `ParallelMap` and `Prefetch`, the last first.
     """
 
     site: Frame | None
@@ -64,6 +65,7 @@ class Loop:
     step_ns: int
     wait_ns: int
     at_most: bool
+    kinds: tuple[str, ...] = ()
 
     @property
     def wait_share(self) -> float | None:
@@ -91,13 +93,14 @@ def make_loops(reader: Reader) -> list[Loop]:
     return loops_of(reader.meta, reader.nodes(), reader.rows)
 
 
-def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows) -> list[Loop]:
+def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows, bounds: bool = True) -> list[Loop]:
     """The same from a recording's parts.
 
     Args:
       meta: Its table `meta`.
       all_nodes: Its nodes.
       rows: Asks it with SQL and the statement's parameters.
+      bounds: Whether to look at loops inside graphs too: for these all calls of their nodes are read.
     """
     nodes = {node.token: node for node in all_nodes if node.token is not None}
     found = []
@@ -106,11 +109,12 @@ def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows) -> 
         own = [nodes[token] for stage in entry["stages"] for token in stage["tokens"] if token in nodes]
         site = None if not entry["site"] else Frame(entry["site"][0], entry["site"][1], entry["site"][2])
         bodies = tuple(dict.fromkeys(node.body for node in own))
+        kinds = tuple(str(stage["kind"]) for stage in entry["stages"])
         if entry["taken"]:
-            found.append(Loop(site, bodies, entry["taken"], entry["steps"], entry["step_ns"], entry["wait_ns"], False))
-        elif own:
-            steps, step_ns, wait_ns = _bound(rows, [node.id for node in own])
-            found.append(Loop(site, bodies, 0, steps, step_ns, wait_ns, True))
+            times = entry["steps"], entry["step_ns"], entry["wait_ns"]
+            found.append(Loop(site, bodies, entry["taken"], *times, False, kinds))
+        elif own and bounds:
+            found.append(Loop(site, bodies, 0, *_bound(rows, [node.id for node in own]), True, kinds))
     return sorted(found, key=lambda loop: -loop.wait_ns)
 
 

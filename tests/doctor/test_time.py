@@ -12,7 +12,19 @@ from tests.doctor.recordings import THREADS, call, node, written
 MS = 1_000_000
 
 
-def recording(tmp_path, calls, wait_ns, took_ns, *, kind="tf.function", grade="native", blame="", at_once=1, **columns):
+def recording(
+    tmp_path,
+    calls,
+    wait_ns,
+    took_ns,
+    *,
+    kind="tf.function",
+    grade="native",
+    blame="",
+    at_once=1,
+    inside_ns=0,
+    **columns,
+):
     """One node with calls that each waited and took so long, `at_once` of them side by side."""
     function = {"id": 1, "name": "load", "kind": kind, "file": None, "line": None, "origin": "user"}
     rows, gil, period = [], [], (wait_ns + took_ns) // at_once
@@ -20,7 +32,8 @@ def recording(tmp_path, calls, wait_ns, took_ns, *, kind="tf.function", grade="n
         start = i * period + wait_ns
         rows.append(call(i, start_ns=start, end_ns=start + took_ns, cpu_ns=took_ns, thread=1 + i % at_once, **columns))
         gil.append(
-            {"call": i, "grade": grade, "wait_ns": wait_ns, "held_ns": took_ns, "released_ns": 0, "reacquire_ns": 0,
+            {"call": i, "grade": grade, "wait_ns": wait_ns, "held_ns": took_ns - inside_ns, "released_ns": 0,
+             "reacquire_ns": inside_ns,
              "blame": json.dumps([[blame, wait_ns]] if blame else [])}
         )  # fmt: skip
     threads = [{"id": 1 + i, "name": f"TF-{i}", "native_id": 1 + i} for i in range(at_once)]
@@ -33,7 +46,7 @@ def recording(tmp_path, calls, wait_ns, took_ns, *, kind="tf.function", grade="n
 
 
 def rules(path):
-    found = Recording(path).findings(select=["gil-wait", "parallel-calls", "tiny-calls"])
+    found = Recording(path).findings(select=["gil-wait", "inside-waits", "parallel-calls", "tiny-calls"])
     assert all(one.fix and one.evidence for one in found)
     return [one.rule for one in found]
 
@@ -51,6 +64,73 @@ def rules(path):
 )
 def test_waiting_for_the_gil(tmp_path, expected, numbers, options):
     assert rules(recording(tmp_path, *numbers, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("expected", "numbers", "inside_ns"),
+    [
+        (["inside-waits"], (100, 0, 9 * MS), 8 * MS),
+        (["inside-waits"], (1000, MS, 4 * MS), 2 * MS),
+        (["inside-waits"], (50, 0, 20 * MS), 10 * MS),
+        (["gil-wait"], (100, 6 * MS, 4 * MS), 2 * MS),  # most of it before the body
+        ([], (100, 0, 10 * MS), 2 * MS),  # a fifth of the time
+        ([], (10, 0, 10 * MS), 9 * MS),  # 0.09 s in all
+    ],
+)
+def test_waiting_inside_the_body(tmp_path, expected, numbers, inside_ns):
+    path = recording(tmp_path, *numbers, inside_ns=inside_ns, blame="crunch")
+    assert rules(path) == expected
+    if expected == ["inside-waits"]:
+        (found,) = Recording(path).findings(select=["inside-waits"])
+        assert f"{inside_ns / MS:.2f} ms a call inside the body" in found.message
+
+
+def loop_over_data(tmp_path, steps, wait_ns, rest_ns, *, kinds=("Map", "Range"), taken=True, batch=None):
+    """A loop at line 3 whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
+    stages = [{"kind": kind, "parallel": None, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
+              for index, kind in enumerate(kinds)]  # fmt: skip
+    step_ns = wait_ns + rest_ns
+    entry = {
+        "site": ["/home/u/train.py", 3, "train"], "pool": None, "iterators": 1, "taken": steps + 1 if taken else 0,
+        "first_ns": 0, "steps": steps, "step_ns": steps * step_ns, "wait_ns": steps * wait_ns, "longest_ns": wait_ns,
+        "stages": stages,
+    }  # fmt: skip
+    calls = [call(i, start_ns=i * step_ns, end_ns=i * step_ns + wait_ns, cpu_ns=wait_ns) for i in range(1, steps + 1)]
+    runs = [{"id": i, "kind": "forward", "name": "multi_step", "trace": None, "thread": 1, "start_ns": i * step_ns,
+             "duration_ns": step_ns, "function": 2} for i in range(1, steps + 1)]  # fmt: skip
+    functions = [
+        {"id": 1, "name": "load", "kind": "tf.data", "file": None, "line": None, "origin": "user"},
+        {"id": 2, "name": "multi_step", "kind": "tf.function", "file": None, "line": None, "origin": "tensorflow"},
+    ]
+    return written(
+        tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns,
+                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}},
+        thread=THREADS, function=functions, node=[node(function=1)], call=calls, run=[] if taken else runs,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("says", "numbers", "options"),
+    [
+        ("waits for its input 70 % of its time (7.00 of 10.00 ms a step, 100 steps)", (100, 7 * MS, 3 * MS), {}),
+        ("a faster input brings up to x2.0", (20, 20 * MS, 20 * MS), {"kinds": ("Prefetch", "Map", "Range")}),
+        ("Python worked on the input for 97 % of the time", (100, 97 * MS, 3 * MS), {"taken": False}),
+        (None, (100, 3 * MS, 7 * MS), {}),  # a third
+        (None, (100, MS, MS), {}),  # 0.1 s in all
+        (None, (1000, 7 * MS, 10_000), {}),  # does nothing with its elements
+        (None, (100, 80 * MS, 20 * MS), {"taken": False}),  # inside a graph, and it may have been ahead
+        (None, (5, 90 * MS, 10 * MS), {}),  # too few steps
+    ],
+)
+def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
+    found = Recording(loop_over_data(tmp_path, *numbers, **options)).findings(select=["input-bound"])
+    assert [says in one.message for one in found] == ([] if says is None else [True]), found
+    for one in found:
+        assert (one.file, one.line) == ("/home/u/train.py", 3)
+        assert "num_parallel_calls=" in one.fix
+        assert one.confidence == ("measured" if options.get("taken", True) else "likely")
+        prefetch = any("prefetch" in text for text in one.evidence)
+        assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,42 @@ DECIDING = (
     "tf.convert_to_tensor(k) + tf.convert_to_tensor(k)",
     "tf.cast(x.shape[0] * k, tf.float32)",
 )
+PROGRAMS = (
+    "y = tf.cast(x > k, x.dtype)\n    return y * x",
+    "y = x\n    for i in range(k if isinstance(k, int) and 0 <= k < 4 else 2):\n        y = y + x\n    return y",
+    "y = x\n    for i in range(3):\n        y = y + x * k\n    return y",
+    "half = k / 2\n    return x * half",
+    "scale = lambda v: v * k\n    return scale(x)",
+    "return tf.clip_by_value(x, -k, k)",
+    "return tf.pow(x, k)",
+    "return tf.math.divide_no_nan(x, k)",
+    "return {'y': x * k, 'k': k}",
+    "return tf.tile(x, [min(abs(int(k)), 3)] * len(x.shape))",
+    "y = tf.fill(tf.shape(x), k)\n    return tf.cast(y, x.dtype) + x",
+    "return tf.cast(np.sqrt(abs(k)), x.dtype) * x",
+    "print(k)\n    return x - k",
+    "assert k is not None\n    return tf.identity(x, name=f'n{abs(int(k))}') * k",
+    "n = tf.shape(x)[0]\n    return x * tf.cast(n, x.dtype) + k",
+    "first, *rest = x.shape.as_list()\n    return tf.reshape(x, [first, -1]) * k",
+    "try:\n        return x * k\n    except TypeError:\n        return x",
+    "if k:\n        return x * k\n    return x",
+    "def inner(v, j=k):\n        return v * j\n    return inner(x)",
+    "y = tf.TensorArray(x.dtype, 2, clear_after_read=False)\n    return y.write(0, x).write(1, x * k).stack()",
+    "y = tf.map_fn(lambda row: row * k, x)\n    return tf.reduce_sum(y)",
+    "acc = tf.zeros_like(x)\n    for row in tf.range(3):\n        acc += x * k\n    return acc",
+    "y = tf.cast(k, x.dtype)\n    return tf.cast(x, tf.float32) * tf.cast(y, tf.float32)",
+    "a = b = x * k\n    return a + b",
+    "x, y = x * k, x + k\n    return x - y",
+    "return (x * k if x.shape.rank else x) + k",
+    "y = k\n    k = x\n    return y * k",
+    "with tf.name_scope('scope'):\n        y = x * k\n    return y",
+    "return tf.py_function(lambda v: v * k, [x], x.dtype)",
+    "return tf.numpy_function(lambda v, j: v, [x, k], x.dtype)",
+)
+"""Bodies of several statements, as users write them."""
+KINDS = (
+    "number", "number", "size", "rank", "both", "mixed", "dtype", "flag", "structure", "name", "several", "several",
+)  # fmt: skip
 STRUCTURES = (
     ("x['a'] * k + x['b']", "dict"), ("x[0] * k + x[1]", "list"), ("x[0] + x[1]", "tuple"), ("len(x) * x[0]", "list"),
     ("sum(x)", "list"), ("tf.add_n(list(x))", "tuple"), ("x['a'] * tf.cast(x['b'], x['a'].dtype)", "dict"),
@@ -124,7 +160,7 @@ def make_cases(number: int, seed: int) -> list[Case]:
 def _case(chance: random.Random) -> Case:
     dtype = chance.choice(DTYPES)
     floats = dtype.startswith("float")
-    kind = chance.choice(("number", "number", "size", "rank", "both", "mixed", "dtype", "flag", "structure", "name"))
+    kind = chance.choice(KINDS)
     shapes = [[chance.randint(1, 4) for _ in range(chance.randint(1, 3))]] * 2
     if kind in ("size", "both"):
         other = list(shapes[0])
@@ -154,6 +190,10 @@ def _case(chance: random.Random) -> Case:
             ("x * k\n    return y", "x\n    y *= k\n    return y", "x + k\n    y = y * y\n    return tf.reduce_sum(y)")
         )
         body = f"@{body}"
+    elif kind == "several":
+        body = f"#{chance.choice(PROGRAMS)}"
+        if chance.random() < 0.3:
+            tensors[1] = _tensor([shapes[0][0] + 1, *shapes[0][1:]], dtype)
     elif kind == "structure":
         body, shape = chance.choice(STRUCTURES)
         one, two = tensors[0], _tensor([shapes[0][0] + 1, *shapes[0][1:]], dtype)
@@ -168,6 +208,8 @@ def _case(chance: random.Random) -> Case:
             tensors[1] = forms["tuple" if shape == "list" else "list"](pairs[1])
     body = body.replace("{dtype}", dtype).replace("{{", "{").replace("}}", "}")
     text = f"def case(x, k=None):\n    return {body}\n"
+    if body.startswith("#"):
+        text = f"def case(x, k=None):\n    {body[1:]}\n"
     if body.startswith("@"):
         text = f"def case(x, k=None):\n    y = {body[1:]}\n"
     return Case(text, ((tensors[0], numbers[0]), (tensors[1], numbers[1])))
@@ -189,7 +231,8 @@ def _number(chance: random.Random, floats: bool) -> str:
 def load(cases: list[Case], folder: Path) -> None:
     """Writes the functions into one module, so that they have a source, and imports it."""
     head = (
-        "import tensorflow as tf\nW = tf.Variable(2.0)\nSCALE = [1, 2]\n\n\ndef helper(x, k):\n    return x * k\n\n\n"
+        "import numpy as np\nimport tensorflow as tf\n\nW = tf.Variable(2.0)\nSCALE = [1, 2]\n\n\n"
+        "def helper(x, k):\n    return x * k\n\n\n"
     )
     texts = [case.text.replace("def case", f"def case_{at}", 1) for at, case in enumerate(cases)]
     path = folder / "retraced.py"

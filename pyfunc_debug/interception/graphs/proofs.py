@@ -376,13 +376,20 @@ class _Reader:
 
     def _cast(self, thing: ast.expr, dtype: ast.expr) -> Value:
         value = self._value(thing)
-        name = self._operation(dtype)
+        name = self._dtype(dtype)
         if isinstance(value, Structure) or name is None:
             raise NotProvenError(ast.unparse(dtype))
         if isinstance(value, Number):
             value.needs.add(default_dtype(value.values))
             return Tensor(name)
         return Tensor(name, _size(value), _rank(value))
+
+    def _dtype(self, node: ast.expr) -> str | None:
+        """`float32` of `tf.float32`, and of `x.dtype` where that is known; None for others."""
+        if isinstance(node, ast.Attribute) and node.attr == "dtype":
+            value = self._value(node.value)
+            return value.dtype if isinstance(value, Tensor) else None
+        return self._operation(node)
 
     def _reduction(self, arguments: list[ast.expr], options: Mapping[str | None, ast.expr]) -> Value:
         value = self._tensor(arguments[0])
