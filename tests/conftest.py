@@ -22,8 +22,8 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = [
-    "cli/test_record.py", "notebooks/test_lessons.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py",
-    "interception/test_no_traces.py", "interception/gradients/test_gradients.py", "jupyter_ext/test_lab_stops.py",
+    "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py", "notebooks/test_lessons.py",
+    "interception/test_no_traces.py", "interception/gradients/test_gradients.py", "cli/test_record.py",
     "stops/test_terminal.py", "interception/test_builds.py", "interception/test_counted.py",
     "interception/test_restored.py", "interception/test_tracebacks.py",
     "corpus/test_corpus.py", "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py",
@@ -33,6 +33,7 @@ LONG = [
     "pfrec/test_processes.py", "pfrec/test_last_moments.py", "stops/test_turns.py", "stops/test_surfaces.py",
     "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",
     "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py", "jupyter_ext/test_from_call.py",
+    "doctor/test_failures.py", "api/test_graduate.py", "cli/test_lessons.py", "pfrec/test_files.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, the longest first: they begin first, so that both processes end
 together, and carry the marker `slow`."""

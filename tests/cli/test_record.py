@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,9 +39,8 @@ if how == "interrupt":
     signal.pause()
 if how == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
-if how == "stdin":
+if how == "plain":
     print("got", input())
-if how == "thread":
     ready = threading.Event()
     def later():
         ready.wait()
@@ -69,27 +69,56 @@ def folder(tmp_path_factory):
     return folder
 
 
-def both(folder, how, **options):
-    """The program as python runs it, and as we do."""
-    stock = run(sys.executable, "program.py", how, cwd=folder, **options)
-    path = folder / f"{how}.pfrec"
-    command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", str(path), "program.py", how)
-    return stock, run(*command, cwd=folder, **options), path
+class Ran:
+    """Programs that ran, as python runs them and as we do: each of them once for all tests."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._done = {}
+
+    def stock(self, how):
+        if how not in self._done:
+            self._done[how] = run(sys.executable, "program.py", how, cwd=self.folder, input="hello\n")
+        return self._done[how]
+
+    def ours(self, how):
+        """How it ended, and its recording's path."""
+        path = self.folder / f"{how}.pfrec"
+        if path not in self._done:
+            command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", str(path), "program.py", how)
+            self._done[path] = run(*command, cwd=self.folder, input="hello\n")
+        return self._done[path], path
 
 
-@pytest.mark.parametrize(
-    ("how", "code", "calls"),
-    [("plain", 0, 3), ("exit", 7, 3), ("raise", 1, 3), ("interrupt", -signal.SIGINT, 3), ("thread", 0, 4)],
-)
-def test_a_program_runs_as_with_python(folder, how, code, calls):
-    stock, ours, path = both(folder, how)
+@pytest.fixture(scope="module")
+def ran(folder):
+    return Ran(folder)
+
+
+@pytest.mark.parametrize(("how", "code", "calls"), [("plain", 0, 4), ("raise", 1, 3)])
+def test_a_program_runs_as_with_python(ran, how, code, calls):
+    stock, (ours, path) = ran.stock(how), ran.ours(how)
     assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout)
     assert stock.returncode == code
     assert "last words" in ours.stdout
-    if how == "raise":
-        assert (
-            stock.stderr[stock.stderr.index("Traceback") :] in ours.stderr
-        )  # the same traceback, and no frame of ours
+    if how == "plain":
+        assert "got hello\n" in ours.stdout, "stdin is the program's"
+        assert "thread done\n" in ours.stdout
+    else:
+        expected = stock.stderr[stock.stderr.index("Traceback") :]
+        assert expected in ours.stderr, "the same traceback, and no frame of ours"
+    _recorded(ours, path, calls)
+
+
+@pytest.mark.parametrize(("how", "code"), [("exit", 7), ("interrupt", -signal.SIGINT)])
+def test_a_program_ends_as_with_python(ran, how, code):
+    ours, path = ran.ours(how)
+    assert ours.returncode == code
+    assert ours.stdout == ran.stock("raise").stdout.replace("'raise'", f"'{how}'")
+    _recorded(ours, path, 3)
+
+
+def _recorded(ours, path, calls):
     assert "pyfunc_debug/" not in ours.stderr
     assert "double" in ours.stderr  # the ledger
     recording = pfd.open(path)
@@ -97,15 +126,9 @@ def test_a_program_runs_as_with_python(folder, how, code, calls):
     assert recording.meta["state"] == "complete"
 
 
-def test_stdin_is_the_programs(folder):
-    command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", "stdin.pfrec", "program.py", "stdin")
-    ours = run(*command, cwd=folder, input="hello\n")
-    assert "got hello" in ours.stdout
-
-
-def test_a_killed_program_leaves_a_readable_recording(folder):
-    stock, ours, path = both(folder, "kill")
-    assert ours.returncode == stock.returncode == -signal.SIGKILL
+def test_a_killed_program_leaves_a_readable_recording(ran):
+    ours, path = ran.ours("kill")
+    assert ours.returncode == -signal.SIGKILL
     recording = pfd.open(path)
     assert recording.meta["state"] == "interrupted"
     assert "the program died" in str(recording.ledger())
@@ -133,7 +156,7 @@ def test_syntax_errors_are_the_users(folder):
         (["record"], 2, "which program?"),
         (["record", "--budget", "lots", "program.py"], 2, "budget='lots' is not an amount of bytes"),
         (["record", "--values", "sumary", "program.py"], 2, "Did you mean 'summary'?"),
-        (["record", "-o", "missing/x.pfrec", "program.py"], 2, "the folder"),
+        (["record", "-o", "missing/x.pfrec", "program.py"], 1, "the folder"),
         (["record", "-o", "program.py", "program.py"], 2, "exists and is not a recording"),
         (["show", "nope.pfrec"], 1, "no such recording"),
         (["show", "program.py"], 1, "is not a recording"),
@@ -158,12 +181,11 @@ def test_the_command_exits_with_what_main_says(folder):
 
 
 @pytest.fixture(scope="module")
-def good(folder):
+def good(ran, folder):
     """A good recording beside the programs."""
-    path = folder / "good.pfrec"
-    done = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "-o", str(path), "program.py", "plain", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return path
+    done, path = ran.ours("exit")
+    assert done.returncode == 7, done.stderr
+    return shutil.copy(path, folder / "good.pfrec")
 
 
 def test_show_and_query_speak_json(folder, good):

@@ -17,6 +17,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import jupyter_ext
 import pyfunc_debug as pfd
+from pyfunc_debug import cli
+from tests.limits import HANG_S
 
 FOLDER = Path(__file__).parent / "failing"
 _ROUNDS = 3
@@ -107,12 +109,12 @@ main()
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
 
-def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_same_from_the_file(tmp_path):
+def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_same_from_the_file(tmp_path, capsys):
     (tmp_path / "load.py").write_text(FAILING)
     command = [sys.executable, "-m", "pyfunc_debug", "record", "-o", "out.pfrec", "load.py"]
-    ran = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S)
     plain = subprocess.run(
-        [sys.executable, "load.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+        [sys.executable, "load.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S
     )
     assert ran.returncode == plain.returncode == 1
     said = plain.stderr[plain.stderr.index("Traceback") :].strip()
@@ -122,10 +124,8 @@ def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_sam
     assert ran.stderr.index("has no attribute 'numpy'") < ran.stderr.index("pyfunc-debug: load.py:4: ")
     assert "Replace load.py:6 by:" in told
     assert ran.stderr.count("Replace load.py:6 by:") == 1, "the findings at the end do not say it again"
-    command = [sys.executable, "-m", "pyfunc_debug", "doctor", "out.pfrec", "--json"]
-    doctor = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
-    (finding,) = [one for one in json.loads(doctor.stdout) if one["rule"] == "symbolic-value"]
-    assert doctor.returncode == 1
+    assert cli.main(["doctor", str(tmp_path / "out.pfrec"), "--json"]) == 1
+    (finding,) = [one for one in json.loads(capsys.readouterr().out) if one["rule"] == "symbolic-value"]
     assert (finding["file"], finding["line"]) == (str(tmp_path / "load.py"), 4)
     assert "tf.py_function(to_array, [tensor], tf." in finding["fix"]
 

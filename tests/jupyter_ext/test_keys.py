@@ -71,8 +71,13 @@ def keys() -> list[str]:
     return [key for key in pressed if key not in BROWSERS_OWN]
 
 
-def press_all(page, target, seen, before, skip=()):
-    """Presses every key with the focus on `target`; after each the notebook is what it was."""
+def notebooks_own() -> list[str]:
+    """What JupyterLab and Notebook 7 have shortcuts for in command mode, and what moves."""
+    return [*"abcdefhijklmnorstvxyz01", *NAMED, "Shift+Enter", "Control+Enter", "Alt+Enter", *"LMVZ", "Control+b"]
+
+
+def press_all(page, target, seen, before, skip=(), pressing=()):
+    """Presses keys with the focus on `target`, every one or those given; after each the notebook is what it was."""
     # One question a key: is the notebook what it was, and does the target take the focus?
     look = f"(target) => {{ const e = document.querySelector(target); if (!e) return null; e.focus(); return [document.activeElement === e, ({seen})()]; }}"
 
@@ -84,7 +89,7 @@ def press_all(page, target, seen, before, skip=()):
         assert answer == [True, before], f"{pressed} on {target} reached the notebook"
 
     pressed = "nothing"
-    for key in keys():
+    for key in pressing or keys():
         if key in skip:
             continue
         for _ in range(2 if key in TWICE else 1):
@@ -97,10 +102,10 @@ def press_all(page, target, seen, before, skip=()):
     )
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
+@pytest.mark.parametrize(("app", "width"), [("lab", 966), ("notebook", 1400)])
+def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app, width):
     write_notebook(tmp_path / "a.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), STOPPED, "y = 2", "z = 3"])
-    with Server(tmp_path, app) as server, browser((1400, 1000)) as page:
+    with Server(tmp_path, app) as server, browser((width, 1000)) as page:
         notebook = Notebook(page, server, "a.ipynb")
         notebook.wait_kernel()
         notebook.run(0)
@@ -122,8 +127,10 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
                 ".pfd .filter input",
                 ".pfd .tabs button[tabindex='0']",
             )
+            # One listener on the panel's root is for all of them: every key there and in a field, the notebook's own elsewhere.
             for target in targets if mode == "command" else targets[:2]:
-                press_all(page, target, CELLS, before)
+                whole = mode == "command" and target in (targets[0], ".pfd .filter input")
+                press_all(page, target, CELLS, before, pressing=() if whole else notebooks_own())
             if mode == "edit":
                 continue
             page.locator(".pfd [data-tab=stop]").click()
@@ -135,6 +142,7 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
                 CELLS,
                 before,
                 {"Enter", "Shift+Enter", "Control+Enter", "Alt+Enter", "Control+Shift+Enter"},
+                notebooks_own(),
             )
             page.locator(".pfd .ask input").fill("")
 
@@ -153,7 +161,8 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app):
             shown = page.evaluate(f"() => {axis}")
             page.keyboard.press(key)
             page.wait_for_function(f"(old) => {axis} !== old", arg=shown)
-        page.locator(".pfd .calls tr[data-call]").nth(2).click()
+        # While the cell runs rows are drawn anew: one may be another between the mouse's down and up.
+        page.locator(".pfd .calls tr[data-call]").nth(2).dispatch_event("click")
         page.wait_for_selector(".pfd .d-call .ttl")
         title = page.locator(".pfd .d-call .ttl").inner_text()
         page.locator('.pfd .d-call [data-focus="step]"]:not([disabled])').wait_for()

@@ -118,23 +118,17 @@ def test_turns_go_in_the_order_of_arrival(tf, clicker):
     assert breakpoint_.outcomes == {"stopped": 60}
 
 
-def _until_others_hit(board, count):
-    """Holds a stop until so many hits were counted besides it."""
-    arrived = threading.Event()
-    board.broker.listeners.append(arrived.set)
+def _until_others(board, outcome, count):
+    """Holds a stop until that has become of so many other hits."""
+    changed = threading.Event()
+    board.broker.listeners.append(changed.set)
 
     def gate(stop):
-        rule = stop.breakpoint
-        for _ in range(200):
-            if (
-                rule.hits
-                - sum(rule.outcomes.values())
-                + sum(number for outcome, number in rule.outcomes.items() if outcome != "stopped")
-                > count
-            ):  # the stop itself is one of them
+        for _ in range(int(HANG_S / 0.05)):
+            if stop.breakpoint.outcomes.get(outcome, 0) >= count:
                 return
-            arrived.wait(0.05)
-            arrived.clear()
+            changed.wait(0.05)
+            changed.clear()
 
     return gate
 
@@ -142,7 +136,7 @@ def _until_others_hit(board, count):
 def test_skip_while_another_is_stopped(tf, clicker):
     from pyfunc_debug.switchboard import board
 
-    clicker("c", gate=_until_others_hit(board, 3))
+    clicker("c", gate=_until_others(board, "skipped", 3))
     breakpoint_ = pfd.break_on("body", policy="skip")
     _parallel(tf, 40)
     breakpoint_.remove()
@@ -154,7 +148,7 @@ def test_skip_while_another_is_stopped(tf, clicker):
 def test_go_on_after_some_time(tf, clicker):
     from pyfunc_debug.switchboard import board
 
-    clicker("c", gate=_until_others_hit(board, 3))
+    clicker("c", gate=_until_others(board, "waited too long", 1))
     breakpoint_ = pfd.break_on("body", policy=0.05)
     _parallel(tf, 40)
     breakpoint_.remove()
