@@ -267,6 +267,19 @@ def impure(function: Definition) -> Write | None:
     return None
 
 
+_CLOCK = re.compile(
+    r"^(?:time\.(?:time|time_ns|monotonic|perf_counter)|(?:datetime\.)?datetime\.(?:now|utcnow|today))$"
+)
+
+
+def clock(function: Definition) -> Write | None:
+    """The first reading of a clock in a function itself."""
+    for node in own_nodes(function):
+        if isinstance(node, ast.Call) and _CLOCK.match(ast.unparse(node.func)):
+            return Write(node.lineno, ast.unparse(node.func), ast.unparse(node))
+    return None
+
+
 def is_random(function: Definition, tree: ast.AST, depth: int = 3) -> bool:
     """Whether a function, or one of its file that it calls, draws random numbers in any way."""
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}

@@ -1589,7 +1589,7 @@ def generated(function):
     return tf.data.Dataset.from_generator(function, output_signature=tf.TensorSpec((), tf.float32))
 
 
-@triggers("empty-epochs", severity="error")
+@triggers("empty-epochs", severity="error", says="from_generator(")
 def a_generator_that_is_used_up():
     source = counting()
     epochs(generated(lambda: source))
@@ -1652,6 +1652,16 @@ def exploration_in_a_function():
 
     for _ in range(5):
         act(tf.constant(1))
+
+
+@triggers("trace-only", says="return x + tf.timestamp()")
+def a_clock_in_a_function():
+    @tf.function
+    def stamp(x):
+        return x + time.time()
+
+    for _ in range(3):
+        stamp(tf.constant(0.0, tf.float64))
 
 
 @near("trace-only")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,6 +54,22 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
     return None
 
 
+def _maker(facts: Facts, file: str | None) -> str:
+    """What makes the iterator that the lambda given to from_generator returns, as an argument of from_generator."""
+    tree = facts.tree(file)
+    for call in ast.walk(tree) if tree is not None else ():
+        if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith("from_generator") or not call.args:
+            continue
+        given = call.args[0]
+        name = given.body.id if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) else None
+        for one in ast.walk(tree) if name is not None and tree is not None else ():
+            targets = [ast.unparse(target) for target in one.targets] if isinstance(one, ast.Assign) else []
+            if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
+                plain = not one.value.args and not one.value.keywords
+                return ast.unparse(one.value.func) if plain else f"lambda: {ast.unparse(one.value)}"
+    return "the_function"
+
+
 def _used_up(facts: Facts, loop: dict[str, Any]) -> Finding:
     """A generator that only the first iterator gets something of."""
     file, line = (loop["site"] or (None, None, ""))[:2]
@@ -61,6 +78,6 @@ def _used_up(facts: Facts, loop: dict[str, Any]) -> Finding:
         f"{loop['empty']} of {loop['iterators']} passes over this dataset got no element at all. "
         "Dataset.from_generator calls its function once a pass, and that has to make a new iterator: it gave one "
         "that was used up",
-        "tf.data.Dataset.from_generator(read, ...)  # the function itself, with its `yield`; not lambda: read_before",
+        f"tf.data.Dataset.from_generator({_maker(facts, file)}, ...)  # it is called for each pass, and begins again",
         file, line, evidence=(f"{loop['iterators']} iterators, {loop['taken']:,} elements in all",),
     )  # fmt: skip

@@ -97,6 +97,16 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         many = function.kind == "tf.data" or runs[number] > traces[number]
         if draws and many:
             yield _drawn_once(facts, function, draws[0], traces[number], runs[number])
+        read = code.clock(found) if found is not None and many else None
+        if read is not None:
+            line = facts.line(function.file, read.line)
+            yield Finding(
+                "trace-only", "warning", None, (),
+                f"line {read.line} of {function.name} reads the clock in Python. It ran {_times(traces[number])}, "
+                "while the graph was built: from then on it is a constant",
+                line.replace(read.text, "tf.timestamp()") if line else "tf.timestamp()", function.file, read.line,
+                evidence=(f"line {read.line}: {line}",),
+            )  # fmt: skip
         if function.kind != "tf.function" or not many:
             continue
         writes = code.state_writes(found) if found is not None else []
