@@ -266,12 +266,12 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
         for name in _OF_NODES:
             del detail[name]
         trends.setdefault(f"{detail['group']}:{detail['kind']}", {}).update(detail.pop("trends"))
-        packed = _packed(packer, detail)
+        packed, packer = _packed(packer, detail, room - used)
         if used + packed > room:
             # A large call gives its place to smaller ones: without its pictures it may fit.
             for value in detail["values"]:
                 value["picture"] = value["frames"] = None
-            packed = _packed(packer, detail)
+            packed, packer = _packed(packer, detail, room - used)
         if used + packed > room:
             break
         used += packed
@@ -279,10 +279,13 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
     return details, trends, why
 
 
-def _packed(packer: Any, detail: Json) -> int:
-    """How many bytes a detail takes behind what was packed before it."""
+def _packed(packer: Any, detail: Json, room: int) -> tuple[int, Any]:
+    """How many bytes a detail takes behind what was packed before it, and the packer that has it if they fit."""
     text = json.dumps(detail, separators=(",", ":")).encode()
-    return len(packer.compress(text)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
+    # What does not fit must not be known to the packer: what follows would seem smaller than it is.
+    trial = packer if len(text) < room else packer.copy()
+    size = len(trial.compress(text)) + len(trial.flush(zlib.Z_SYNC_FLUSH))
+    return size, trial if size <= room else packer
 
 
 def _interesting(answers: Answers) -> Iterator[int]:

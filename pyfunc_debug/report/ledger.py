@@ -158,13 +158,13 @@ def _node_rows(
 
 def _numbers(sums: CallSums, everything: float) -> Json:
     times, parts = sums.times, sums.parts
-    total = times.total_ns + (parts.wait_ns if parts is not None else 0.0)
+    total = times.total_ns + (parts.wait_ns if parts is not None else 0.0) if times.count else None
     return {
         "mean_ns": times.mean_ns,
         "p95_ns": times.p95_ns,
         "max_ns": times.max_ns,
         "total_ns": total,
-        "share": total / everything if everything else None,
+        "share": total / everything if everything and total is not None else None,
         "parts": None if parts is None else asdict(parts),
     }
 

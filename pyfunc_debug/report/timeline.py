@@ -38,7 +38,7 @@ def extent(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns
     if isinstance(end_ns, int):
         ends.append(end_ns - origin)
     first, last = min([0, *starts]), max([1, *ends])
-    still = [stop.spans[-1][0] - origin for stop in columns.stops if stop.open]
+    still = [(stop.spans[-1][1] or stop.spans[-1][0]) - origin for stop in columns.stops if stop.open]
     if still:  # room to see that it goes on
         last = max(last, *(since + max(1_000_000, (since - first) // 12) for since in still))
     return first, last

@@ -293,11 +293,12 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def _interact(self, frame: FrameType | None, tb_or_exc: Any, span: list[int | None]) -> None:
         first = len(self.stop.spans) == 1
-        if first and self._broker.active is not None:
-            self.host.held(self.stop)  # it queues
+        queues = self._broker.active not in (None, self.stop)
+        if first and queues:
+            self.host.held(self.stop)
         refused = self._broker.acquire(self.stop)
         if not refused:
-            span[1] = time.monotonic_ns()
+            span[1] = time.monotonic_ns() if queues else span[0]  # asking who answers is part of the stop
             if first:
                 self.host.held(self.stop)
         self.host.count(self.stop, refused or STOPPED, first=not self._counted)

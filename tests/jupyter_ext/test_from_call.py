@@ -50,18 +50,20 @@ KEPT = "print([value.kept for value in _pyfunc.call(1).inputs])"
 STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def lab(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
     write_notebook(folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP])
-    with Server(folder) as server, browser((1400, 1000)) as page:
+    with Server(folder, request.param) as server, browser((1400, 1000)) as page:
         notebook = Notebook(page, server, "call.ipynb")
+        notebook.app = request.param
         notebook.wait_kernel()
         for cell in (0, 1):
             notebook.run(cell)
             notebook.wait(cell)
         yield notebook
-        assert page.errors == []
+        # Notebook 7.6 itself logs the other one when it opens a notebook before its settings have come.
+        assert [one for one in page.errors if "reading 'schema'" not in one] == []
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_a_value_is_looked_at_as_a_batch_of_images_and_a_scalar_over_its_calls(p
     expect(look.locator(".frames canvas")).to_have_count(6)
     expect(look.locator(".large canvas")).to_have_count(1)
     expect(look).to_contain_text("images  float32[6, 24, 24, 1]")
-    lab.shot("look.png")
+    lab.shot(f"look-{lab.app}.png")
     panel.locator(".imgs canvas.opens").first.press("Enter")
     look.get_by_role("button", name="Close").click()
     expect(look).to_be_hidden()
@@ -151,7 +153,7 @@ def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(la
     expect(older.locator(".top .chip")).to_be_hidden()
     expect(older.locator(".d-stop .none")).to_contain_text("brighten #1 is stopped in another cell")
     own.scroll_into_view_if_needed()
-    lab.shot("stop-of-one-panel.png")
+    lab.shot(f"stop-of-one-panel-{lab.app}.png")
     stop = own.locator(".d-stop")
     lines = "(scroll) => { const box = scroll.getBoundingClientRect(); return [...scroll.querySelectorAll('li')].filter((li) => { const r = li.getBoundingClientRect(); return r.top >= box.top - 1 && r.bottom <= box.bottom + 1; }).length; }"  # noqa: E501 - JavaScript
     assert stop.locator(".scroll").evaluate(lines) >= 15

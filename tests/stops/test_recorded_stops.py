@@ -29,6 +29,7 @@ def test_the_time_at_prompts_is_told_apart_and_a_step_is_not_part_of_it(tf, scri
     assert told == [("held",), ("stop",)], "told when it begins, for who looks on, and at its end"
     assert not stop.open
     assert not said.left
+    assert all(asked == got for asked, got, _ in stop.spans), "nothing was before it: it did not queue"
     assert len(stop.spans) == 2  # two prompts: before the step and after it
     assert stop.held_ns == sum(end - asked for asked, _, end in stop.spans)
     call = recording.call(stop.call)
