@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference.md"
 RECORDS = "pyfunc_debug.records"
 BESIDE = {
-    ("pyfunc_debug.api.record", "LiveRecording"): ("start", "stop"),
+    ("pyfunc_debug.api.live", "LiveRecording"): ("start", "stop"),
     ("pyfunc_debug.stops.rules", "Breakpoint"): ("disable", "enable", "remove"),
 }
 """Classes of objects that public functions return, with their methods that are for users."""

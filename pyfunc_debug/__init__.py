@@ -93,7 +93,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from pyfunc_debug.api.record import version
+        from pyfunc_debug.api.meta import version
 
         return version()
     try:

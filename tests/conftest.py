@@ -95,7 +95,7 @@ def _remember() -> None:
 @pytest.fixture(autouse=True)
 def tensorflow_is_left_as_it_was():
     """Every patched attribute is the original object again after each test, by identity."""
-    from pyfunc_debug.api.record import current
+    from pyfunc_debug.api.live import current
 
     if "tensorflow" in sys.modules and not _originals:
         assert current() is None

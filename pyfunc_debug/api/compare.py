@@ -21,7 +21,8 @@ from pyfunc_debug.analysis.comparison import Comparison, Side, align
 from pyfunc_debug.analysis.equality import Tolerance, ValueDifference, compare_values
 from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.api.isolation import Isolation, random_put_back
-from pyfunc_debug.api.record import LiveRecording, current, record
+from pyfunc_debug.api.live import LiveRecording, current
+from pyfunc_debug.api.record import record
 from pyfunc_debug.api.side_effects import examine_body
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources

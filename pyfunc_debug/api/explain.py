@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyfunc_debug.analysis.retraces import Explanation, NodeUse, TraceRow, explain_function
-from pyfunc_debug.api.record import LiveRecording, current
+from pyfunc_debug.api.live import LiveRecording, current
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.live import KerasStep, LiveFunction, LiveGraph, describe, keras_step
 

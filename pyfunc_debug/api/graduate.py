@@ -15,7 +15,7 @@ from pyfunc_debug.api import graph_code as code
 from pyfunc_debug.api.foreign_calls import foreign_calls
 from pyfunc_debug.api.graph_timing import Measured, Staying, measure, measure_staying
 from pyfunc_debug.api.isolation import Isolation
-from pyfunc_debug.api.record import LiveRecording, latest
+from pyfunc_debug.api.live import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor.failures.source import Function
 from pyfunc_debug.doctor.graph_patch import Site, patch

@@ -21,7 +21,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Debugger for Python inside TensorFlow graphs: tf.py_function, tf.numpy_function, py_func.",
         epilog=_EPILOG,
     )
-    from pyfunc_debug.api.record import version
+    from pyfunc_debug.api.meta import version
 
     parser.add_argument("--version", action="version", version=f"pyfunc-debug {version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

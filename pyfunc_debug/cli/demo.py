@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.analysis.tables import ledger_text
-from pyfunc_debug.api.record import LiveRecording, record
+from pyfunc_debug.api.live import LiveRecording
+from pyfunc_debug.api.record import record
 from pyfunc_debug.cli import options
 from pyfunc_debug.doctor.text import findings_text
 

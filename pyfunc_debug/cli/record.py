@@ -11,7 +11,8 @@ import types
 from typing import Any
 
 from pyfunc_debug.api.breakpoints import break_on
-from pyfunc_debug.api.record import LiveRecording, record
+from pyfunc_debug.api.live import LiveRecording
+from pyfunc_debug.api.record import record
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError

@@ -37,7 +37,7 @@ _MOST_BODIES = 10_000
 
 
 class Interception:
-    """The switch. One at a time in a process; `pyfunc_debug.api.record` sees to that.
+    """The switch. One at a time in a process; `pyfunc_debug.api.live` sees to that.
 
     Attributes:
       limits: What this TensorFlow does not allow, in words; empty when all works.

@@ -61,7 +61,7 @@ def writer_lives(path: str, meta: Mapping[str, Any]) -> bool:
     here = identity(pid)
     if not isinstance(writer, dict) or "boot" not in writer or "boot" not in here:
         return meta.get("host") != socket.gethostname() or lives(pid)
-    if writer["boot"] != here["boot"]:  # another machine, or this one was started anew
+    if writer["boot"] != here["boot"]:  # another machine, or this one was started again
         return meta.get("host") != socket.gethostname()
     if writer.get("namespace") != here.get("namespace"):  # a container: its processes cannot be seen from here
         return not _silent(path, meta)

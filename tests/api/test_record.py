@@ -18,7 +18,7 @@ from pyfunc_debug.interception.builds import Verdict
 def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_path):
     recording = pfd.record(tmp_path / "a.pfrec", lines=True, gil=False).start()
     tf.py_function(lambda x: x, [1.0], tf.float32)
-    recording._interception.lines.python_limits = "another tool is tracing"
+    recording._instruments.interception.lines.python_limits = "another tool is tracing"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="another tool is tracing"):
@@ -49,11 +49,11 @@ def test_a_warning_made_an_exception_does_not_break_the_import_of_tensorflow(tmp
         warnings.simplefilter("error", UserWarning)
         import pyfunc_debug as pfd
 
-        def fail(self):
+        def fail():
             raise pfd.UnsupportedTensorFlowError("moved")
 
         recording = pfd.record(sys.argv[1], gil=False).start()
-        sys.meta_path[0].callback.__self__._plug_in = fail
+        sys.meta_path[0].callback.__self__._instruments._plug_in = fail
         import tensorflow as tf
         print(float(tf.constant(1.0)))
         recording.stop()

@@ -109,7 +109,7 @@ def test_recording_may_begin_before_tensorflow_is_imported(tmp_path):
     program = f"""
         import json, os, sys
         import pyfunc_debug as pfd
-        from pyfunc_debug.api.record import current
+        from pyfunc_debug.api.live import current
         assert "tensorflow" not in sys.modules
         recording = pfd.record({str(tmp_path / "a.pfrec")!r}, gil=False).start()
         assert "tensorflow" not in sys.modules, "record() imported it"

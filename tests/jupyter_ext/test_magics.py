@@ -248,7 +248,7 @@ def test_unloading_restores_the_shell(tmp_path, monkeypatch):
     run(shell, "%pyfunc_trace on")
     jupyter_ext.unload_ipython_extension(shell)
     assert state() == before
-    from pyfunc_debug.api.record import current
+    from pyfunc_debug.api.live import current
 
     assert current() is None
     InteractiveShell.clear_instance()

@@ -120,7 +120,7 @@ def test_a_forked_child_never_writes_into_its_parents_file(tmp_path):
         import numpy as np
         import tensorflow as tf
         import pyfunc_debug as pfd
-        from pyfunc_debug.api.record import current
+        from pyfunc_debug.api.live import current
 
         def child():
             tf.numpy_function(lambda x: x, [np.float32(2)], tf.float32)

@@ -1,0 +1,136 @@
+"""What is switched on around a recorder: interception, exact gradients, counts of lines, the GIL probe, hang watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyfunc_debug.api.exact_gradients import ExactGradients
+from pyfunc_debug.api.meta import Options
+from pyfunc_debug.events import Notice
+from pyfunc_debug.recorder import Recorder
+from pyfunc_debug.switchboard import board
+
+_MANY_ENTRIES, _MANY_BYTES = 100, 1_000_000
+"""Entries of a body in TensorFlow's registry, or bytes in their closures, from which they are noted."""
+
+
+class Instruments:
+    """Those of one recording.
+
+    Attributes:
+      interception: The one that is on, or was; None before `on`.
+      limits: What cannot be recorded, in words; empty when all can.
+    """
+
+    def __init__(self, options: Options, recorder: Recorder) -> None:
+        self._options = options
+        self._recorder = recorder
+        self._exact = ExactGradients(options.order)
+        self._hang: Any = None
+        self._probe: Any = None
+        self._tapes_before: frozenset[str] = frozenset()
+        self._entries_before: int | None = None
+        self.interception: Any = None
+        self.limits = ""
+
+    def watch_for_hangs(self) -> None:
+        """Reports calls in which nothing moves, if that was asked for."""
+        if self._options.hang_after:
+            self._hang = self._recorder.watch_for_hangs(self._options.hang_after)
+
+    def on(self) -> None:
+        """Switches on. TensorFlow has been imported.
+
+        Raises:
+          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow, or gradients not be exact.
+        """
+        self.interception = self._plug_in()
+        self._tapes_before = frozenset(self.interception.stock_tapes())
+        self._entries_before = self.interception.next_entry()
+        if self._options.gil:
+            self._measure_gil()
+        self.limits = self.interception.limits
+
+    def off(self) -> tuple[str, ...]:
+        """Puts TensorFlow back as it was.
+
+        Returns:
+          Names of attributes that somebody else had replaced meanwhile and that were left as they are.
+        """
+        if self._hang is not None:
+            self._hang.stop()
+        try:
+            return board.unplug_recorder(self._recorder)
+        finally:
+            self._exact.off()
+            if self._probe is not None:
+                self._probe.stop()
+
+    def note_lines(self) -> str:
+        """Hands the counts of lines so far to the recorder.
+
+        Returns:
+          What limited them, if that is news.
+        """
+        counted = self.interception.lines if self._options.lines and self.interception is not None else None
+        if counted is None:
+            return ""
+        try:
+            self._recorder.lines(*counted.facts())
+        except Exception as error:
+            self._recorder.trouble("recording the counts of lines", error)
+        limits = str(counted.limits)
+        if not limits or limits in self.limits:
+            return ""
+        self.limits = f"{self.limits}; {limits}".lstrip("; ")
+        return limits
+
+    def note_leaks(self) -> None:
+        """Records tapes that TensorFlow still keeps now and did not before."""
+        if self.interception is None or self._options.gradients == "exact":
+            return
+        try:
+            tapes = self.interception.stock_tapes()
+            left = {token: size for token, size in tapes.items() if token not in self._tapes_before}
+            if left:
+                self._recorder.gradient_notice(
+                    Notice.LEAKED_TAPES, max(left, key=left.__getitem__), None, tapes=len(left),
+                    nbytes=sum(left.values()),
+                )  # fmt: skip
+        except Exception as error:
+            self._recorder.trouble("counting tapes", error)
+
+    def note_entries(self) -> None:
+        """Records what TensorFlow's registry kept of each body, where it is more than a few entries."""
+        if self.interception is None or self._entries_before is None:
+            return
+        try:
+            for one in self.interception.entries_since(self._entries_before):
+                if one.count >= _MANY_ENTRIES or one.nbytes >= _MANY_BYTES:
+                    self._recorder.notice(
+                        Notice.MEMORY, one.token, None, name=one.token, file=one.body.file, line=one.body.line,
+                        entries=one.count, nbytes=one.nbytes,
+                    )  # fmt: skip
+        except Exception as error:
+            self._recorder.trouble("counting what TensorFlow keeps", error)
+
+    def _plug_in(self) -> Any:
+        if self._options.gradients == "exact":
+            self._exact.on()
+        try:
+            return board.plug_recorder(self._recorder, self._options.lines)
+        except BaseException:
+            self._exact.off()
+            raise
+
+    def _measure_gil(self) -> None:
+        from pyfunc_debug.gil import open_probe
+
+        probe = open_probe()
+        try:
+            probe.start()
+        except Exception as error:  # the recording goes on without
+            self._recorder.trouble("measuring the GIL", error)
+            return
+        self._probe = probe
+        self._recorder.measure_gil(probe)

@@ -1,0 +1,407 @@
+"""The recording that this process makes: started, stopped, and read meanwhile. One at a time."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.api.gradient_check import GradientCheck, check
+from pyfunc_debug.api.instruments import Instruments
+from pyfunc_debug.api.meta import Options, first_meta, last_meta
+from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.api.replay import whole_inputs
+from pyfunc_debug.doctor.failures import explain
+from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
+from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
+from pyfunc_debug.events import Notice
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.program.frames import failure_frames
+from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.recorder import Recorder
+from pyfunc_debug.records import Call, Finding, Node
+from pyfunc_debug.stops.display import chain, original_of
+from pyfunc_debug.switchboard import board
+
+
+class _Current:
+    """The recording of this process, and the lock that guards only the question whether there is one."""
+
+    lock = threading.Lock()
+    session: LiveRecording | None = None
+    latest: weakref.ref[LiveRecording] | None = None
+
+
+class LiveRecording(Recording):
+    """A recording that this process makes. Use it with `with`, or `start()` and `stop()`; read it at any time.
+
+    Reading while it records shows everything up to the moment of asking.
+
+    Attributes:
+      explained: Why the newest exception reached the user, if that was said.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, options: Options) -> None:
+        self._options = options
+        self._explained: BaseException | None = None
+        self.explained: Finding | None = None
+        self._wanted_path = None if path is None else os.fspath(path)
+        self._recorder: Recorder | None = None
+        self._instruments: Instruments | None = None
+        self._cancel_import: Any = None
+        self._open_reader: Reader | None = None
+        self._discard: Any = None
+        self._temporary: list[Reader] = []
+        self._ended: dict[str, Any] | None = None
+        self._state = "new"
+        self._path = self._wanted_path
+
+    # -- switching ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> LiveRecording:
+        """Starts recording, at once or as soon as the program imports TensorFlow.
+
+        Returns:
+          This recording.
+
+        Raises:
+          RecordingBusyError: this process is recording already.
+          CannotWriteError: the file cannot be written there.
+          BadOptionError: there is a file already, and `overwrite` was not asked for.
+          UnsupportedTensorFlowError: this TensorFlow is too different.
+        """
+        if self._state != "new":
+            raise RecordingBusyError(f"this recording is {self._state}: make a new one with pyfunc_debug.record()")
+        with _Current.lock:
+            if _Current.session is not None:
+                raise RecordingBusyError(
+                    f"already recording into {_Current.session.path}: stop that first (one recording at a time)"
+                )
+            _Current.session = self
+            _Current.latest = weakref.ref(self)
+        try:
+            path = self._wanted_path
+            if path is None:
+                folder = tempfile.mkdtemp(prefix="pyfunc_debug_")
+                self._discard = weakref.finalize(self, _discard, folder, self._temporary, os.getpid())
+                path = os.path.join(folder, "recording.pfrec")
+            options = self._options
+            self._recorder = Recorder(path, options.policies, options.budget, first_meta(options), options.overwrite)
+            self._path = self._recorder.path
+            self._instruments = Instruments(options, self._recorder)
+            self._instruments.watch_for_hangs()
+            self._state = "recording"
+            self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
+        except BaseException:
+            self._state = "stopped" if self._recorder else "new"
+            _Current.session = None
+            if self._recorder is not None:
+                if self._instruments is not None:
+                    self._instruments.off()
+                self._recorder.close({})
+            raise
+        atexit.register(self._at_exit)
+        return self
+
+    def stop(self) -> None:
+        """Stops recording, puts TensorFlow back as it was, and completes the file. Stopping twice does nothing."""
+        if self._state != "recording":
+            return
+        self._state = "stopping"
+        recorder, instruments = self._recorder, self._instruments
+        assert recorder is not None
+        assert instruments is not None
+        try:
+            if self._cancel_import is not None:
+                self._cancel_import()
+                self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
+            instruments.note_leaks()
+            instruments.note_entries()
+            foreign = instruments.off()
+            news = instruments.note_lines()
+            if self._open_reader is not None:
+                self._open_reader.release()
+            result = recorder.close(last_meta(instruments.limits, self._ended))
+            if news:  # only now: a filter may make exceptions of warnings
+                self._say(news)
+            if foreign:
+                self._say(f"{', '.join(foreign)} had been replaced by something else meanwhile and was left as it is")
+            if result["stopped"]:
+                self._say(result["stopped"])
+            for trouble, times in result["troubles"].items():
+                self._say(f"had trouble ({times}x), the program was not affected: {trouble}")
+        finally:
+            self._state = "stopped"
+            self._explained = None  # it holds the program's frames
+            _Current.session = None
+            atexit.unregister(self._at_exit)
+
+    def note_end(self, error: BaseException | None) -> None:
+        """Notes how what was recorded ended; call it before `stop`.
+
+        Args:
+          error: The exception that ended it; None if it ended well. Until this is called, nobody knows.
+        """
+        self._ended = {"error": None}
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            return
+        original = original_of(error)
+        frames = failure_frames(error.__traceback__)
+        if self._interception is not None:
+            frames = [(*self._interception.user_line(file, line), name) for file, line, name in frames]
+        self._ended = {
+            "error": type(error).__name__,
+            "message": str(error)[:2000],
+            "body": None if original is None else type(original).__name__,
+            "frames": frames,
+        }
+
+    def __enter__(self) -> LiveRecording:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.note_end(error)
+        if error is not None:
+            self.explain_failure(error)
+            chain(error)  # it will be displayed when the hooks that do this are gone
+        self.stop()
+
+    def explain_failure(self, error: BaseException) -> Finding | None:
+        """Prints why an exception reached the user, if its cause is a known trap, and records it for the doctor.
+
+        Args:
+          error: The exception, as it is about to leave the recorded code. Telling the same one again does nothing.
+
+        Returns:
+          What was said, as the finding that the doctor will give; None for any other failure.
+        """
+        if self._state != "recording" or self._recorder is None or self._interception is None:
+            return None
+        if self._explained is error or not isinstance(error, Exception):
+            return None
+        self._explained = error
+        try:
+            explanation = explain(error, self._interception.user_line, lambda *query: self._reader.rows(*query))
+            if explanation is None:
+                return None
+            self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
+            print(explanation.text(), file=sys.stderr, flush=True)
+            self.explained = finding_of(recorded_facts(explanation, error))
+            return self.explained
+        except Exception as trouble:  # never in the way of the program's own exception
+            self._recorder.trouble("explaining a failure", trouble)
+            return None
+
+    def _at_exit(self) -> None:
+        self.stop()
+
+    def _tensorflow_is_there(self) -> None:
+        """Switches interception on. Runs inside the program's `import tensorflow`: it must not raise there."""
+        instruments = self._instruments
+        assert instruments is not None
+        in_import = self._cancel_import is not None
+        try:
+            instruments.on()
+            this = weakref.ref(self)
+            board.exception_shown = lambda error: _explain(this(), error)
+        except Exception as error:
+            if not in_import:
+                raise
+            why = str(error) if isinstance(error, PyfuncDebugError) else f"{type(error).__name__}: {error}"
+            instruments.limits = f"not recording: {why}"
+        if instruments.limits:
+            try:
+                self._say(instruments.limits)
+            except PyfuncDebugWarning:  # a filter made an exception of it: the recording's `meta` says it too
+                if not in_import:
+                    raise
+
+    @staticmethod
+    def _say(text: str) -> None:
+        warnings.warn(f"pyfunc_debug: {text}", PyfuncDebugWarning, stacklevel=4)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _interception(self) -> Any:
+        """The interception that is on, or was; None before TensorFlow is there."""
+        return None if self._instruments is None else self._instruments.interception
+
+    @property
+    def _reader(self) -> Reader:
+        if self._state == "new":
+            raise BadOptionError(
+                "nothing is recorded yet: call start(), or use `with pyfunc_debug.record(...) as recording:`"
+            )
+        if self._state == "recording" and self._recorder is not None and self._instruments is not None:
+            limits = self._instruments.note_lines()
+            if limits:
+                self._say(limits)
+            self._recorder.flush()
+        if self._open_reader is None:
+            self._open_reader = Reader(self.path)
+            if self._discard is not None:  # the temporary file goes when this object does
+                self._temporary.append(self._open_reader)
+        return self._open_reader
+
+    def call(self, number: int) -> Call:
+        """One call; its `check_gradient` and `replay` work, as long as the body lives."""
+        return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
+
+    def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
+        """Calls in the order of their beginnings; see `Recording.calls`."""
+        calls = super().calls(node, status)
+        return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
+
+    def check_gradient(self, number: int) -> GradientCheck:
+        """Finite differences of a call's body at its recorded inputs, against the recorded gradient.
+
+        Args:
+          number: A forward call that was differentiated, or a gradient call.
+
+        Raises:
+          NotKeptError: it cannot be checked; the message says why.
+          NotDeterministicError: the body gives something else for the same inputs.
+        """
+        gradient = super().call(number)
+        if gradient.kind == "forward":
+            if not gradient.gradients:
+                raise NotKeptError(f"call #{number} was not differentiated: there is no gradient to check")
+            gradient = super().call(gradient.gradients[0])
+        if gradient.forward is None or gradient.status != "ok":
+            raise NotKeptError(f"it is not known which call gradient call #{gradient.id} belongs to, or it failed")
+        call = super().call(gradient.forward)
+        return check(call, gradient, self._body(call, None))
+
+    def replay(
+        self, number: int, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
+
+        Args:
+          number: A forward call.
+          through: Is given the body and its arguments, to call it.
+          inputs: Other values for some inputs, by name.
+
+        Raises:
+          BadOptionError: `inputs` names something else than an input.
+          NotKeptError: it cannot run again; the message says why.
+        """
+        call = super().call(number)
+        if call.kind == "gradient":
+            forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
+            raise NotKeptError(f"call #{number} is a gradient call, which TensorFlow computes{forward}")
+        return self._body(call, through)(*whole_inputs(call, inputs))
+
+    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
+        """What runs the body of a call again."""
+        node = next((node for node in self.nodes() if node.id == call.node), None)
+        body = None
+        if node is not None and node.token is not None and "tensorflow" in sys.modules:
+            from pyfunc_debug.interception.rerun import body_runner
+
+            body = body_runner(node.token, through)
+        if body is None:
+            raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
+        return body
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        if self._path is None:
+            raise BadOptionError("the recording has no file before start()")
+        return self._path
+
+    @property
+    def state(self) -> str:
+        """`new`, `recording`, `stopping` or `stopped`."""
+        return self._state
+
+    def function_number(self, function: Any) -> int | None:
+        """The number under which a tf.function object was traced in this recording (`trace.object`), or None."""
+        number: int | None = None if self._interception is None else self._interception.function_number(function)
+        return number
+
+    def keep(self, node: str) -> bool:
+        """Keeps the values of calls in full from now on, of nodes whose body, op or token matches.
+
+        Args:
+          node: A glob.
+
+        Returns:
+          Whether there is a recording going on that does; else record again with values={node: "full"}.
+        """
+        if self._recorder is None or self._state != "recording":
+            return False
+        self._recorder.keep(node)
+        return True
+
+    def progress(self) -> dict[str, int]:
+        """Counts while recording: `calls`, `queued`, `open`. Cheap: reads no file."""
+        return self._recorder.now() if self._recorder is not None else {"calls": 0, "queued": 0, "open": 0}
+
+    def close(self) -> None:
+        """Stops, if need be, and closes the file."""
+        self.stop()
+        if self._open_reader is not None:
+            self._open_reader.close()
+            self._open_reader = None
+
+    def abandon(self) -> None:
+        """In a forked child: stops recording there, and leaves the file to the parent."""
+        if self._recorder is not None:
+            self._recorder.abandon()
+        self._state = "stopped"
+        atexit.unregister(self._at_exit)
+        if self._open_reader is not None:
+            self._open_reader.abandon()
+
+    def __repr__(self) -> str:
+        return "<recording, not started>" if self._state == "new" else super().__repr__()
+
+
+def _explain(recording: LiveRecording | None, error: BaseException) -> None:
+    if recording is not None:
+        recording.explain_failure(error)
+
+
+def current() -> LiveRecording | None:
+    """The recording that is going on in this process, or None."""
+    return _Current.session
+
+
+def latest() -> LiveRecording | None:
+    """The recording that this process began last, if somebody still holds it."""
+    return None if _Current.latest is None else _Current.latest()
+
+
+def _after_fork_in_child() -> None:
+    """A forked child never writes into its parent's file."""
+    _Current.lock = threading.Lock()
+    session, _Current.session = _Current.session, None
+    if session is not None:
+        session.abandon()
+
+
+def _discard(folder: str, readers: list[Reader], process: int) -> None:
+    """Deletes the temporary file of a recording that nobody holds any more; a forked child leaves it to its parent."""
+    if os.getpid() != process:
+        return
+    for reader in readers:
+        reader.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,73 @@
+"""What a recording says about itself: the options, the process and its versions, how it ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pyfunc_debug.pfrec import SCHEMA_VERSION
+from pyfunc_debug.program.pools import cores
+from pyfunc_debug.recorder import Budget
+from pyfunc_debug.values import Policies
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked of `record()`, checked."""
+
+    policies: Policies
+    gradients: str
+    gil: bool
+    budget: Budget
+    overwrite: bool
+    lines: bool | str
+    hang_after: float | None
+    order: int
+
+
+def first_meta(options: Options) -> dict[str, Any]:
+    """What the file says when recording begins."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "argv": sys.argv,
+        "cwd": os.getcwd(),
+        "versions": {"python": sys.version.split()[0], "pyfunc_debug": version()},
+        "clock": {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()},
+        "options": {
+            "values": options.policies.as_dict(), "nodes": options.policies.nodes, "gradients": options.gradients,
+            "gil": options.gil, "lines": options.lines,
+        },
+        "cores": cores(),
+        "budget": options.budget.file_bytes,
+    }  # fmt: skip
+
+
+def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
+    """What is added when recording ends.
+
+    Args:
+      limits: What could not be recorded, in words.
+      ended: How what was recorded ended; None where nobody knows.
+    """
+    versions = {"python": sys.version.split()[0], "pyfunc_debug": version()}
+    for name in ("tensorflow", "keras", "numpy"):
+        module = sys.modules.get(name)
+        if module is not None:
+            versions[name] = str(getattr(module, "__version__", "?"))
+    return {"versions": versions, "limits": limits, "end_ns": time.monotonic_ns(), "ended": ended}
+
+
+def version() -> str:
+    """Version of this package."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("pyfunc-debug")
+    except metadata.PackageNotFoundError:  # used from a source tree
+        return "0+source"
