@@ -107,8 +107,6 @@ def mixup_of_a_batch():
             lambda *given: tuple(one.astype(np.float32) for one in mix(*given)),
             [images, labels],
             [tf.float32, tf.float32],
-            [images, labels],
-            [tf.float32, tf.float32],
         )
         return tf.ensure_shape(mixed, [None, 8]), tf.ensure_shape(soft, [None])
 
