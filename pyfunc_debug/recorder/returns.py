@@ -168,7 +168,10 @@ def _listed(declared: Any) -> list[Any]:
 
 def _dtype_name(dtype: Any) -> str:
     name = getattr(dtype, "name", None) or getattr(getattr(dtype, "dtype", None), "name", None)
-    return str(name or np.dtype(dtype).name)
+    try:
+        return str(name or np.dtype(dtype).name)
+    except TypeError:  # TensorFlow does not take it either, and says so
+        return str(dtype)
 
 
 def _own_dtype(value: Any) -> str | None:
