@@ -44,7 +44,7 @@ def _may_be_bound(facts: Facts) -> bool:
 def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
-    cures = list(_cures(facts, loop))
+    cures = sorted(_cures(facts, loop), key=lambda one: one.startswith("the body "))  # what can be pasted comes first
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
@@ -52,7 +52,7 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             f"{where}: the input sets their pace, a faster model would not help"
         )
     else:
-        message = f"{loop.sentence}. A faster model would not help: a faster input brings up to x{1 / (1 - share):.1f}"
+        message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
     bodies = f"its pipeline calls {', '.join(loop.bodies)}" if loop.bodies else "its pipeline calls no Python"
     return Finding(
         "input-bound", "warning", None, (), message, cures[0], site.file, site.line,

@@ -8,7 +8,7 @@ from pyfunc_debug.analysis.contention import NodeContention
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
-from pyfunc_debug.gil.blame import NOBODY
+from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import HELD_SQL
 from pyfunc_debug.records import Finding, Node
@@ -94,7 +94,7 @@ def _waits(facts: Facts, one: NodeContention) -> Finding:
 def _inside(facts: Facts, one: NodeContention) -> Finding:
     """Most of the waiting is inside the body: to get the GIL back after something let it go."""
     real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
-    who = real[0].label if real else "other Python code"
+    who = thread_name(real[0].label) if real else "other Python code"
     own = bool(real) and real[0].node == one.node.id
     inside_ns = one.reacquire_ns or 0
     site = facts.site(one.node.id)
