@@ -3,8 +3,8 @@
 The writer thread stores a call some moments after it ended. What was not stored yet when a process is killed, or dies
 in C code, stands here: `FILE-ring`, mapped into memory and shared with the kernel, which keeps it whatever becomes of
 the process. The hot path writes a few dozen bytes a call (recorder/_hot.c has the same layout); nodes and threads are
-lines of JSON after the slots, appended once each. A recording that ends well leaves none; `recovery.py` reads one that
-is left.
+lines of JSON after the slots, once each. All of it without a system call, which would let go of the GIL. A recording
+that ends well leaves none; `recovery.py` reads one that is left.
 
 Its blocks are reserved when it is made, so that a disk that fills up cannot fail a write into the mapping (SIGBUS).
 File systems where that does not help (they copy on write, or lie across a network) have it in /dev/shm.
@@ -19,6 +19,7 @@ import os
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,9 +28,12 @@ from typing import Any
 SUFFIX = "-ring"
 _MEMORY, _PREFIX = "/dev/shm", "pyfunc_debug-"
 _MAGIC = b"PFDRING1"
-_HEADER = struct.Struct("<8sIIqq")  # magic, slots: in progress, finished; last sign of life; calls begun
+_HEADER = struct.Struct("<8sIIqqq")  # magic, slots of both kinds, last sign of life, calls begun, end of the text
 _SIGN = 16
 _BEGUN = 24
+_TEXT = 32
+_TEXT_BYTES = 1 << 20
+"""Room for the lines about nodes and threads; what does not fit is known to the file only, a moment later."""
 _HEADER_BYTES = 4096
 _OPEN = struct.Struct("<qqii64s")  # call (0: free), start_ns, thread, inputs (-1: not looked at), token
 _BRIEF = struct.Struct("<cB6x4qddqq")  # element kind, rank, sizes, min, max, elements, NaN
@@ -97,24 +101,32 @@ class Ring:
         if not sys.platform.startswith("linux"):
             raise ValueError("only on Linux")
         self.path = _place(path)
-        size = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._text = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size
+        self._end = self._text + _TEXT_BYTES
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(self._file, 0, size)
-            self.memory = mmap.mmap(self._file, size)
+            os.posix_fallocate(file, 0, self._end)
+            self.memory = mmap.mmap(file, self._end)
         except BaseException:
-            os.close(self._file)
             os.unlink(self.path)
             raise
-        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0)
+        finally:
+            os.close(file)
+        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0)
+        self._lock = threading.Lock()  # for copying one line
         self._calls = calls
         self._free = list(range(_OPEN_SLOTS))
         self._slots: dict[int, int] = {}
 
     def describe(self, **facts: Any) -> None:
         """Appends what is known of a node or a thread."""
-        with contextlib.suppress(OSError, ValueError):
-            os.write(self._file, json.dumps(facts).encode() + b"\n")
+        line = json.dumps(facts).encode() + b"\n"
+        with self._lock, contextlib.suppress(ValueError):  # it was closed
+            begin, end = self._text, self._text + len(line)
+            if end <= self._end:
+                self.memory[begin:end] = line
+                struct.pack_into("<q", self.memory, _TEXT, end)
+                self._text = end
 
     def beat(self) -> None:
         """Leaves a sign of life."""
@@ -146,7 +158,6 @@ class Ring:
         """Ends it; the hot path must have let go of `memory`. With `keep` the file stays: of a forked child."""
         with contextlib.suppress(BufferError):  # a thread is just in it: the mapping goes with the process
             self.memory.close()
-        os.close(self._file)
         if not keep:
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
@@ -173,14 +184,14 @@ class RingReader:
             self._data = file.read()
         if len(self._data) < _HEADER_BYTES:
             raise ValueError("too short for a ring")
-        magic, slots, calls, self.sign_ns, self.begun = _HEADER.unpack_from(self._data)
+        magic, slots, calls, self.sign_ns, self.begun, text_end = _HEADER.unpack_from(self._data)
         self._open_end = _HEADER_BYTES + slots * _OPEN_BYTES
         self._end = self._open_end + calls * _DONE.size
         if magic != _MAGIC or len(self._data) < self._end:
             raise ValueError("not a ring")
         self.nodes: dict[str, dict[str, Any]] = {}
         self.threads: dict[int, str] = {}
-        for line in self._data[self._end :].splitlines():
+        for line in self._data[self._end : text_end].splitlines():
             try:
                 facts = json.loads(line)
                 if "thread" in facts:

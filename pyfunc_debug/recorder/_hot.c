@@ -100,7 +100,7 @@ typedef struct {
 enum { SLOTS = 64 };
 
 /* The ring, as in pfrec/ring.py. */
-enum { HEADER_BYTES = 4096, BEGUN = 24, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
+enum { HEADER_BYTES = 4096, DONE_SLOTS = 12, BEGUN = 24, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
 typedef struct {
     Number call, start_ns;
     int thread, inputs;
@@ -118,6 +118,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring;
     Py_buffer memory; /* the ring's, while there is one */
+    Number done_slots;
     short free[OPEN_SLOTS];
     int free_count;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
@@ -222,8 +223,7 @@ static void ring_begin(HotPath *self, Ticket *ticket) {
 static void ring_end(HotPath *self, Ticket *ticket) {
     if (!self->ring) return;
     char *done_calls = (char *)self->memory.buf + HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES;
-    Number slots = (self->memory.len - HEADER_BYTES - OPEN_SLOTS * OPEN_BYTES) / (Number)sizeof(DoneCall);
-    DoneCall *call = (DoneCall *)done_calls + ticket->call % slots;
+    DoneCall *call = (DoneCall *)done_calls + ticket->call % self->done_slots;
     *(volatile Number *)&call->call = 0;
     call->start_ns = ticket->start_ns, call->end_ns = ticket->end_ns, call->cpu_ns = ticket->cpu_ns;
     call->thread = (int)ticket->thread, call->failed = ticket->failure && ticket->failure != Py_None;
@@ -395,12 +395,14 @@ static PyObject *get_ring(HotPath *self, void *unused) { return Py_NewRef(self->
 static int set_ring(HotPath *self, PyObject *ring, void *unused) {
     if (!ring) return PyErr_Format(PyExc_TypeError, "ring cannot be deleted"), -1;
     Py_buffer memory;
+    Number slots = 0;
     if (ring != Py_None) {
         PyObject *mapped = PyObject_GetAttrString(ring, "memory");
         int failed = !mapped || PyObject_GetBuffer(mapped, &memory, PyBUF_WRITABLE) < 0;
         Py_XDECREF(mapped);
         if (failed) return -1;
-        if (memory.len < HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES + (Py_ssize_t)sizeof(DoneCall)) {
+        if (memory.len >= HEADER_BYTES) slots = *(unsigned *)((char *)memory.buf + DONE_SLOTS);
+        if (!slots || memory.len < HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES + slots * (Number)sizeof(DoneCall)) {
             PyBuffer_Release(&memory);
             return PyErr_Format(PyExc_ValueError, "too small for a ring"), -1;
         }
@@ -409,7 +411,7 @@ static int set_ring(HotPath *self, PyObject *ring, void *unused) {
     if (before) PyBuffer_Release(&self->memory);
     self->ring = NULL;
     if (ring != Py_None) {
-        self->ring = Py_NewRef(ring), self->memory = memory;
+        self->ring = Py_NewRef(ring), self->memory = memory, self->done_slots = slots;
         for (int i = 0; i < OPEN_SLOTS; i++) self->free[i] = (short)(OPEN_SLOTS - i);
         self->free_count = OPEN_SLOTS;
     }
