@@ -80,7 +80,6 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
         calls = list(recording.calls())
         assert [call.id for call in calls] == [*range(1, 52)]
         assert [call.status for call in calls] == ["ok"] * 50 + ["running"]
-        assert calls[0].inputs[0].text.startswith("float32[4, 4]")
         assert [value.text for value in calls[50].inputs] == ["float32[4, 4] x=1", "float32 0"]
         text = " ".join(str(recording.ledger()).split())
         assert re.search(
