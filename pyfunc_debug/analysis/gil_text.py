@@ -83,7 +83,7 @@ def _matrix(contention: Contention, width: int, color: bool) -> str:
 
 def _worst(reader: Reader, contention: Contention, width: int, color: bool) -> str:
     if not contention.worst:
-        return "no call waited longer for the GIL than can be told from noise"
+        return "no call waited for the GIL for longer than the noise of the measurement"
     bodies = {node.id: node.body for node in reader.nodes()}
     grades = dict(
         reader.rows(

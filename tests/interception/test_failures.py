@@ -12,6 +12,12 @@ import pytest
 import pyfunc_debug as pfd
 
 
+@pytest.fixture(autouse=True)
+def program(monkeypatch):
+    """A program, not a prompt: IPython's shells, which other tests make in this process, leave `sys.ps1` behind."""
+    monkeypatch.delattr(sys, "ps1", raising=False)
+
+
 def helper(a):
     secret = a * 3
     raise ValueError(f"bad value in helper {secret is not None}")

@@ -162,7 +162,7 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app, width):
             page.keyboard.press(key)
             page.wait_for_function(f"(old) => {axis} !== old", arg=shown)
         # While the cell runs rows are drawn anew: one may be another between the mouse's down and up.
-        page.locator(".pfd .calls tr[data-call]").nth(2).dispatch_event("click")
+        page.locator(".pfd .calls tr[data-call]").nth(2).click()
         page.wait_for_selector(".pfd .d-call .ttl")
         title = page.locator(".pfd .d-call .ttl").inner_text()
         page.locator('.pfd .d-call [data-focus="step]"]:not([disabled])').wait_for()

@@ -109,6 +109,22 @@ def test_a_click_on_a_call_shows_it_everywhere(page):
     page.wait_for_function("(n) => !document.querySelector('.d-call .ttl')?.textContent.includes('#' + n)", arg=number)
 
 
+@pytest.mark.parametrize("key", ["data-call", "data-key"])
+def test_a_press_counts_also_when_the_rows_are_made_again_before_it_ends(page, key):
+    """As a recording that grows makes them again; the browser makes no click of such a press."""
+    name = page.locator(f"tr[{key}][aria-selected='false']").nth(3).get_attribute(key)
+    target = page.locator(f"tr[{key}='{name}']")
+    target.scroll_into_view_if_needed()
+    expect(target).to_have_attribute("aria-selected", "false")
+    target.hover()
+    page.mouse.down()
+    target.evaluate(
+        "(row) => row.parentElement.replaceChildren(...[...row.parentElement.children].map((one) => one.cloneNode(true)))"
+    )
+    page.mouse.up()
+    expect(target).to_have_attribute("aria-selected", "true")
+
+
 def test_lines_show_how_often_they_ran_and_what_they_printed(page):
     traced, body = recordings.line('print("train_step"'), recordings.line("x = x.astype")
     line = page.locator(f'.src li[data-line="{traced}"]')

@@ -68,3 +68,24 @@ export function keepFocus(root: HTMLElement, repaint: () => void): void {
     (again ?? stop)?.focus({ preventScroll: true });
   }
 }
+
+/**
+ * Calls `act` when somebody presses and lets go on one row, also when the rows are made again in between: while a recording
+ * grows, that happens several times a second, and the browser then makes no click of it.
+ */
+export function onPress(body: HTMLElement, key: string, act: (event: MouseEvent) => void, signal: AbortSignal): void {
+  let pressed: string | null = null;
+  const rowOf = (event: Event): string | null => (event.target as HTMLElement).closest(`[${key}]`)?.getAttribute(key) ?? null;
+  body.addEventListener("pointerdown", (event) => {
+    pressed = event.button === 0 ? rowOf(event) : null;
+    const target = event.target as HTMLElement;
+    if (target.hasPointerCapture?.(event.pointerId)) target.releasePointerCapture(event.pointerId); // touch: else it stays with a row that goes
+  }, { signal });
+  body.addEventListener("pointerup", (event) => {
+    const same = pressed !== null && pressed === rowOf(event);
+    pressed = null;
+    if (same) act(event);
+  }, { signal });
+  // A click without a pointer: a screen reader's, or a program's.
+  body.addEventListener("click", (event) => event.detail === 0 && act(event), { signal });
+}

@@ -1,7 +1,7 @@
 // The calls of the selected node: the timeline's text equivalent. Rows come a page at a time; only those in sight exist.
 import type { CallRow, CallsQuery } from "../data/protocol";
 import type { DataSource } from "../data/source";
-import { clear, h, keepFocus, prose, text } from "../dom";
+import { clear, h, keepFocus, onPress, prose, text } from "../dom";
 import { int, inUnit, unitOf, waited, type Unit } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
@@ -56,7 +56,7 @@ export class CallsView {
     const observer = new ResizeObserver(() => this.paint());
     observer.observe(this.scroller);
     signal.addEventListener("abort", () => observer.disconnect());
-    this.body.addEventListener("click", (event) => this.click(event), { signal });
+    onPress(this.body, "data-call", (event) => this.click(event), signal);
     this.body.addEventListener("keydown", (event) => this.onKey(event), { signal });
     this.head.addEventListener("click", (event) => this.sortBy(event), { signal });
     state.on(["selection", "ledger"], () => this.changed(), signal);

@@ -75,7 +75,7 @@ export class GilPane {
   }
 
   private worst(calls: readonly GilWorst[]): HTMLElement {
-    if (!calls.length) return h("p.empty.gsec", {}, "No call waited longer for the GIL than can be told from noise.");
+    if (!calls.length) return h("p.empty.gsec", {}, "No call waited for the GIL for longer than the noise of the measurement.");
     const unit = unitOf(calls.map((call) => call.wait_ns));
     const inside = calls.some((call) => call.reacquire_ns !== null);
     return h(

@@ -1,6 +1,6 @@
 // The ledger: traced functions with their nodes as a tree table, what was traced beside what ran.
 import type { LedgerRow } from "../data/protocol";
-import { clear, h, keepFocus, prose, text } from "../dom";
+import { clear, h, keepFocus, onPress, prose, text } from "../dom";
 import { matcher } from "../glob";
 import { int, inUnit, middle, percent, time, unitOf, type Unit } from "../format";
 import type { State } from "../state";
@@ -98,7 +98,7 @@ export class LedgerView {
     );
     this.filter.addEventListener("input", () => this.paint(), { signal });
     this.filter.addEventListener("keydown", (event) => this.filterKey(event), { signal });
-    this.body.addEventListener("click", (event) => this.click(event), { signal });
+    onPress(this.body, "data-key", (event) => this.click(event), signal);
     this.body.addEventListener("keydown", (event) => this.key(event), { signal });
     this.headRow.addEventListener("click", (event) => this.sortBy(event), { signal });
     state.on(["ledger", "selection"], () => this.paint(), signal);
