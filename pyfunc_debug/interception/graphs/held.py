@@ -16,7 +16,7 @@ from pyfunc_debug.events import Body
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.bodies import SourceMaps, find_body, is_generated, readable_name, unwrap, user_generator
 from pyfunc_debug.interception.graphs.functions import readable
-from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
+from pyfunc_debug.interception.graphs.library import PYFUNC_OPS, python_ops
 from pyfunc_debug.interception.graphs.live import keras_step
 from pyfunc_debug.interception.graphs.retraces import entries
 from pyfunc_debug.interception.names import TensorFlowNames, private
@@ -125,21 +125,8 @@ class _Reader:
         self._maps = SourceMaps(names)
 
     def nodes(self, graphs: list[Any]) -> tuple[HeldNode, ...]:
-        found: list[HeldNode] = []
-        seen: set[int] = set()
-        todo = list(reversed(graphs))
-        while todo:
-            graph = todo.pop()
-            if graph is None or id(graph) in seen:
-                continue
-            seen.add(id(graph))
-            for op in graph.get_operations():
-                if op.type in PYFUNC_OPS:
-                    node = self._node(op, graph)
-                    if node is not None:
-                        found.append(node)
-            todo.extend(private.nested_graphs(graph))
-        return tuple(dict.fromkeys(found))
+        found = (self._node(op, graph) for graph, op in python_ops(*graphs))
+        return tuple(dict.fromkeys(node for node in found if node is not None))
 
     def _node(self, op: Any, graph: Any) -> HeldNode | None:
         token = _text(op.get_attr("token"))

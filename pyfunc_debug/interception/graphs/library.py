@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames, private
@@ -86,26 +87,29 @@ class Library:
             pass
 
 
+def python_ops(*graphs: Any) -> Iterator[tuple[Any, Any]]:
+    """(graph, op) of the nodes in these graphs and in those of the functions that they call, each graph once."""
+    seen: set[int] = set()
+    todo = list(reversed(graphs))
+    while todo:
+        graph = todo.pop()
+        if graph is None or id(graph) in seen:
+            continue
+        seen.add(id(graph))
+        for op in graph.get_operations():
+            if op.type in PYFUNC_OPS:
+                yield graph, op
+        todo.extend(private.nested_graphs(graph))
+
+
 def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:
     """(token, op's name, graph's name) of nodes that came from a file: a SavedModel's, or an imported GraphDef's.
 
     Python made the other nodes and TensorFlow keeps its stack with them; these have none. Nested functions included.
     """
-    found: list[tuple[str, str, str]] = []
-    seen: set[int] = set()
-    todo = [graph]
-    while todo:
-        here = todo.pop()
-        if here is None or id(here) in seen:
-            continue
-        seen.add(id(here))
-        found.extend(
-            (op.get_attr("token").decode(), op.name, here.name)
-            for op in here.get_operations()
-            if op.type in PYFUNC_OPS and op.traceback is None
-        )
-        todo.extend(private.nested_graphs(here))
-    return found
+    return [
+        (op.get_attr("token").decode(), op.name, here.name) for here, op in python_ops(graph) if op.traceback is None
+    ]
 
 
 def live_graphs(names: TensorFlowNames) -> list[Any]:

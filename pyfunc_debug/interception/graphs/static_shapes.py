@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
-from pyfunc_debug.interception.names import private
+from pyfunc_debug.interception.graphs.library import python_ops
 
 Shape = tuple[int | None, ...] | None
 """None for an unknown rank, with None for unknown dimensions."""
@@ -17,22 +16,14 @@ _ELEMENTS = ("IteratorGetNext", "IteratorGetNextSync")
 
 def node_shapes(graph: Any) -> dict[str, tuple[tuple[str, int, str, Shape], ...]]:
     """By token, ("input" or "output", position, dtype, shape) of each node in a graph and in its branches and loops."""
-    found: dict[str, tuple[tuple[str, int, str, Shape], ...]] = {}
-    todo, seen = [graph], set()
-    while todo:
-        here = todo.pop()
-        if here is None or id(here) in seen:
-            continue
-        seen.add(id(here))
-        for op in here.get_operations():
-            if op.type in PYFUNC_OPS:
-                found[op.get_attr("token").decode()] = tuple(
-                    (role, position, tensor.dtype.name, shape_of(tensor))
-                    for role, tensors in (("input", op.inputs), ("output", op.outputs))
-                    for position, tensor in enumerate(tensors)
-                )
-        todo.extend(private.nested_graphs(here))
-    return found
+    return {
+        op.get_attr("token").decode(): tuple(
+            (role, position, tensor.dtype.name, shape_of(tensor))
+            for role, tensors in (("input", op.inputs), ("output", op.outputs))
+            for position, tensor in enumerate(tensors)
+        )
+        for _, op in python_ops(graph)
+    }
 
 
 def is_blind(graph: Any) -> bool:
