@@ -17,7 +17,7 @@ typedef long long Number;
 
 /* As in values/_statistics.c, and there is none where that was not built. */
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
-static PyObject *(*hold_all)(PyObject *values, int policy, Number room, int ready, Number *size);
+static PyObject *(*hold_all)(PyObject *values, int policy, Number room, Number *size);
 enum { SHAPE = 1, SUMMARY = 2 };
 /* Fills in 72 bytes about a held input, as in pfrec/ring.py. */
 #define BRIEF "pyfunc_debug.values._statistics.brief"
@@ -158,11 +158,10 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
     Number room = self->queue_bytes - self->queued_bytes;
     PyObject *held = Py_None, **place = inputs ? &ticket->inputs : &ticket->outputs;
     if (hold_all && (ticket->policy == SHAPE || ticket->policy == SUMMARY)) {
-        held = hold_all(values, (int)ticket->policy, room, inputs, &size);
+        held = hold_all(values, (int)ticket->policy, room, &size);
     }
     if (held == Py_None) {
-        PyObject *found = PyObject_CallMethod(self->recorder, "hold_values", "OLLO", values, ticket->policy, room,
-                                              inputs ? Py_True : Py_False);
+        PyObject *found = PyObject_CallMethod(self->recorder, "hold_values", "OLL", values, ticket->policy, room);
         held = found && PyArg_ParseTuple(found, "OL", &held, &size) ? Py_NewRef(held) : NULL;
         Py_XDECREF(found);
     }

@@ -33,7 +33,7 @@ class Owner(Protocol):
 
     def register(self, token: str, args: Any) -> tuple[str, int]: ...
     def register_thread(self, native_id: int) -> None: ...
-    def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[Sequence[Held] | None, int]: ...
+    def hold_values(self, values: Any, policy: int, room: int) -> tuple[Sequence[Held] | None, int]: ...
     def count_dropped(self, ticket: Ticket) -> None: ...
 
 
@@ -131,8 +131,8 @@ class HotPath:
         room = self._queue_bytes - self.queued_bytes
         taken: tuple[Sequence[Held] | None, int] | None = None
         if hold_quickly is not None and ticket.policy in (Policy.SHAPE, Policy.SUMMARY):
-            taken = hold_quickly(values, ticket.policy, room, inputs)
-        held, size = taken or self._recorder.hold_values(values, ticket.policy, room, inputs)
+            taken = hold_quickly(values, ticket.policy, room)
+        held, size = taken or self._recorder.hold_values(values, ticket.policy, room)
         if inputs:
             ticket.inputs = held
         else:

@@ -165,9 +165,9 @@ class Recorder:
         if self._ring is not None:
             self._ring.describe(thread=native_id, name=self._thread_names.get(native_id, ""))
 
-    def hold_values(self, values: Any, policy: int, room: int, ready: bool) -> tuple[list[Held] | None, int]:
+    def hold_values(self, values: Any, policy: int, room: int) -> tuple[list[Held] | None, int]:
         try:
-            return hold(values, policy, room, ready)
+            return hold(values, policy, room)
         except Exception as error:
             self.trouble("taking hold of values", error)
             return None, 0

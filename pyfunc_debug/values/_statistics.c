@@ -541,7 +541,7 @@ static long long weight(PyObject *shape, Py_ssize_t bytes) {
 }
 
 /* One value, with what it takes of the queue's room; NULL without an error for one that is not taken here. */
-static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long long room, int ready, long long *size) {
+static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long long room, long long *size) {
     int is_array = (PyObject *)Py_TYPE(value) == array_type, place = place_of(dtype);
     if (place < 0 && (policy == SHAPE || !is_array)) return NULL;
     PyObject *shape = NULL, *numbers = NULL;
@@ -555,7 +555,7 @@ static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long lon
         Py_DECREF(shape);
         if (whole < 0) return NULL;
     }
-    if (room >= STATISTICS_BYTES && (is_array || (ready && whole <= AT_ONCE_BYTES))) {
+    if (room >= STATISTICS_BYTES && (is_array || whole <= AT_ONCE_BYTES)) {
         numbers = read_numbers(value);
         if (!numbers) return NULL;
         if (numbers != Py_None) {
@@ -566,7 +566,7 @@ static PyObject *hold_one(PyObject *value, PyObject *dtype, int policy, long lon
     }
     if (is_array || whole > room) return NULL;
     *size = whole;
-    return new_held(Py_NewRef(value), dtype, NULL, whole); /* a tensor cannot change */
+    return new_held(Py_NewRef(value), dtype, NULL, whole); /* to be read soon, see capture.py */
 }
 
 /* What the recorder's ring says of an input: pfrec/ring.py has the same layout. */
@@ -612,7 +612,7 @@ static void brief(PyObject *held, Brief *out) {
 }
 
 /* See hold_quickly; a borrowed None where it does not take the values. */
-static PyObject *hold_all(PyObject *given, int policy, long long room, int ready, long long *total) {
+static PyObject *hold_all(PyObject *given, int policy, long long room, long long *total) {
     PyObject *values = PyTuple_Check(given)  ? Py_NewRef(given)
                        : PyList_Check(given) ? PyList_AsTuple(given) /* another thread may change it */
                                              : PyTuple_Pack(1, given);
@@ -626,7 +626,7 @@ static PyObject *hold_all(PyObject *given, int policy, long long room, int ready
         if (type == array_type || place_of(type) >= 0) {
             PyObject *dtype = PyObject_GetAttr(value, name_dtype);
             long long size = 0;
-            if (dtype) one = hold_one(value, dtype, policy, room - *total, ready, &size);
+            if (dtype) one = hold_one(value, dtype, policy, room - *total, &size);
             Py_XDECREF(dtype);
             *total += size;
         } else if (PyType_IsSubtype(Py_TYPE(value), scalar_type)) { /* cannot change */
@@ -643,17 +643,17 @@ static PyObject *hold_all(PyObject *given, int policy, long long room, int ready
 }
 
 PyDoc_STRVAR(hold_quickly_doc,
-"hold_quickly(values, policy, room, ready, /)\n--\n\n"
+"hold_quickly(values, policy, room, /)\n--\n\n"
 "What capture.hold() does, for the policies SHAPE and SUMMARY, when all values are arrays of numbers, NumPy scalars,\n"
 "or tensors of a kind that `register_type` was told of. None when it is anything else, or there is no room.");
 
 static PyObject *hold_quickly(PyObject *module, PyObject *args) {
     PyObject *values;
-    int policy, ready;
+    int policy;
     long long room, size;
-    if (!PyArg_ParseTuple(args, "OiLp", &values, &policy, &room, &ready)) return NULL;
+    if (!PyArg_ParseTuple(args, "OiL", &values, &policy, &room)) return NULL;
     if (policy != SHAPE && policy != SUMMARY) Py_RETURN_NONE;
-    PyObject *held = hold_all(values, policy, room, ready, &size);
+    PyObject *held = hold_all(values, policy, room, &size);
     if (!held) return NULL;
     if (held == Py_None) Py_RETURN_NONE;
     return Py_BuildValue("(NL)", held, size);

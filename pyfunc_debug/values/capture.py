@@ -1,8 +1,10 @@
 """Taking hold of values while a call happens: cheap, and so that nothing the body does can change what was taken.
 
-A NumPy array may be written to by the body, and numpy_function hands out memory aliased with the graph: for a summary
-it is read in place before the body runs; where that is not possible, or elements are wanted, it is copied. Tensors are
-immutable: small inputs are read in place too, of others the reference is kept. All else is done by the writer.
+An array may be written to by the body, and numpy_function hands out the memory of the graph's tensors: for a summary
+both are read in place, before and after the body; where elements are wanted they are copied. Of large tensors only the
+reference is kept, and the writer reads them soon after: a body that writes into its input meanwhile shows in them. An
+output may still be in the making (asynchronous execution): TensorFlow waits for it right after us, in the same place
+(py_func.cc, ExtractTensorFromEagerTensor).
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Held:
 
 
 _register_type: Callable[[Any, int], None] | None
-hold_quickly: Callable[[Any, int, int, bool], tuple[tuple[Held, ...], int] | None] | None
+hold_quickly: Callable[[Any, int, int], tuple[tuple[Held, ...], int] | None] | None
 """`hold` where all values are common ones; None where it is anything else."""
 if TYPE_CHECKING:
     from pyfunc_debug.values._statistics import hold_quickly
@@ -65,15 +67,13 @@ else:
         hold_quickly = _register_type = None
 
 
-def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list[Held], int]:
+def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
     """Takes hold of the flat inputs or outputs of one call.
 
     Args:
       values: What TensorFlow passes: a list or tuple, or a single tensor or array.
       policy: What is wanted of them: a `Policy`, not NONE.
       room: Bytes that may still be kept alive; beyond them elements are dropped, and reported as dropped.
-      ready: Whether tensors can be read without waiting: those that a body is given. What it returns may be still in
-        the making (asynchronous execution), and to wait for it could be to wait for oneself.
 
     Returns:
       The held values, and how many bytes they keep alive.
@@ -88,7 +88,7 @@ def hold(values: Any, policy: int, room: int, ready: bool = False) -> tuple[list
                 continue  # a body without results: TensorFlow makes an array of its None
             held = _hold_array(value, policy, room - total)
         else:
-            held = _hold_tensor(value, policy, room - total, ready)
+            held = _hold_tensor(value, policy, room - total)
         total += held.nbytes
         taken.append(held)
     return taken, total
@@ -137,7 +137,7 @@ def _weight(array: np.ndarray[Any, Any]) -> int:
     return int(array.nbytes) + sum(len(item) for item in array.flat if isinstance(item, (bytes, str)))
 
 
-def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
+def _hold_tensor(value: Any, policy: int, room: int) -> Held:
     shape = getattr(value, "shape", None)
     if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
         return Held(value, nbytes=64)
@@ -149,13 +149,23 @@ def _hold_tensor(value: Any, policy: int, room: int, ready: bool) -> Held:
     if policy == _SHAPE:
         return Held(None, dtype, shape)
     size = 64 + _element_bytes(dtype) * math.prod(shape)
-    if ready and policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= STATISTICS_BYTES:
+    if policy == _SUMMARY and statistics is not None and size <= _AT_ONCE_BYTES and room >= STATISTICS_BYTES:
         found = statistics(value)
         if found is not None:
             return Held(found, dtype, nbytes=STATISTICS_BYTES)
     if size > room:
         return Held(None, dtype, shape, "dropped: the writer's queue is full")
-    return Held(value, dtype, nbytes=size)
+    copied = _copy_tensor(value) if policy > _SUMMARY and size <= _COPY_ALL_BYTES else None
+    return Held(value if copied is None else copied, dtype, nbytes=size)
+
+
+def _copy_tensor(tensor: Any) -> np.ndarray[Any, Any] | None:
+    """A copy of a tensor's elements; None where its memory cannot be read in place, or NumPy has no such type."""
+    try:
+        copied = np.array(memoryview(tensor))
+    except (TypeError, ValueError, BufferError, RuntimeError, NotImplementedError):
+        return None
+    return copied if copied.dtype.name == tensor.dtype.name else None  # a qint16 is given as int16
 
 
 @functools.lru_cache(maxsize=256)
