@@ -192,6 +192,21 @@ _OLDER_SPELLINGS: dict[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class NotConverted:
+    """What a body had returned when TensorFlow could not convert it: `pyfunc_returned` of the exception.
+
+    Attributes:
+      kind: Name of its type.
+      shape, dtype, ragged_rank: Of a RaggedTensor or SparseTensor; None for others.
+    """
+
+    kind: str
+    shape: tuple[int | None, ...] | None = None
+    dtype: str | None = None
+    ragged_rank: int | None = None
+
+
 class Observer(Protocol):
     """Who listens to interception. No method may raise; `enter` and `leave` are the hot path."""
 

@@ -2,7 +2,8 @@
 
 The body's own value lives in one local variable of TensorFlow's: `ret` of `EagerFunc._call` and of
 `FuncRegistry.__call__` (script_ops.py). While on, these two are copies of TensorFlow's own text with one more call
-behind the line that sets it: same file, same line numbers, same names, so that tracebacks read as without us.
+behind the line that sets it, and one where what follows raises: same file, same line numbers, same names, so that
+tracebacks read as without us.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.events import Observer
+from pyfunc_debug.events import NotConverted, Observer
 from pyfunc_debug.interception.calls import IN_PROGRESS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 
@@ -26,6 +27,9 @@ EVERY = 16
 _MOST = 10_000
 _VALUE = "ret"
 _LOOK, _DONE, _SEEN = "pyfunc_debug_look", "pyfunc_debug_done", "pyfunc_debug_seen"
+_FAILED, _ERROR = "pyfunc_debug_failed", "pyfunc_debug_error"
+_ITEMS = 8
+"""How many values of a list are looked through for one that cannot be converted."""
 
 
 class Returns:
@@ -85,7 +89,10 @@ class Returns:
 def _watched(original: Any, look: Callable[[Any, Any], Any], done: Callable[[Any, Any], Any]) -> Any:
     """A copy of a method of TensorFlow's that calls `look(self, ret)` and, for what that gives, `done(seen, outputs)`.
 
-    None where its text is not as expected.
+    An exception that is raised after that gets a `NotConverted` as its attribute `pyfunc_returned`.
+
+    Returns:
+      The copy; None where the method's text is not as expected.
     """
     if not isinstance(original, types.FunctionType) or original.__closure__ or hasattr(original, "__wrapped__"):
         return None  # somebody else's wrapper
@@ -101,20 +108,20 @@ def _watched(original: Any, look: Callable[[Any, Any], Any], done: Callable[[Any
     line = _insert(method)
     if line is None:
         return None
-    factory = ast.parse(f"def factory({_LOOK}, {_DONE}): pass").body[0]
+    factory = ast.parse(f"def factory({_LOOK}, {_DONE}, {_FAILED}): pass").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body = [_Returning(line).visit(method), ast.Return(ast.Name(method.name, ast.Load()))]
     module = ast.fix_missing_locations(ast.Module([factory], []))
     scope: dict[str, Any] = {}
     exec(compile(module, original.__code__.co_filename, "exec", dont_inherit=True), original.__globals__, scope)
-    made = scope["factory"](look, done)
+    made = scope["factory"](look, done, _not_converted)
     made.__code__ = _named(made.__code__, original.__code__)
     made.__qualname__, made.__module__ = original.__qualname__, original.__module__
     return made
 
 
 def _insert(method: ast.FunctionDef) -> int | None:
-    """Puts the call behind the line that sets the value. That line; None where there is not just one."""
+    """Puts the calls behind the line that sets the value. That line; None where there is not just one."""
     blocks: list[list[ast.stmt]] = []
     for node in ast.walk(method):
         if isinstance(node, (ast.FunctionDef, ast.With)):
@@ -126,10 +133,33 @@ def _insert(method: ast.FunctionDef) -> int | None:
         return None
     block, place = found[0]
     call = ast.parse(f"{_SEEN} = {_LOOK}(self, {_VALUE})").body[0]
-    for node in ast.walk(call):
-        ast.copy_location(node, block[place])
-    block.insert(place + 1, call)
+    guarded = ast.parse(f"try: pass\nexcept Exception as {_ERROR}:\n    {_FAILED}({_VALUE}, {_ERROR})\n    raise").body[
+        0
+    ]
+    assert isinstance(guarded, ast.Try)
+    for new in (call, guarded):
+        for node in ast.walk(new):
+            ast.copy_location(node, block[place])
+    guarded.body = block[place + 1 :]
+    block[place + 1 :] = [call, guarded]
     return block[place].lineno
+
+
+def _not_converted(value: Any, error: Exception) -> None:
+    """Notes on an exception what the body had returned when it was raised: only its type and a tensor's own facts."""
+    try:
+        items = value[:_ITEMS] if isinstance(value, (list, tuple)) else [value]
+        odd = next((one for one in items if _composite(one)), value)
+        facts = {"shape": tuple(odd.shape.as_list()), "dtype": odd.dtype.name} if _composite(odd) else {}
+        rank = getattr(odd, "ragged_rank", None) if facts else None
+        error.pyfunc_returned = NotConverted(type(odd).__name__, ragged_rank=rank, **facts)  # type: ignore[attr-defined]
+    except Exception:  # an exception that takes no attributes, a shape that is not known
+        return
+
+
+def _composite(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__ in ("RaggedTensor", "SparseTensor") and kind.__module__.startswith("tensorflow.")
 
 
 class _Returning(ast.NodeTransformer):

@@ -115,7 +115,7 @@ def _lock(frame: FrameType) -> str:
 
 
 def _value(frame: FrameType, names: list[str]) -> Any:
-    """The object that a dotted name means in a frame; attributes are read from instances without running properties."""
+    """The object that a dotted name of the running line means; attributes are read without running properties."""
     first, *rest = names
     found: Any = frame.f_locals[first] if first in frame.f_locals else frame.f_globals[first]
     for name in rest:

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, py_c
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+from pyfunc_debug.events import NotConverted
 
 RULE = "structure"
 _INPUT = re.compile(
@@ -22,7 +23,6 @@ _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a Tens
 _OUTPUT = re.compile(
     r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
 )
-_COMPOSITE = re.compile(r"object of type '(Ragged|Sparse)Tensor' has no len|(Ragged|Sparse)Tensor")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -139,11 +139,10 @@ def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
 
 def _returned(situation: Situation) -> Explanation | None:
     text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
-    value = _converted(situation)
-    kind = type(value).__name__
+    returned: NotConverted | None = getattr(situation.inner, "pyfunc_returned", None)
     found = _OUTPUT.search(text)
-    composite = kind in ("RaggedTensor", "SparseTensor")
-    if not composite and (found is None or (situation.body and value is None)):
+    composite = returned is not None and returned.dtype is not None
+    if not composite and (found is None or (situation.body and returned is None)):
         return None
     if found is not None and (found["short"] or "") in ("NoneType",):
         return None
@@ -152,34 +151,23 @@ def _returned(situation: Situation) -> Explanation | None:
     spot = site_spot(node, situation) if node is not None else None
     if node is None or call is None or spot is None:
         return None
-    if composite:
-        return _composite(node, call, spot, value)
-    name = (found["full"] or found["short"] or "").rpartition(".")[2] if found is not None else kind
+    if returned is not None and composite:
+        return _composite(node, call, spot, returned)
+    name = (found["full"] or found["short"]).rpartition(".")[2] if found is not None else ""
     if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
         return None
     return _flattened(node, call, spot, name)
 
 
-def _converted(situation: Situation) -> Any:
-    """What the body returned: a variable of the frame in which TensorFlow was converting it."""
-    traceback, value = situation.inner.__traceback__, None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_convert" and "dtype" in frame.f_locals:
-            value = frame.f_locals.get("value")
-        traceback = traceback.tb_next
-    return value
-
-
-def _composite(node: Node, call: ast.Call, spot: Spot, value: Any) -> Explanation | None:
-    tf, kind, tout = alias(spot, "tensorflow"), type(value).__name__, argument(call, 2, "Tout")
+def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> Explanation | None:
+    tf, kind, tout = alias(spot, "tensorflow"), value.kind, argument(call, 2, "Tout")
     if tout is None:
         return None
-    shape = [None if size is None else int(size) for size in value.shape.as_list()]
+    shape = list(value.shape or ())
     if kind == "RaggedTensor":
-        new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype.name}, ragged_rank={value.ragged_rank})"
+        new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype}, ragged_rank={value.ragged_rank})"
     else:
-        new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype.name})"
+        new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype})"
     many = isinstance(tout, (ast.List, ast.Tuple))
     cause = (
         f"{_begin(node)} returned a {kind}, but Tout declares plain {', '.join(node.tout[:2])}: it is "

@@ -76,6 +76,7 @@ def _unknown_tensor(situation: Situation) -> Any:
 
 
 def _variables(traceback: TracebackType | None) -> Iterator[Any]:
+    """What the frames' variables hold, whatever their names: only what is a symbolic tensor is of interest."""
     while traceback is not None:
         for value in list(traceback.tb_frame.f_locals.values()):
             yield value
