@@ -16,6 +16,8 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # quiet, and the same numbe
 
 import pytest
 
+from tests import seeds
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background by a shell: programs of tests inherit it
@@ -101,6 +103,7 @@ def tensorflow_is_left_as_it_was():
         assert current() is None
         _remember()
     finders = list(sys.meta_path)
+    seeds.begin()
     yield
     live = current()
     if live is not None:

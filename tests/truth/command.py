@@ -2,7 +2,8 @@
 
     python -m tests.truth.NAME --programs 100 --seed 7
 
-Without a seed each run takes another one and prints it first, so that a failure can be repeated.
+Without a seed each run takes another one and prints it first, so that a failure can be repeated. In the suite the
+seed is the same each time (tests/seeds.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import argparse
 import random
 from pathlib import Path
+
+from tests.seeds import suite_seed
 
 
 def arguments(doc: str | None, what: str = "programs", count: int = 100, **more: int) -> argparse.Namespace:
@@ -24,24 +27,22 @@ def arguments(doc: str | None, what: str = "programs", count: int = 100, **more:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in {what: count, **more}.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"default: {default}")
-    parser.add_argument("--seed", type=int, default=_any_seed(), help="default: another one each time")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="default: another one each time"
+    )
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
     return given
 
 
 def seed_of_a_test(file: str, count: int, what: str = "programs") -> int:
-    """A seed for a test, printed as the command that repeats what it does.
+    """The suite's seed, printed as the command that repeats what it does.
 
     Args:
       file: The generating module's `__file__`.
       count: How many the test generates.
       what: What is generated.
     """
-    seed = _any_seed()
+    seed = suite_seed()
     print(f"python -m tests.truth.{Path(file).stem} --{what} {count} --seed {seed}")
     return seed
-
-
-def _any_seed() -> int:
-    return random.SystemRandom().randrange(10**6)

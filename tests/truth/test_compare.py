@@ -1,4 +1,4 @@
-"""`compare` tells graph from eager, names what differs, and changes nothing: generated programs, each time others."""
+"""`compare` tells graph from eager, names what differs, and changes nothing: generated programs."""
 
 from __future__ import annotations
 

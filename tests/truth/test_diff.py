@@ -1,4 +1,4 @@
-"""`diff` says equal, and different, only of what is: generated pairs, each time with a new seed."""
+"""`diff` says equal, and different, only of what is: generated pairs."""
 
 from __future__ import annotations
 
