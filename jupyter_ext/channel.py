@@ -23,6 +23,7 @@ from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.report import html
 from pyfunc_debug.report.answers import Answers
+from pyfunc_debug.report.pytest_file import test_name
 
 if TYPE_CHECKING:
     from jupyter_ext.from_call import Replay
@@ -335,6 +336,19 @@ def _replayed(view: View) -> Json:
     return view.replay.outcome() if view.replay is not None else {"running": False, "error": "nothing runs"}
 
 
+def _as_test(view: View, *, call: int, save: bool = False) -> Json:
+    """A call as a pytest file: its text; with `save`, or where it needs arrays, files next to the notebook."""
+    recording = view.recording
+    one = recording.call(int(call))
+    stem = test_name(one, next(node for node in recording.nodes() if node.id == one.node))
+    test = recording.as_test(one, stem)
+    told: Json = {"text": test.text, "name": f"{stem}.py", "notes": list(test.notes), "saved": None}
+    if save or test.arrays:
+        told["saved"] = test.save(f"{stem}.py")
+        told["arrays"] = f"{stem}.npz" if test.arrays else None
+    return told
+
+
 def write_report(view: View) -> str:
     """Writes the report next to the notebook under a name that is free, and returns that name."""
     stem = os.path.splitext(os.path.basename(view.path))[0]
@@ -347,7 +361,7 @@ def write_report(view: View) -> str:
 
 
 _DEEDS: dict[str, Callable[..., Any]] = {
-    "report": write_report, "keep": _keep, "replay": _replay, "replayed": _replayed,
+    "report": write_report, "keep": _keep, "replay": _replay, "replayed": _replayed, "test": _as_test,
 }  # fmt: skip
 """What a panel asks to be done, beside its questions."""
 

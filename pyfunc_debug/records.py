@@ -386,6 +386,7 @@ class Call:
     stopped_ns: int = 0
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
+    _to_pytest: Callable[..., str] | None = field(default=None, repr=False, compare=False)
 
     def replay(self, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None) -> list[Any]:
         """Runs the body again, outside of TensorFlow's graph, on the recorded inputs, with all its effects.
@@ -420,6 +421,25 @@ class Call:
         if self._check is None:
             raise _other_process()
         return self._check(self.id)
+
+    def to_pytest(self, path: str | os.PathLike[str], *, rtol: float = 1e-5, atol: float = 1e-8) -> str:
+        """Writes a pytest file that runs the body again on the recorded inputs and asks for the recorded outcome.
+
+        Args:
+          path: The file (`test_call_17.py`). Arrays of more than 64 elements go beside it, as `test_call_17.npz`.
+          rtol: Relative tolerance of its numbers.
+          atol: Absolute tolerance.
+
+        Returns:
+          The absolute path of the file. Its first lines say what it does not hold, and what there is left to write.
+
+        Raises:
+          NotKeptError: the inputs were not all kept in full (values="full"), or the body cannot be run outside of
+            TensorFlow: it is a gradient call, or not written in Python.
+          CannotWriteError: the file cannot be written there.
+        """
+        assert self._to_pytest is not None, "a call comes from a recording"
+        return self._to_pytest(self, path, rtol, atol)
 
     def __repr__(self) -> str:
         what = "gradient call" if self.kind == "gradient" else "call"

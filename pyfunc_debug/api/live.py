@@ -316,6 +316,19 @@ class LiveRecording(Recording):
             raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
         return body
 
+    def _names_of_body(self, call: Call) -> dict[str, Any]:
+        node = next((node for node in self.nodes() if node.id == call.node), None)
+        if node is None or node.token is None or "tensorflow" not in sys.modules:
+            return {}
+        from pyfunc_debug.interception.bodies import scope
+        from pyfunc_debug.interception.rerun import body_function
+
+        found = body_function(node.token)
+        if found is None:
+            return {}
+        own, globals_ = scope(found[0])
+        return {**globals_, **own}
+
     @property
     def path(self) -> str:
         """The file."""

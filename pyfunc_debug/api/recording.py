@@ -6,6 +6,7 @@ import difflib
 import html
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.analysis.contention import Contention, make_contention
@@ -23,6 +24,8 @@ from pyfunc_debug.values.policy import matches
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from pyfunc_debug.report.pytest_file import TestFile
 
 
 class Functions(list[Function]):
@@ -179,7 +182,7 @@ class Recording:
         if call is None:
             count = self._reader.counts()["call"]
             raise NotKeptError(f"there is no call {number} in this recording of {count:,} calls")
-        return call
+        return replace(call, _to_pytest=self._to_pytest)
 
     def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
         """Calls in the order of their beginnings, read as you go.
@@ -196,7 +199,35 @@ class Recording:
         """
         if status is not None and status not in ("ok", "error", "running"):
             raise BadOptionError(f"status={status!r} is not one of ok, error, running")
-        return self._reader.calls(None if node is None else self.node_ids(node), status)
+        calls = self._reader.calls(None if node is None else self.node_ids(node), status)
+        return (replace(call, _to_pytest=self._to_pytest) for call in calls)
+
+    def as_test(self, call: Call, stem: str | None = None, *, rtol: float = 1e-5, atol: float = 1e-8) -> TestFile:
+        """A call as the text of a pytest file; see `Call.to_pytest`.
+
+        Args:
+          call: A call of this recording.
+          stem: Name of the file, without `.py`.
+          rtol: Relative tolerance of its numbers.
+          atol: Absolute tolerance.
+
+        Returns:
+          Its text, the arrays to save beside it, and what it does not hold.
+
+        Raises:
+          NotKeptError: the call cannot become a test; the message says why.
+        """
+        from pyfunc_debug.report.pytest_file import as_test
+
+        return as_test(call, self._reader, known=self._names_of_body(call), stem=stem, rtol=rtol, atol=atol)
+
+    def _to_pytest(self, call: Call, path: str | os.PathLike[str], rtol: float, atol: float) -> str:
+        stem = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+        return self.as_test(call, stem, rtol=rtol, atol=atol).save(path)
+
+    def _names_of_body(self, call: Call) -> dict[str, Any]:
+        """What its body sees besides its parameters: only the process that records knows."""
+        return {}
 
     def node_ids(self, node: str | int | Node) -> list[int]:
         """Numbers of the nodes that a glob, a number or a Node means.
