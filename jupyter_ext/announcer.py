@@ -16,13 +16,13 @@ from pyfunc_debug.program.threads import hide_from_debuggers
 
 Json = dict[str, Any]
 _GAP_S = 0.01
-"""Between two states pass this many seconds for each panel: a server drops what exceeds its rate limit."""
+"""Seconds between two states for each panel, at least: a server drops what exceeds its rate limit."""
 _AGAIN_S = 1.0
 _log = logging.getLogger("pyfunc_debug")
 
 
 class Announcer:
-    """Sends states of stops to the widgets that there are; `close` ends it.
+    """Sends states of stops to all widgets; `close` ends it.
 
     Args:
       widgets: The widgets of all panels, at the time of sending.

@@ -28,7 +28,7 @@ def transform(lines: list[str], statement_of: Callable[[str], tuple[list[str], s
       statement_of: Splits a line into options and a statement.
 
     Returns:
-      The cell to run; unchanged if it is none of ours, or asks for help.
+      The cell to run; unchanged if it does not begin with our magic, or asks for help.
     """
     if not lines:
         return lines

@@ -36,11 +36,11 @@ _RATE = 10.0
 """Messages a second, with as much in reserve: a click is answered at once, a stream is not."""
 _PUSH_S = 0.2
 _DUTY = 40.0
-"""Between two pushes pass this many times the CPU seconds that answering the last one took: at most 2.5 %."""
+"""The pause between two pushes is this many times the CPU seconds that the last answer took: at most 2.5 %."""
 _PAGE_DUTY = 25.0
-"""And this many times what the page needed to show it: the page may run on the program's own cores."""
+"""And this many times what the page needed to show it: it may run on the program's own cores."""
 _REST_S = 2.0
-"""But not more than this because of the page: it stays alive."""
+"""The page never makes it longer than this many seconds: the panel stays alive."""
 _MAX_OPEN = 4
 """Panels whose columns stay in memory; older ones read their file again when somebody looks."""
 
@@ -221,7 +221,7 @@ class Channel:
                 time.sleep(0.5)
 
     def _pause(self) -> float | None:
-        """How long to sleep without a request: for ever when nothing grows."""
+        """How long to sleep without a request: forever when nothing grows."""
         return 0.1 if any(view.live for view in list(self._views.values())) else None
 
     def _token(self, reserve: float = 0.0) -> bool:
@@ -323,7 +323,7 @@ def _replay(view: View, *, call: int, edits: Json | None = None, debugger: bool 
     from jupyter_ext.from_call import Replay
 
     if view.replay is not None and view.replay.outcome()["running"]:
-        raise PyfuncDebugError("another call runs again just now: let it end first")
+        raise PyfuncDebugError("another call is running again: let it end first")
     visit = view.stops.visited_by(view.panel_id) if debugger and view.stops is not None else None
     if debugger and visit is None:
         raise PyfuncDebugError("nobody could answer a stop here")

@@ -79,7 +79,7 @@ class Replay:
             else:
                 with self._debugger:
                     outputs = self._call.replay(self._under_debugger, self._inputs)
-            self._outcome = self._told(outputs)
+            self._outcome = self._outcome_of(outputs)
         except Abort:
             self._outcome = {"running": False, "error": "ended at its stop"}
         except BaseException as error:  # whatever the body raises is what the person wants to see
@@ -87,7 +87,7 @@ class Replay:
             text = str(error) if known else "".join(traceback.format_exception_only(type(error), error)).strip()
             self._outcome = {"running": False, "error": text[:_MOST_TEXT]}
 
-    def _told(self, outputs: list[Any]) -> Json:
+    def _outcome_of(self, outputs: list[Any]) -> Json:
         recorded = self._call.outputs
         rows = []
         for position, output in enumerate(outputs):

@@ -178,7 +178,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
         return made
 
     def _warn_of_unknown(self, where: str) -> None:
-        """Says at once when nothing is called so: no node of the last recording, no function in the notebook."""
+        """Says at once when nothing has this name: no node of the last recording, no function in the notebook."""
         names = self.shell.user_ns
         recording = names.get(LAST)
         seen: set[str] = set()
@@ -199,7 +199,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
             near = difflib.get_close_matches(where, seen, 3, 0.5)
             there = f" The nearest: {', '.join(near)}." if near else ""
             print(
-                f"pyfunc_debug: nothing is called {where!r} so far.{there} The breakpoint waits for it.",
+                f"pyfunc_debug: nothing has the name {where!r} yet.{there} The breakpoint waits for it.",
                 file=sys.stderr,
             )
 

@@ -343,7 +343,7 @@ class Call:
     """One execution of a body, or of its gradient.
 
     Attributes:
-      id: Number of the call in the recording, from 1, in the order of their beginnings.
+      id: Number of the call in the recording, from 1, in the order in which they began.
       node: Id of its node; a gradient call has the node of its forward call.
       forward: For a gradient call: the id of the forward call that it belongs to, if known.
       gradients: For a forward call: ids of its gradient calls.

@@ -222,7 +222,7 @@ class Columns:
         before, self.stops = self.stops, stops_of(connection.execute(f"{QUERY} ORDER BY id"))
         if self.stops == before:
             return False
-        self._gil_until = 0  # what is known of the calls that were held is another
+        self._gil_until = 0  # what is known of held calls has changed
         self._forget()
         return True
 

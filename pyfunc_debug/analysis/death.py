@@ -12,7 +12,7 @@ _SHOWN = 3
 
 
 def death_lines(reader: Reader) -> list[str]:
-    """Sentences for below the ledger, of a recording whose program died.
+    """Sentences to show below the ledger of a recording whose program died.
 
     Args:
       reader: The recording. Its ring, where there was one, has been read (pfrec/recovery.py).

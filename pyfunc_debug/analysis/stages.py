@@ -44,7 +44,7 @@ class StageAnswer:
       ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over the present one; over 1 if that is not known.
       setting: How the stage is set up; None if that is not known.
       pool: Threads of the pipeline's pool.
-      without: Threads that held the GIL while the stage waited, and how much faster it were without each, at most.
+      without: Threads that held the GIL while the stage waited, and how much faster it would be without each, at most.
       cures: What would help this stage, in words with its numbers.
     """
 
@@ -311,7 +311,7 @@ def _without(one: NodeContention, busy_ns: float) -> tuple[tuple[str, float], ..
 def _cures(
     one: NodeContention, stage: Stage, ceilings: Iterable[Ceiling], pool: int, cores: int, setting: Setting | None
 ) -> tuple[str, ...]:
-    """What TensorFlow has to make this stage faster, each with its number for this program; the best first."""
+    """What TensorFlow offers to make this stage faster, each with its number for this program; the best first."""
     options = list(ceilings)
     best = max((one.speedup for one in options), default=1.0)
     cures: list[tuple[float, str]] = []

@@ -32,7 +32,7 @@ _TWICE = 20
 
 @dataclass(frozen=True)
 class Graduation:
-    """What came of trying a body as graph code.
+    """The result of trying a body as graph code.
 
     Attributes:
       body: The body's name.
@@ -48,7 +48,7 @@ class Graduation:
       mapped: Whether the program calls it in a map: then that time decides, else the other.
       caveats: What was not tried, a sentence each.
       patch: A unified diff that `git apply` or `patch -p1` takes, relative to the current folder; empty without one.
-      staying: Where Python must stay: its ways in, measured.
+      staying: For a body that needs Python: the ways to call it, measured.
     """
 
     body: str
@@ -107,7 +107,7 @@ def graduate(what: Any, recording: LiveRecording | None = None, *, calls: int = 
     """Tries a body as graph code on its recorded inputs and compares values, gradients and time.
 
     A body of TensorFlow ops is traced as it is; in a body that uses NumPy, `np` stands for tf.experimental.numpy. The
-    body runs again, with all its effects, some times for each call that is compared and many times to be measured: a
+    body runs again, with all its effects, several times for each compared call, and many times for the measurement: a
     body that changes Python state or draws random numbers is left alone, and that is the answer.
 
     Args:
@@ -302,7 +302,7 @@ class _Trial:
         if all(value.kept == "full" for value in call.outputs):
             same = code.outcome([value.array() for value in call.outputs], found, self._node.out_paths)
             if same.unlike:
-                return f"it does not give now what call #{call.id} gave, so its inputs are not all: {same.unlike}"
+                return f"it no longer returns what call #{call.id} returned: {same.unlike}"
         if number < _TWICE:
             same = code.outcome(found, self._python(arrays), self._node.out_paths)
             if same.unlike:
@@ -406,7 +406,7 @@ class _Trial:
         return measure(self._tf, self._function, self._eager, self._node.tout, self._as_graph, self._sample())
 
     def stay(self) -> Staying | None:
-        """The ways into Python, measured; None where the body may not run again for it."""
+        """The ways to call Python, measured; None where the body may not run again for it."""
         if self.refused_for_effects():
             return None
         arrays = [list(one) for one in self._inputs if [a.shape for a in one] == [a.shape for a in self._sample()]]

@@ -32,7 +32,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Staying:
-    """The ways into Python for a body that needs it. Times of one element in ns; None where the body does not take it.
+    """The ways to call Python, for a body that needs it. Times of one element in ns; None where that did not work.
 
     Attributes:
       numpy_ns: In a tf.numpy_function.

@@ -70,7 +70,7 @@ class Instruments:
         """Hands the counts of lines so far to the recorder.
 
         Returns:
-          What limited them, if that is news.
+          What limited them, if it was not reported yet.
         """
         counted = self.interception.lines if self._options.lines and self.interception is not None else None
         if counted is None:

@@ -134,7 +134,7 @@ def _holds_variables(thing: Any) -> bool:
 
 
 def _memory(tensor: Any) -> np.ndarray[Any, Any] | None:
-    """A tensor's own memory as an array that can be written to; None where it cannot be had."""
+    """A tensor's own memory as an array that can be written to; None where it cannot be reached."""
     import ctypes
 
     try:

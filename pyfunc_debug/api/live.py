@@ -260,7 +260,7 @@ class LiveRecording(Recording):
         return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
 
     def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
-        """Calls in the order of their beginnings; see `Recording.calls`."""
+        """Calls in the order in which they began; see `Recording.calls`."""
         calls = super().calls(node, status)
         return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
 

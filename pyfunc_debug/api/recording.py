@@ -185,7 +185,7 @@ class Recording:
         return replace(call, _to_pytest=self._to_pytest)
 
     def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
-        """Calls in the order of their beginnings, read as you go.
+        """Calls in the order in which they began, read as you go.
 
         Args:
           node: A glob over body, op name or token; a node or its number.

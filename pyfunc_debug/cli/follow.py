@@ -26,7 +26,7 @@ def follow(recording: Recording, width: int, rest: Callable[[float], None] = tim
     Returns:
       The exit code.
     """
-    told: set[object] = set()
+    shown: set[object] = set()
     seen: tuple[int, int] | None = None
     try:
         while True:
@@ -36,12 +36,12 @@ def follow(recording: Recording, width: int, rest: Callable[[float], None] = tim
             notices = recording.reader.rows("SELECT count(*) FROM notice")[0][0]
             if (now, notices) != seen or state != "recording":
                 seen = (now, notices)
-                new = [one for one in recording.findings(front="shell") if _key(one) not in told]
-                told.update(map(_key, new))
+                new = [one for one in recording.findings(front="shell") if _key(one) not in shown]
+                shown.update(map(_key, new))
                 if new:
                     options.show(f"after {now:,} call{'' if now == 1 else 's'}:\n{findings_text(new, width)}")
             if state != "recording":
-                options.show(f"{state}, {now:,} calls, {len(told):,} findings")
+                options.show(f"{state}, {now:,} calls, {len(shown):,} findings")
                 return 0
             rest(max(_EVERY_S, _REST * (time.monotonic() - begin)))
     except KeyboardInterrupt:

@@ -83,7 +83,7 @@ def free_path(stem: str) -> str:
 
 
 def terminal(stream: Any = None) -> tuple[int, bool]:
-    """Width of the terminal and whether to use colour; 80 columns without colour when it is none."""
+    """Width of the terminal and whether to use colour; 80 columns without colour when there is none."""
     stream = sys.stdout if stream is None else stream
     if not stream.isatty():
         return 80, False

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(noun: Any) -> Any:
-    """A noun as JSON can hold it: its public fields."""
+    """A record as plain values for JSON: its public fields."""
     if dataclasses.is_dataclass(noun) and not isinstance(noun, type):
         return {
             field.name: _plain(getattr(noun, field.name))

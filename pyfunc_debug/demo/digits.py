@@ -2,7 +2,7 @@
 
 A tf.data pipeline cuts patches out of handwritten digits with NumPy and brings them to the same contrast in a
 py_function; Keras trains an autoencoder on them, with the log-Huber loss of TensorFlow's own documentation written in
-plain Python. It has one honest bug, which loses some patches without a word: the doctor finds it.
+plain Python. It has one real bug, which silently loses some patches: the doctor finds it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rules ask of a recording, read once for all of them. What is computed is asked of `analysis`."""
+"""What the rules ask of a recording, read once for all of them. Computed answers come from `analysis`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def patch(
       numpy: Names in it that stand for NumPy ("" for the module itself).
       sites: The user's lines of its nodes; those that do not call py_function are left out.
       casts: Dtypes that its results are cast to, one a result; "" for one that is left as it is.
-      branches: Whether AutoGraph must convert it, which a tf.function sees to everywhere.
+      branches: Whether AutoGraph must convert it, which a tf.function does everywhere.
     """
     places = [site for site in dict.fromkeys(sites) if call_at(read(site.file), site.line) is not None]
     if file is None or function is None or not places:
@@ -85,7 +85,7 @@ def _body(
     source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef, numpy: Mapping[str, str], branches: bool, tf: str,
     beside: bool, edits: dict[str, list[tuple[int, int, list[str]]]], file: str,
 ) -> str | None:  # fmt: skip
-    """Adds the edits of the body; returns the name that is to be called where that is another."""
+    """Adds the edits of the body; returns the name to call, where it is another one."""
     first, last = function.lineno, function.end_lineno or function.lineno
     lines = _replaced_names(source, function, numpy)
     indent = indent_of(lines[0])

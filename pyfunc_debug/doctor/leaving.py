@@ -122,7 +122,7 @@ def _dataset(held: Held, node: HeldNode) -> Finding:
 
 
 def generator_fix(name: str) -> str:
-    """How a dataset does without a generator of the user's."""
+    """How to make the dataset without the user's generator."""
     return (
         "apply tf.data.experimental.service.distribute(...) to a dataset of files (tf.data.TFRecordDataset), or write "
         f"what {name} gives with dataset.save(FOLDER) once and distribute tf.data.Dataset.load(FOLDER)"
@@ -182,5 +182,5 @@ def replacement(node: HeldNode, outside: str) -> str:
     what = f"line {found[0].line} ({found[0].text})" if found else "its call"
     return (
         f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument. "
-        f"Whether it could be graph code says pyfunc_debug.graduate({name if name.isidentifier() else '...'})"
+        f"pyfunc_debug.graduate({name if name.isidentifier() else '...'}) says whether it could be graph code"
     )

@@ -29,12 +29,12 @@ RECORDS = 1 << 17
 
 _HOLD_US = 2000
 _WAKE_US = 20_000
-"""So long the self-test's thread may take to wake up."""
+"""How long the self-test's thread may take to wake up."""
 _TRIES = 10
 
 
 class AbsentError(Exception):
-    """A grade is not to be had here; the message says why, in words for the user."""
+    """A grade is not available here; the message says why, in words for the user."""
 
 
 def load() -> ModuleType:
@@ -80,7 +80,7 @@ class NativeProbe:
         """What the self-test saw, in words."""
 
     def start(self) -> None:
-        """Patches the slots and tests what comes of it.
+        """Patches the slots and tests the result.
 
         Raises:
           AbsentError: A slot was not found, or the self-test failed. Nothing is patched then.

@@ -75,7 +75,7 @@ class NativeJoin:
         self.matched = 0
         self.unmatched = 0
         self.broken = 0
-        """Calls of which a part was lost: nothing is reported of them."""
+        """Calls that lost a part: nothing is reported of them."""
         self.waited_ns: dict[str, int] = {}
         """Time that threads waited outside of any op, by the thread's name."""
         self._body = body

@@ -102,7 +102,7 @@ class OpStartProbe:
             raise AbsentError("the profiler of this TensorFlow names threads in a way that is not known")
 
     def _open(self) -> None:
-        """Opens a window, if it is to be had, with the lock held."""
+        """Opens a window, if the profiler is available, with the lock held."""
         if not self._profiler.open():
             return
         self._open_since = time.monotonic_ns()

@@ -171,10 +171,10 @@ class _Returning(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.lineno > self._line and node.value is not None:
             test = ast.parse(f"{_SEEN} is not None", mode="eval").body
-            told = ast.Call(ast.Name(_DONE, ast.Load()), [ast.Name(_SEEN, ast.Load()), node.value], [])
-            for one in (test, *ast.walk(test), told, told.func, told.args[0]):
+            done = ast.Call(ast.Name(_DONE, ast.Load()), [ast.Name(_SEEN, ast.Load()), node.value], [])
+            for one in (test, *ast.walk(test), done, done.func, done.args[0]):
                 ast.copy_location(one, node.value)
-            node.value = ast.copy_location(ast.IfExp(test, told, copy.deepcopy(node.value)), node.value)
+            node.value = ast.copy_location(ast.IfExp(test, done, copy.deepcopy(node.value)), node.value)
         return node
 
 

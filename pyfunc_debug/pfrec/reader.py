@@ -296,7 +296,7 @@ class Reader:
         return next(self._calls("WHERE id = ?", (number,)), None)
 
     def calls(self, node_ids: Sequence[int] | None = None, status: str | None = None) -> Iterator[Call]:
-        """Calls in the order of their beginnings, read in pages: the file may hold millions."""
+        """Calls in the order in which they began, read in pages: the file may hold millions."""
         clauses, parameters = [], []
         if node_ids is not None:
             clauses.append(f"node IN ({', '.join(map(str, map(int, node_ids)))})")

@@ -17,7 +17,7 @@ from typing import Any
 
 
 class InUseError(Exception):
-    """The profiler is not to be had; the message says why."""
+    """The profiler is not available; the message says why."""
 
 
 class Profiler:
@@ -62,7 +62,7 @@ class Profiler:
         return self._module.Trace(name)
 
     def open(self) -> bool:
-        """Opens a session. False when the profiler is not to be had."""
+        """Opens a session. False when the profiler is not available."""
         with self.lock:
             if self.yielded or self.is_open:
                 return False
@@ -148,7 +148,7 @@ class Profiler:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self) -> None:
-        """In a forked child: the session is the parent's, and the lock may be held for ever here."""
+        """In a forked child: the session is the parent's, and the lock may be held forever here."""
         self.lock = threading.RLock()
         self.yielded = "this process was forked"
         self.is_open = False

@@ -138,7 +138,7 @@ def cell_label(file: str) -> str | None:
 
 
 def line_text(filename: str, line: int) -> str:
-    """The source line, stripped; empty when it cannot be had."""
+    """The source line, stripped; empty when it is not available."""
     return linecache.getline(filename, line).strip()
 
 

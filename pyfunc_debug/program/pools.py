@@ -42,7 +42,7 @@ def pool_of(native_id: int) -> Pool | None:
 
 
 def _thread_name(native_id: int) -> str | None:
-    """The operating system's name of a thread; None where it cannot be had."""
+    """The operating system's name of a thread; None where the system does not tell."""
     try:
         with open(f"/proc/self/task/{native_id}/comm", encoding="utf-8", errors="replace") as file:
             return file.read().strip()

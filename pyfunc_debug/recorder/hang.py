@@ -50,7 +50,7 @@ class HangWatch:
         self._after_s = after_s
         self._say = say or _print
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._ended = Bell()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
@@ -94,9 +94,9 @@ class HangWatch:
                 continue
             still.append((ticket, state))
         self._seen = seen
-        if still and any(ticket.call not in self._told for ticket, _ in still):
-            new = [one for one in still if one[0].call not in self._told]
-            self._told.update(ticket.call for ticket, _ in new)
+        if still and any(ticket.call not in self._reported for ticket, _ in still):
+            new = [one for one in still if one[0].call not in self._reported]
+            self._reported.update(ticket.call for ticket, _ in new)
             self._tell(new, still, now)
 
     def _tell(self, new: list[tuple[Ticket, Waiting]], still: list[tuple[Ticket, Waiting]], now: int) -> None:

@@ -37,9 +37,9 @@ _GLANCE_S = 0.001
 _RESTS = ((0.01, pause(0.2)), (0.05, pause(0.03)), (0.5, pause(0.009)))
 """Rest between two slices, by the share of the queue's room up to which it is taken."""
 _QUIET_NS = 50_000_000
-"""Without a call for so long the program is taken to do something else."""
+"""Seconds without a call after which the program is assumed to do something else."""
 _RESOLVE_AFTER_S = 1.0
-"""So long after a graph's first call where it stands is looked up at the latest, see `NodeRows.resolve_pending`."""
+"""A graph's place is looked up at most this long after its first call, see `NodeRows.resolve_pending`."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
 
@@ -127,7 +127,7 @@ class Worker:
                 self._drain(hurry=now)
                 self._measure(closing, now)
                 self._note_inputs(now)
-            except Exception as error:  # never lose the thread: the queue would grow for ever
+            except Exception as error:  # never lose the thread: the queue would grow forever
                 self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
             self._cpu_ns = time.thread_time_ns()
             self._ended = closing
@@ -139,7 +139,7 @@ class Worker:
     def _drain(self, hurry: bool) -> None:
         """One pass over the queue: all that is there now when in a hurry, else slices with rests between them."""
         end = time.monotonic() + 1.0
-        todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting for ever
+        todo = len(self._queue)  # a program that calls faster than we write must not keep a flush waiting forever
         while self._queue or self._open_calls or self._rows.nodes.pending:
             batch = Batch()
             deadline = time.monotonic_ns() + (_HURRIED_SLICE_NS if hurry else _SLICE_NS)

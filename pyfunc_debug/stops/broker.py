@@ -20,10 +20,10 @@ from pyfunc_debug.stops.stop import Abort, Front, Stop
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
 _EVALUATION_S = 0.25
-"""A call that hits a breakpoint while a prompt evaluates waits so long; then the evaluation may be waiting for it."""
+"""How long a call that hits a breakpoint waits while a prompt evaluates; the evaluation may be waiting for it."""
 
 _STEPPING_S = 2.0
-"""A call waits so long while another one runs on after a step: that may be waiting for this very call."""
+"""How long a call waits while another one runs on after a step: that one may be waiting for this call."""
 
 
 class Broker:

@@ -15,7 +15,7 @@ from pyfunc_debug.stops.rules import EVALUATION, Breakpoint
 from pyfunc_debug.stops.stop import Abort, Stop
 
 _PATIENCE_S = 0.25
-"""A call waits so long while another thread evaluates the same condition; then that may be waiting for this call."""
+"""How long a call waits while another thread evaluates the same condition; that thread may be waiting for this call."""
 
 
 class Judge:

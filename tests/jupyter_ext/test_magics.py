@@ -290,6 +290,6 @@ def test_a_breakpoint_on_a_name_that_nothing_has_says_so_and_names_the_nearest(s
         assert "augmnet" in text
         assert "augment" in text.replace("augmnet", "")
         _, text = run(shell, "%pyfunc_break augment")
-        assert "nothing is called" not in text
+        assert "nothing has the name" not in text
     finally:
         run(shell, "%pyfunc_break clear")

@@ -24,11 +24,11 @@ def explain(situation: Situation) -> Explanation | None:
     for node in user_nodes(situation):
         seen, _ = shapes.recorded(situation.rows, node.id)
         if node.site is not None and any(None in shape for shape in seen.values()):
-            return _told(situation, node, seen)
+            return _explanation(situation, node, seen)
     return None
 
 
-def _told(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
+def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
     assert node.site is not None
     source = read(node.site[0])
     found = _SHAPES.search(situation.message)

@@ -1,4 +1,4 @@
-"""What a body or a generator is given is not what it takes it for: a tensor or bytes for text, an array for a tensor.
+"""A body or a generator gets another kind of value than it expects: a tensor or bytes for text, an array for a tensor.
 
 `py_function` gives its body eager tensors, `numpy_function` gives NumPy arrays, and bytes for text; so does
 `Dataset.from_generator(args=...)` to its generator.

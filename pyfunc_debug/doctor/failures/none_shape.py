@@ -35,7 +35,7 @@ def explain(situation: Situation) -> Explanation | None:
     for node in header:
         for read, tensor, value in _reads(node, spot):
             if _size(read, value) is None:
-                return _told(spot, statement, tensor, value, _in_place(spot, node), read)
+                return _explanation(spot, statement, tensor, value, _in_place(spot, node), read)
     return _bound_before(spot, statement, header)
 
 
@@ -105,7 +105,7 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
         if isinstance(target, ast.Name) and target.id in used:
             for read, tensor, value in _reads(one.value, spot):
                 if _size(read, value) is None:
-                    return _told(spot, statement, tensor, value, _in_place(spot, one.value), read)
+                    return _explanation(spot, statement, tensor, value, _in_place(spot, one.value), read)
         if isinstance(target, (ast.Tuple, ast.List)) and any(getattr(part, "id", "") in used for part in target.elts):
             owner = _tensor_of(one.value)
             value = lookup(owner, spot) if owner is not None else None
@@ -118,11 +118,11 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
                 blanks = indent_of(spot.source.lines[one.lineno - 1])
                 line = f"{blanks}{spot.source.text(target).strip('()')} = {', '.join(sizes)}"
                 edit = Edit(spot.file, one.lineno, one.end_lineno or one.lineno, (line,))
-                return _told(spot, statement, name, value, edit, None)
+                return _explanation(spot, statement, name, value, edit, None)
     return None
 
 
-def _told(
+def _explanation(
     spot: Spot, statement: ast.stmt, tensor: str, value: object, edit: Edit | None, read: ast.Subscript | None
 ) -> Explanation:
     code = short(spot.source.text(statement).split("\n")[0], 44)

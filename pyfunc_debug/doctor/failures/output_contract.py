@@ -56,9 +56,9 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         cause = (
             f"{_begin(node)} returned None in its call, but {declared}: a body needs a `return`, or "
             "Tout=[] if it returns "
-            "nothing. At trace nobody can know; it fails at the first run."
+            "nothing. TensorFlow cannot know that at trace: it fails at the first run."
         )
-        return _told(situation, node, cause, "[]")
+        return _explanation(situation, node, cause, "[]")
     cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
     guess = returned(node, situation)
     new = None
@@ -72,7 +72,7 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         ]
         new = f"[{', '.join(dtype or known[place] for place, dtype in enumerate(guess[0]))}]"
         sure = None not in guess[0]
-    return _told(situation, node, cause, new, sure, names=count)
+    return _explanation(situation, node, cause, new, sure, names=count)
 
 
 def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
@@ -89,7 +89,7 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
     got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
     if not got:
         cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
-        return _told(situation, node, cause, None)
+        return _explanation(situation, node, cause, None)
     return _other_dtype(situation, node, _place(node, wanted), got, wanted, short(value, 30))
 
 
@@ -114,7 +114,7 @@ def _other_dtype(
     tout[place] = f"{tf}.{got}"
     call = node.call()
     many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
-    return _told(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
+    return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
 
 
 def _kind(dtype: str) -> str:
@@ -150,10 +150,10 @@ def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanati
         f"{_begin(node)} returned None, or an array of Python objects with a None in it, but Tout "
         f"declares {', '.join(node.tout)}."
     )
-    return _told(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for what is missing.")
+    return _explanation(situation, node, cause, None, advice="Return numbers or strings: b'' or nan for missing ones.")
 
 
-def _told(
+def _explanation(
     situation: Situation, node: Node, cause: str, tout: str | None, sure: bool = True, advice: str = "", names: int = 0
 ) -> Explanation | None:
     if node.site is None:

@@ -125,12 +125,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     for _ in range(_DEEPEST):
         yield error
         inner = error.__cause__ or error.__context__
-        if inner is None or not _retold(error, inner):
+        if inner is None or not _repeats(error, inner):
             return
         error = inner
 
 
-def _retold(outer: BaseException, inner: BaseException) -> bool:
+def _repeats(outer: BaseException, inner: BaseException) -> bool:
     said, before = str(outer), _message(inner)
     if said.startswith("in user code"):
         return True

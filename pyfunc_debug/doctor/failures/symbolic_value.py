@@ -70,13 +70,13 @@ def explain(situation: Situation) -> Explanation | None:
     if any(is_keras(one) for one in parts.values()):
         return _keras(situation, spot, statement, value, parts)
     edit, sure = _value_fix(situation, spot, statement, value, found["attribute"] if found else None)
-    return _told(situation, spot, statement, parts, edit, sure)
+    return _explanation(situation, spot, statement, parts, edit, sure)
 
 
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 
-def _told(
+def _explanation(
     situation: Situation, spot: Spot, statement: ast.stmt, parts: dict[str, object], edit: Edit | None,
     sure: bool = True, advice: str = "",
 ) -> Explanation:  # fmt: skip
@@ -299,12 +299,12 @@ def _keras(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation:
     if value is None:
-        return _told(situation, spot, statement, parts, None)
+        return _explanation(situation, spot, statement, parts, None)
     keras = _keras_name(spot)
     if isinstance(value, ast.IfExp):
         texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
-        return _told(situation, spot, statement, parts, edit)
+        return _explanation(situation, spot, statement, parts, edit)
     touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
     tops = [one for one in touching if not any(one is not other and _holds(other, one) for other in touching)]
     piece: ast.expr = tops[0] if len(tops) == 1 else value
@@ -320,13 +320,13 @@ def _keras(
         name = dotted(piece.func).partition(".")[2]
         if hasattr(ops, name):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
-            return _told(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+            return _explanation(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
         text = (
             f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
             f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
         )
     if any("." in name for name in inputs):
-        return _told(
+        return _explanation(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
     if len(inputs) == 1:
@@ -334,7 +334,7 @@ def _keras(
     else:
         listed = ", ".join(inputs)
         new = f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
-    return _told(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+    return _explanation(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
 
 
 def _keras_name(spot: Spot) -> str:

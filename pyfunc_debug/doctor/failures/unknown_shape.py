@@ -57,7 +57,7 @@ def explain(situation: Situation) -> Explanation | None:
     if found is None:
         return None
     node, op = found
-    return _told(situation, node, op, tensor)
+    return _explanation(situation, node, op, tensor)
 
 
 def _unknown_tensor(situation: Situation) -> Any:
@@ -127,7 +127,7 @@ def _in_data(node: Node, situation: Situation) -> bool:
     return bool(rows) and rows[0][0] == "tf.data"
 
 
-def _told(situation: Situation, node: Node, op: Any, tensor: Any) -> Explanation | None:
+def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Explanation | None:
     spot, call = site_spot(node, situation), node.call()
     if spot is None or call is None or node.site is None:
         return None

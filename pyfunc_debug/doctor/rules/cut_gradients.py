@@ -16,10 +16,10 @@ _SHOWN = 3
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body; a retrace makes its node again."""
     bodies: dict[tuple[str, str | None, int | None], list[tuple[int, dict[str, Any]]]] = {}
-    for told, _, facts_ in facts.notices["cut-gradient"]:
-        if told is not None and facts.nodes[told].origin == "user":
-            known = facts.nodes[told]
-            bodies.setdefault((known.body, known.file, known.line), []).append((told, facts_))
+    for node_number, _, facts_ in facts.notices["cut-gradient"]:
+        if node_number is not None and facts.nodes[node_number].origin == "user":
+            known = facts.nodes[node_number]
+            bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
     for (body, _, _), found in bodies.items():
         number, noticed = found[0]
         node = facts.nodes[number]
@@ -29,13 +29,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         count = f"{len(variables)} of {noticed['count']} variables ({names})"
         numpy = node.kind != "py_function"
         if not path:
-            why = (
-                f"The loss is made of what {body} returns, and a tf.{node.kind} hides from TensorFlow what it computes"
-            )
+            why = f"The loss uses what {body} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
         elif numpy:
             why = f"{body} stands between them and the loss, and a tf.{node.kind} has no gradient"
         else:
-            why = f"{body} gets whole numbers that are made of them, and these have no gradient"
+            why = f"{body} gets whole numbers that are computed from them, and these have no gradient"
         site = facts.site(number)
         name = facts.name(node)
         inputs = ", ".join(one for one in node.paths if one.isidentifier()) or "..."

@@ -18,15 +18,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     sign_ns = int(facts.meta["death"]["sign_ns"])
     threads = {thread.id: thread.name for thread in facts.reader.threads()}
-    told = [describe_call(call, facts.nodes[call.node], threads, sign_ns) for call in calls]
+    shown = [describe_call(call, facts.nodes[call.node], threads, sign_ns) for call in calls]
     node = facts.nodes[calls[0].node]
     if len(calls) == 1:
-        what = f"the program died in {told[0]}"
+        what = f"the program died in {shown[0]}"
     else:
-        what = f"the program died with {len(calls):,} calls in progress, the oldest of them {told[0]}"
+        what = f"the program died with {len(calls):,} calls in progress, the oldest of them {shown[0]}"
     what += ". No exception left Python: it was a crash in C code, os.abort, or a signal (the memory killer's SIGKILL)"
     yield Finding(
         "died", "error", node.id, tuple(call.id for call in calls), what,
         "import faulthandler; faulthandler.enable()  # first in the program: a crash then prints its Python line",
-        node.file, node.line, evidence=tuple(told[1:4]),
+        node.file, node.line, evidence=tuple(shown[1:4]),
     )  # fmt: skip

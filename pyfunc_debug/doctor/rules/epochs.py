@@ -16,13 +16,13 @@ NAMES = ("cached-random", "empty-epochs")
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop over a dataset."""
     by_token = {node.token: node for node in facts.nodes.values() if node.token}
-    told: set[tuple[str | None, int | None]] = set()
+    reported: set[tuple[str | None, int | None]] = set()
     for loop in facts.meta.get("inputs") or []:
         if loop["iterators"] < 2:
             continue
         found = _cached(facts, loop, by_token)
-        if found is not None and (found.file, found.line) not in told:
-            told.add((found.file, found.line))
+        if found is not None and (found.file, found.line) not in reported:
+            reported.add((found.file, found.line))
             yield found
         if loop.get("empty") and loop["taken"]:
             yield _used_up(facts, loop)

@@ -56,7 +56,7 @@ def _fix(facts: Facts, what: str, pool: int) -> str:
     if "lock" in what:
         return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
     if "queue" in what:
-        return "queue.get(timeout=10)  # in that line: it then raises queue.Empty instead of waiting for ever"
+        return "queue.get(timeout=10)  # in that line: it then raises queue.Empty instead of waiting forever"
     if "event" in what or "condition" in what:
         return "event.wait(timeout=10)  # in that line, and look at what it returns"
     if "thread" in what:

@@ -1,4 +1,4 @@
-"""Training loops that wait for their input: with what share of their time, and what would help."""
+"""Training loops that wait for their input: for what share of their time, and what would help."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
 
 
 def _cures(facts: Facts, loop: Loop) -> Iterator[str]:
-    """What TensorFlow has for this loop, with its numbers; the best first."""
+    """What TensorFlow offers for this loop, with its numbers; the best first."""
     for stage in facts.stages:
         if stage.contention.node.body in loop.bodies:
             yield from _of_stage(facts, stage)

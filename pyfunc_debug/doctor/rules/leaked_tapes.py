@@ -1,4 +1,4 @@
-"""Tapes of forward passes that were never differentiated: TensorFlow keeps them, with all their tensors, for ever."""
+"""Tapes of forward passes that were never differentiated: TensorFlow keeps them, with all their tensors, forever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyfunc_debug.records import Finding
 
 _MUCH_BYTES = 10_000_000
 _LITTLE_BYTES = 1_000_000
-"""Less than this is not worth a word: one last forward pass under a tape is in many programs."""
+"""Less than this is not reported: one last forward pass under a tape is in many programs."""
 
 NAMES = ("leaked-tapes",)
 
@@ -26,7 +26,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", node, (),
             f"TensorFlow still kept {tapes} at the end, with {size / 1e6:,.1f} MB of inputs and outputs{body}. Each is "
-            "from a forward pass under a tf.GradientTape that nobody differentiated, and stays for ever",
+            "from a forward pass under a tf.GradientTape that nobody differentiated, and stays forever",
             "call the function outside of `with tf.GradientTape()` where no gradient is needed, or put "
             "`pyfunc_debug.exact_gradients()` at the top of the program, which drops such tapes",
             site.file if site else None, site.line if site else None,

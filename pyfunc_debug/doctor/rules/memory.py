@@ -12,7 +12,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("memory",)
 _MANY = 1000
-"""Fewer entries are not worth a word: a node has one."""
+"""Fewer entries are not reported: a node has one."""
 _SEVERAL = 3
 _MUCH_BYTES = 10_000_000
 

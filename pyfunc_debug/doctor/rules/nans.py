@@ -15,7 +15,7 @@ _DESIGN = {
     "nan-born": re.compile(r"nan\b|\bnan|NaN", re.IGNORECASE),
     "inf-born": re.compile(r"\binf|inf\b|Inf\b|infty|\bnan", re.IGNORECASE),
 }
-"""A body that speaks of them means them: padding, masks."""
+"""A body whose source names them expects them: padding, masks."""
 _USUAL = 5
 """After this many calls, what is in each of them, but not in all their elements, is meant."""
 

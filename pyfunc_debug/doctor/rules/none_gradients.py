@@ -1,4 +1,4 @@
-"""Inputs that get no gradient, which TensorFlow turns into zeros without a word."""
+"""Inputs that get no gradient, which TensorFlow silently turns into zeros."""
 
 from __future__ import annotations
 

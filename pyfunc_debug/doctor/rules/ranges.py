@@ -60,7 +60,7 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
     )
     count, distinct, known, first, last, shape = outputs[0]
     if distinct != 1 or known != count or count < _LEAST_CALLS or shape in (None, "[]"):
-        return  # one number, as a reward, may well be the same each time
+        return  # one number, such as a reward, can be the same each time
     inputs = facts.reader.rows(
         f"SELECT count(DISTINCT v.digest) FROM call c JOIN value v ON v.call = c.id AND v.role = 'input' "
         f"WHERE c.node IN ({ids}) AND c.kind = 'forward' GROUP BY v.position"

@@ -1,4 +1,4 @@
-"""What a body returned and TensorFlow changed without a word: values dropped, numbers cut, lists converted slowly."""
+"""What a body returned and TensorFlow silently changed: values dropped, numbers cut, lists converted slowly."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     return _finding(
         facts, kinds, "error",
         f"{kind.node.body} returned a {kind.shown}, but Tout declares {len(declared)} ({', '.join(declared[:3])}). "
-        f"TensorFlow kept {kept} and dropped the others without a word{_of(facts, kinds)}",
+        f"TensorFlow kept {kept} and silently dropped the others{_of(facts, kinds)}",
         fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _casts(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     return _finding(
         facts, kinds, "error" if _cut(worst) else "warning",
         f"{kind.node.body} returned {worst['source']}{which}, but Tout declares {worst['target']}, and TensorFlow "
-        f"converted it without a word: {often}. The largest error: {worst['own']} became {worst['made']}",
+        f"silently converted it: {often}. The largest error: {worst['own']} became {worst['made']}",
         f"tf.py_function({facts.name(kind.node)}, ..., Tout={f'[{tout}]' if many else tout})",
         (f"call #{worst['call']}: {worst['own']} ({worst['source']}) became {worst['made']} ({worst['target']})",
          f"compared in {sampled:,} of {_calls(facts, kinds).count:,} calls"),

@@ -1,4 +1,4 @@
-"""Second derivatives through a py_function, which TensorFlow leaves out without a word."""
+"""Second derivatives through a py_function, which TensorFlow silently leaves out."""
 
 from __future__ import annotations
 

@@ -23,16 +23,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             "SELECT node, position, shape FROM static_shape WHERE role = 'output'"
         )
     }
-    told: set[tuple[str, str | None, int | None, int]] = set()
+    reported: set[tuple[str, str | None, int | None, int]] = set()
     for group in facts.lines:
         for position in range(len(group[0].out_paths)):
             key = (group[0].body, group[0].file, group[0].line, position)
-            if key in told:
+            if key in reported:
                 continue
             for look in (_wrong, _missed):
                 found = look(facts, group, position, known)
                 if found is not None:
-                    told.add(key)
+                    reported.add(key)
                     yield found
                     break
 
@@ -62,7 +62,7 @@ def common(shapes: Sequence[Shape]) -> Shape | None:
 def _wrong(
     facts: Facts, group: list[Node], position: int, known: dict[tuple[int, int], Shape | None]
 ) -> Finding | None:
-    """`set_shape` with another shape than the body returns: TensorFlow believes it unseen."""
+    """`set_shape` with another shape than the body returns: TensorFlow believes it without a check."""
     for node in group:
         static = known.get((node.id, position))
         if static is None:
@@ -129,7 +129,7 @@ def _output(node: Node, position: int) -> str:
 
 
 def _name(node: Node, position: int) -> str:
-    """The variable that the user's line assigns, as far as it can be told."""
+    """The variable that the user's line assigns, as far as it is known."""
     text = node.stack[-1].text if node.stack else ""
     left, equals, _ = text.partition("=")
     targets = [one.strip(" ()[]") for one in left.split(",")]

@@ -59,7 +59,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unpaired(facts: Facts) -> Iterator[Finding]:
-    """Gradients of graphs traced before, and of pfor: of which calls is not known, only that no tape was left."""
+    """Gradients of graphs traced before, and of pfor: their calls are not known, only that no tape was left."""
     for node, count, first in facts.reader.rows(
         "SELECT c.node, count(*), min(c.id) FROM call c JOIN failure f ON f.id = c.failure "
         "JOIN node n ON n.id = c.node "

@@ -1,7 +1,7 @@
 """Variables that got no gradient because a node stands between them and the loss.
 
-TensorFlow has no gradient for numpy_function, and none through whole numbers: `GradientTape.gradient` answers None
-without a word. What is asked here is why: the graph from the loss back to the variable.
+TensorFlow has no gradient for numpy_function, and none through whole numbers: `GradientTape.gradient` silently
+returns None. The reason is found here, in the graph from the loss back to the variable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CutGradients:
     def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
         self._names = names
         self._observer = observer
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def gradient(self, original: Any) -> Any:
         """The replacement of `GradientTape.gradient`."""
@@ -93,8 +93,8 @@ class CutGradients:
 
     def _tell(self, token: str, names: list[str], path: list[str], count: int) -> None:
         key = (token, ",".join(sorted(names)))
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count)
 
 

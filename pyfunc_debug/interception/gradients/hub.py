@@ -3,8 +3,8 @@
 TensorFlow keeps the tape of a call under the node's token, so that two calls of one node overwrite each other
 (script_ops.py, `tape_cache`). Nodes made while on have one output more: a float64 scalar with the number of the call.
 Their gradient is made by TensorFlow's own `_EagerPyFuncGrad`; at the op underneath we give it the id as an input.
-While on, a function in its place in TensorFlow's registry notes its arguments and calls it: the op that is being
-differentiated is nowhere else. No gradient is added, and no attribute to a node (a `_gradient_op_type`, which
+While on, a function in its place in TensorFlow's registry notes its arguments and calls it: nothing else holds the
+op that is being differentiated. No gradient is added, and no attribute to a node (a `_gradient_op_type`, which
 `tf.Graph.gradient_override_map` sets, would make tf.saved_model.save trace the gradient without its op, and fail).
 float64, because TensorFlow's own gradient works on such a node as well: it makes zeros for an output that has a
 gradient, and fails on the None of one that has none.
@@ -443,7 +443,7 @@ def stock_tapes() -> dict[str, int]:
 
 
 def _memory(tensor: Any) -> int:
-    """What identifies a tensor's memory: its address where it can be had without a copy."""
+    """What identifies a tensor's memory: its address where that can be read without a copy."""
     try:
         if "CPU" in tensor.device.upper() and (tensor.dtype.is_floating or tensor.dtype.is_integer):
             return int(np.asarray(memoryview(tensor)).__array_interface__["data"][0])

@@ -311,7 +311,7 @@ class _Reader:
             raise NotProvenError("arithmetic with a list or a dict")
         for number, beside in ((one, two), (two, one)):
             if isinstance(number, Number):
-                _meet(number, beside)
+                _note_dtype(number, beside)
         return _joined(one, two, divides)
 
     def _product(self, left: ast.expr, right: ast.expr) -> Value:
@@ -418,7 +418,7 @@ class _Reader:
         return Tensor(None if output is None else self._operation(output))
 
 
-def _meet(number: Number, beside: Value) -> None:
+def _note_dtype(number: Number, beside: Value) -> None:
     """Notes the dtype that a number gets from the tensor it is combined with."""
     if not isinstance(beside, Tensor) or beside.dtype is None:
         raise NotProvenError("a number with something that is not known to be a tensor")

@@ -1,4 +1,4 @@
-"""What TensorFlow's registry of Python functions keeps: an entry for each node and each eager py_function, for ever.
+"""What TensorFlow's registry of Python functions keeps: an entry for each node and each eager py_function, forever.
 
 The outermost graph holds them (`_py_funcs_used_in_graph`, script_ops.py). Outside of a v1 graph that is the process'
 default graph, which never goes: an entry stays until the process ends, with all that its function's closure holds.

@@ -25,7 +25,7 @@ from pyfunc_debug.profiler.session import InUseError, Profiler
 from pyfunc_debug.program.threads import hide_from_debuggers
 
 LONGEST_S = 60.0
-"""So long the graph's lines are counted at most: the profiler keeps every op in memory."""
+"""The graph's lines are counted for at most this long: the profiler keeps every op in memory."""
 MOST_BYTES = 256 << 20
 """Or until the process has grown by this much."""
 _LOOK_S = 0.1

@@ -29,7 +29,7 @@ _OWN_STEP = 2**64 - 1
 
 
 class Executed(NamedTuple):
-    """An op of a root: of which graph, and its name there."""
+    """An op of a root: its graph, and its name there."""
 
     graph: int
     name: str
@@ -138,7 +138,7 @@ class Join:
                 around.append(event)
         without = [step for step in started if step not in begins]
         if first_ns is not None and len(without) == 1 and runs[without[0]] <= first_ns:
-            # A thread had run its ops, but not left the executor yet when the session ended: of that there is no event.
+            # A thread had run its ops, but not left the executor when the session ended: there is no event for that.
             steps[without[0]].update(orphans)
             begins[without[0]] = 0
         elif orphans:

@@ -66,7 +66,7 @@ export class GilPane {
       this.element,
       h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
         h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null)),
-      series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is no measurement."),
+      series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is not a measurement."),
       h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       page.stages.length ? this.stages(page.stages) : null,
       this.worst(page.worst),

@@ -190,7 +190,7 @@ export class Looks {
       const { result } = await this.source.ask(method, params as never);
       if (asked === this.asked) show(result as T | null);
     } catch (error) {
-      if (asked === this.asked) this.show("Not to be had", h("p", {}, error instanceof Error ? error.message : String(error)));
+      if (asked === this.asked) this.show("Not available", h("p", {}, error instanceof Error ? error.message : String(error)));
     }
   }
 
