@@ -41,17 +41,24 @@ def calls_in_progress(reader: Reader) -> list[Call]:
     return sorted(found, key=lambda call: call.start_ns)
 
 
+def how_it_ended(reader: Reader) -> str:
+    """`died` or `was ended by SIGTERM`: of all signals that one alone leaves a note."""
+    death = reader.meta.get("death")
+    return "was ended by SIGTERM" if isinstance(death, dict) and death.get("signal") == "SIGTERM" else "died"
+
+
 def _running(reader: Reader, death: dict[str, Any]) -> list[str]:
     calls = calls_in_progress(reader)
+    ended = how_it_ended(reader)
     if not calls:
-        return ["the program died, outside any call: its recording was not finished"]
+        return [f"the program {ended}, outside any call: its recording was not finished"]
     nodes = {node.id: node for node in reader.nodes()}
     threads = {thread.id: thread.name for thread in reader.threads()}
     found = [describe_call(call, nodes[call.node], threads, int(death["sign_ns"])) for call in calls[:_SHOWN]]
     if len(calls) == 1:
-        return [f"the program died in {found[0]}"]
+        return [f"the program {ended} in {found[0]}"]
     more = [f"  and {len(calls) - _SHOWN:,} more"] if len(calls) > _SHOWN else []
-    return [f"the program died with {len(calls):,} calls in progress:", *(f"  {one}" for one in found), *more]
+    return [f"the program {ended} with {len(calls):,} calls in progress:", *(f"  {one}" for one in found), *more]
 
 
 def describe_call(call: Call, node: Node, threads: dict[int, str], sign_ns: int) -> str:

@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyfunc_debug.cli import check, demo, doctor, learn, query, record, report, show
+from pyfunc_debug.cli import check, demo, doctor, learn, pack, query, record, report, show
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
-_COMMANDS = (record, show, doctor, check, report, query, demo, learn)
+_COMMANDS = (record, show, doctor, check, report, query, pack, demo, learn)
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
 
 

@@ -88,15 +88,25 @@ class Reader:
             return self._db
 
     def _open(self) -> sqlite3.Connection:
-        if not os.path.exists(self._file):
-            raise BadRecordingError(f"no such recording: {self.path}")
-        if os.path.isdir(self._file):
-            raise BadRecordingError(f"{self.path} is a folder, not a recording")
+        self._must_be_a_file()
         try:
-            uri = f"file:{urllib.parse.quote(self._file)}?mode=ro"
+            uri = f"file:{urllib.parse.quote(os.fsencode(self._file))}?mode=ro"
             return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
         except sqlite3.Error as error:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
+
+    def _must_be_a_file(self) -> None:
+        for suffix in ("-wal", "-shm", SUFFIX):
+            if self.path.endswith(suffix):
+                raise BadRecordingError(f"{self.path} is a part of a recording: give {self.path.removesuffix(suffix)}")
+        if not os.path.exists(self._file):
+            parts = [os.path.basename(self.path + end) for end in ("-wal", SUFFIX) if os.path.exists(self.path + end)]
+            lonely = f": only {' and '.join(parts)} stands there, which nothing can be read from" if parts else ""
+            raise BadRecordingError(f"no such recording: {self.path}{lonely}")
+        if os.path.isdir(self._file):
+            raise BadRecordingError(f"{self.path} is a folder, not a recording")
+        if not os.path.isfile(self._file):  # to open a pipe would wait for whoever fills it
+            raise BadRecordingError(f"{self.path} is not a file")
 
     def _check(self) -> None:
         name = os.path.basename(self.path)

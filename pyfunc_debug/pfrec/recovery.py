@@ -46,7 +46,7 @@ def recover(path: str, meta: Mapping[str, Any]) -> bool:
 
 
 def _complete(path: str, ring: RingReader) -> bool:
-    db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+    db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -104,6 +104,7 @@ class _Rows:
         dropped = db.execute("SELECT coalesce(sum(calls), 0) FROM dropped").fetchone()[0]
         death = {
             "sign_ns": max(self._ring.sign_ns, self._last_ns()),
+            "signal": "SIGTERM" if self._ring.terminated else None,
             "running": running,
             "recovered": added,
             "missing": max(0, self._ring.begun - total - dropped),

@@ -28,13 +28,16 @@ from typing import Any
 SUFFIX = "-ring"
 _MEMORY, _PREFIX = "/dev/shm", "pyfunc_debug-"
 _MAGIC = b"PFDRING1"
-_HEADER = struct.Struct("<8sIIqqq")  # magic, slots of both kinds, last sign of life, calls begun, end of the text
+_HEADER = struct.Struct("<8sIIqqqq")
+"""Magic, slots of both kinds, last sign of life, calls begun, end of the text, when SIGTERM came (0: it did not)."""
 _SIGN = 16
 _BEGUN = 24
 _TEXT = 32
 _TEXT_BYTES = 1 << 20
 """Room for the lines about nodes and threads; what does not fit is known to the file only, a moment later."""
 _HEADER_BYTES = 4096
+_LAST_SIGN_NS = 1_000_000_000
+"""A process that leaves a sign of life so long after SIGTERM was not ended by it."""
 _OPEN = struct.Struct("<qqii64s")  # call (0: free), start_ns, thread, inputs (-1: not looked at), token
 _BRIEF = struct.Struct("<cB6x4qddqq")  # element kind, rank, sizes, min, max, elements, NaN
 _OPEN_BYTES = 512
@@ -112,7 +115,7 @@ class Ring:
             raise
         finally:
             os.close(file)
-        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0)
+        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0)
         self._lock = threading.Lock()  # for copying one line
         self._calls = calls
         self._free = list(range(_OPEN_SLOTS))
@@ -176,6 +179,7 @@ class RingReader:
     Attributes:
       sign_ns: The last sign of life.
       begun: How many calls began.
+      terminated: Whether SIGTERM ended the process. Only _hot.c notes it.
       nodes, threads: Facts by token, names by native id.
     """
 
@@ -184,7 +188,9 @@ class RingReader:
             self._data = file.read()
         if len(self._data) < _HEADER_BYTES:
             raise ValueError("too short for a ring")
-        magic, slots, calls, self.sign_ns, self.begun, text_end = _HEADER.unpack_from(self._data)
+        magic, slots, calls, self.sign_ns, self.begun, text_end, terminated_ns = _HEADER.unpack_from(self._data)
+        # Who is the first process of a container does not end by it.
+        self.terminated = terminated_ns > 0 and self.sign_ns - terminated_ns < _LAST_SIGN_NS
         self._open_end = _HEADER_BYTES + slots * _OPEN_BYTES
         self._end = self._open_end + calls * _DONE.size
         if magic != _MAGIC or len(self._data) < self._end:

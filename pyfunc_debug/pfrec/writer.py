@@ -1,15 +1,17 @@
 """Writing a .pfrec file: one connection, one thread, rows in batches, a commit a batch.
 
-The file is in WAL mode while it is written: others can read it, and it is whole after a SIGKILL. `close` folds the log
-back, so that there is one file to mail.
+The file is made under another name and has its own when all tables are in it. It is in WAL mode while it is written:
+others can read it, and it is whole after a SIGKILL. `close` folds the log back, so that there is one file to mail.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
+NEW = "-new"
+"""What follows the name of a recording until it has its tables."""
 _TOGETHER = 32
 """Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
 _DIGESTS = 100_000
@@ -40,13 +44,6 @@ class Writer:
     def __init__(self, path: str, overwrite: bool = False) -> None:
         self.path = os.path.abspath(path)
         prepare(self.path, overwrite)
-        try:
-            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
-            self._cursor = self._db.cursor()
-            self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
-        except sqlite3.Error as error:
-            raise CannotWriteError(f"cannot write the recording {path}: {error}") from error
         self._digests: set[bytes] = set()
         self._new_digests: list[bytes] = []
 
@@ -56,22 +53,40 @@ class Writer:
         Raises:
           CannotWriteError: nothing can be written there.
         """
+        new = self.path + NEW
         try:
+            remove(new)
+            self._connect(new)
             self._cursor.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};\n"
                 f"{schema_text()}"
             )
             self.set_meta(meta)
             self._cursor.execute("COMMIT")
+            self._disconnect()
+            _take_name(new, self.path)
+            self._connect(self.path)
             # After that, so that what marks the file as a recording is in the file itself and not in its log.
             self.journal = str(self._cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0])
             self._cursor.execute("PRAGMA synchronous = NORMAL")
             self.set_meta({"journal": self.journal})
             self._prepare_statements()
-        except sqlite3.Error as error:
-            self._cursor.close()
-            self._db.close()
+        except (sqlite3.Error, OSError) as error:
+            self._disconnect()
+            with contextlib.suppress(OSError):
+                remove(new)
             raise CannotWriteError(f"cannot write the recording {self.path}: {error}") from error
+
+    def _connect(self, path: str) -> None:
+        self._db = sqlite3.connect(os.fsencode(path), isolation_level=None, check_same_thread=False)
+        # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
+        self._cursor = self._db.cursor()
+        self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
+
+    def _disconnect(self) -> None:
+        if hasattr(self, "_cursor"):
+            self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
+            self._db.close()
 
     def _prepare_statements(self) -> None:
         """Prepares all that the connection keeps: later the process has no object more when a table is first used."""
@@ -151,8 +166,7 @@ class Writer:
         except sqlite3.Error:
             pass  # a reader is in the way, or the disk is full: the log stays next to the file, and both are valid
         finally:
-            self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
-            self._db.close()
+            self._disconnect()
 
     @property
     def cursor(self) -> sqlite3.Cursor:
@@ -175,23 +189,45 @@ def prepare(path: str, overwrite: bool) -> None:
         raise CannotWriteError(f"{path} is a folder: give the recording a file name")
     if not os.access(folder, os.W_OK):
         raise CannotWriteError(f"the folder {folder} cannot be written to: choose another path for the recording")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return
     if _is_recording(path):
         owner = _owner(path)
         if owner is not None:
             raise RecordingBusyError(f"process {owner} is recording into {path}: choose another path")
-        if not overwrite:
-            raise BadOptionError(f"the recording {path} exists: choose another path, or overwrite it (overwrite=True)")
-        for suffix in ("", "-wal", "-shm", "-journal", SUFFIX):
-            if os.path.exists(path + suffix):
-                os.remove(path + suffix)
-        return
-    raise BadOptionError(f"the file {path} exists and is not a recording: choose another path")
+        what = "recording"
+    elif os.path.isfile(path) and not os.path.getsize(path):
+        what = "empty file"
+    else:
+        raise BadOptionError(f"the file {path} exists and is not a recording: choose another path")
+    if not overwrite:
+        raise BadOptionError(f"the {what} {path} exists: choose another path, or overwrite it (overwrite=True)")
+    remove(path)
+
+
+def _take_name(new: str, path: str) -> None:
+    """Renames, unless another process took the name meanwhile."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.rename(new, path)
+    else:
+        os.remove(new)
+
+
+def remove(path: str) -> None:
+    """Deletes a recording with all its parts."""
+    for suffix in (SUFFIX, "-wal", "-shm", "-journal", ""):  # itself last: then its parts are never taken for another's
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path + suffix)
 
 
 def _is_recording(path: str) -> bool:
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would wait for whoever fills it
+            return False
         with open(path, "rb") as file:
             head = file.read(72)
     except OSError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-# C0 but for tab and newline, DEL, C1, and what turns the direction of text or hides: such text can show as another.
+# C0 but for tab and newline, DEL, C1, what turns the direction of text or hides (such text can show as
+# another), and halves of characters, as in names of files that are not UTF-8.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
 

@@ -6,6 +6,7 @@
  */
 #include <Python.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
@@ -100,7 +101,7 @@ typedef struct {
 enum { SLOTS = 64 };
 
 /* The ring, as in pfrec/ring.py. */
-enum { HEADER_BYTES = 4096, DONE_SLOTS = 12, BEGUN = 24, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
+enum { HEADER_BYTES = 4096, DONE_SLOTS = 12, BEGUN = 24, TERMINATED = 40, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
 typedef struct {
     Number call, start_ns;
     int thread, inputs;
@@ -357,6 +358,34 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     return 0;
 }
 
+/* -- SIGTERM ----------------------------------------------------------------------------------------------------------- */
+
+/* Notes in the ring when SIGTERM came, where that ends the program: then its recording can say so. The program keeps its
+ * own handlers and its exit status: this stands only where the system's action was to be, which it takes at once. */
+static char *volatile noted; /* the memory of the ring that is used */
+static pid_t noted_by;
+
+static void terminated(int number) {
+    char *memory = noted;
+    if (memory && getpid() == noted_by) *(volatile Number *)(memory + TERMINATED) = now_ns(CLOCK_MONOTONIC);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void note_termination(char *memory) {
+    struct sigaction now, ours = {.sa_handler = terminated};
+    noted = memory;
+    noted_by = getpid();
+    if (sigaction(SIGTERM, NULL, &now) || now.sa_flags & SA_SIGINFO) return;
+    if (memory && now.sa_handler == SIG_DFL) sigaction(SIGTERM, &ours, NULL);
+    if (!memory && now.sa_handler == terminated) signal(SIGTERM, SIG_DFL);
+}
+
+static void drop_memory(HotPath *self) {
+    if (noted == self->memory.buf) note_termination(NULL);
+    PyBuffer_Release(&self->memory);
+}
+
 static int hot_clear(HotPath *self) {
     self->accepting = 0; /* what is cleared is never used again */
     Py_CLEAR(self->recorder);
@@ -366,7 +395,7 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->known);
     Py_CLEAR(self->live);
     Py_CLEAR(self->runs);
-    if (self->ring) PyBuffer_Release(&self->memory);
+    if (self->ring) drop_memory(self);
     Py_CLEAR(self->ring);
     return 0;
 }
@@ -407,12 +436,13 @@ static int set_ring(HotPath *self, PyObject *ring, void *unused) {
         }
     }
     PyObject *before = self->ring;
-    if (before) PyBuffer_Release(&self->memory);
+    if (before) drop_memory(self);
     self->ring = NULL;
     if (ring != Py_None) {
         self->ring = Py_NewRef(ring), self->memory = memory, self->done_slots = slots;
         for (int i = 0; i < OPEN_SLOTS; i++) self->free[i] = (short)(OPEN_SLOTS - i);
         self->free_count = OPEN_SLOTS;
+        note_termination(memory.buf);
     }
     Py_XDECREF(before);
     return 0;

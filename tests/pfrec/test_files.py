@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import pyfunc_debug as pfd
-from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader, Writer
+from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
 from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.values import Policies
 from tests.limits import HANG_S
@@ -73,6 +73,31 @@ def test_a_file_of_something_else_is_named_and_left_as_it_is(tmp_path, content):
     path.write_bytes(content)
     assert "other.pfrec" in message(path)
     assert path.read_bytes() == content
+
+
+def test_a_pipe_and_a_name_that_is_not_utf_8_are_one_line(recorded):
+    os.mkfifo(recorded.parent / "pipe.pfrec")
+    assert "is not a file" in message(recorded.parent / "pipe.pfrec")
+    assert "is not a recording" in refused(recorded.parent / "pipe.pfrec", overwrite=True)
+    odd = f"{recorded.parent}/\udcff.pfrec"
+    assert "no such recording" in message(odd)
+    shutil.copy(recorded, odd)
+    assert pfd.open(odd).reader.counts()["call"] == 2000
+    shown = subprocess.run(
+        [sys.executable, "-m", "pyfunc_debug", "show", odd + "x"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert shown.stderr.endswith("\\udcff.pfrecx\n"), shown.stderr
+    with pfd.record(odd, overwrite=True):
+        pass
+    assert pfd.open(odd).reader.counts()["call"] == 0
+
+
+def test_a_lonely_part_says_what_is_missing(recorded):
+    (recorded.parent / "lost.pfrec-wal").touch()
+    assert message(recorded.parent / "lost.pfrec").endswith(
+        "only lost.pfrec-wal stands there, which nothing can be read from"
+    )
+    assert message(f"{recorded}-ring").endswith(f"is a part of a recording: give {recorded}")
 
 
 def test_another_sqlite_database_is_no_recording(tmp_path):
@@ -142,6 +167,47 @@ def test_a_recording_that_never_ended_is_read_from_a_read_only_folder(recorded, 
     program = f"print(Reader({str(folder / 'copy.pfrec')!r}).counts()['call'])"
     done = as_nobody(folder, "from pyfunc_debug.pfrec import Reader", program)
     assert done.stdout == "2000\n", done.stderr
+
+
+# -- one file of all parts --------------------------------------------------------------------------------------------
+
+
+def packed(*arguments) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyfunc_debug", "pack", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_killed_recording_is_packed_into_one_whole_file(tmp_path):
+    path, copy = tmp_path / "killed.pfrec", tmp_path / "copy.pfrec"
+    program = f"""
+        import os, signal, numpy as np
+        from pyfunc_debug.pfrec.processes import identity
+        from pyfunc_debug.recorder import Budget, Recorder
+        from pyfunc_debug.values import Policies
+        from tests.recorder.test_recorder import call, node
+        recorder = Recorder({str(path)!r}, Policies("full"), Budget(64_000_000), {{"pid": os.getpid()}})
+        recorder.node_made(node("graph"))
+        for index in range(300):
+            call(recorder, "graph", np.full(100, index))
+            if index == 200:
+                recorder.flush()
+        for output in ("", " -o {copy}"):
+            os.system("{sys.executable} -m pyfunc_debug pack {path}" + output)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True)
+    assert "is recording into" in done.stderr
+    assert "is one file: " in done.stdout
+    assert (tmp_path / "killed.pfrec-wal").exists()
+    assert (tmp_path / "killed.pfrec-ring").exists()
+    assert pfd.open(copy).reader.state() == "stopped early"
+    assert 201 <= pfd.open(copy).reader.counts()["call"] <= 300
+    assert f"{path} is one file: 300 calls" in packed(path)
+    assert sorted(os.listdir(tmp_path)) == ["copy.pfrec", "killed.pfrec"]
+    assert path.read_bytes()[18:20] == b"\x01\x01"
+    assert "exists: choose another name" in packed(path, "-o", copy)
 
 
 # -- where it cannot be written ---------------------------------------------------------------------------------------
@@ -304,16 +370,41 @@ def test_the_same_contents_are_stored_once_and_other_shapes_are_other_contents(t
         np.testing.assert_array_equal(one.outputs[0].array(), data.reshape(10, 10, 3, 2))
 
 
-def test_a_killed_start_leaves_all_tables_or_none(tmp_path):
+def test_a_kill_at_any_step_of_the_start_leaves_no_file_or_a_whole_one(tmp_path):
+    """Forked processes that die at each of the operations that make a recording, over what the last one left."""
+    program = """
+        import os, sys
+        from pyfunc_debug.pfrec import Reader, Writer
+        from pyfunc_debug.pfrec.processes import identity
+
+        def die(event, args):
+            global left
+            left -= event in ("sqlite3.connect", "os.link", "os.remove")
+            if left == 0:
+                os._exit(1)
+
+        open(sys.argv[1], "w").close()
+        for step in range(1, 100):
+            left = step
+            if not (child := os.fork()):
+                sys.addaudithook(die)
+                Writer(sys.argv[1], overwrite=True).start({"state": "recording", **identity(), "process": identity()})
+                os._exit(0)
+            code = os.waitpid(child, 0)[1]
+            if os.path.exists(sys.argv[1]) and os.path.getsize(sys.argv[1]):
+                assert Reader(sys.argv[1]).state() == "recording"
+            if not code:
+                break
+        print(step)
+    """
     path = tmp_path / "begun.pfrec"
-    writer = Writer(str(path))
-    writer._db.executescript("BEGIN; CREATE TABLE node (id)")  # killed before the commit: nothing of it is in the file
-    shutil.copy(path, tmp_path / "copy.pfrec")
-    writer._db.execute("ROLLBACK")
-    writer.start({"state": "recording"})
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), path], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
+    )
+    assert 5 < int(done.stdout) < 99, done.stderr
     assert Reader(path).state() == "recording"
-    writer.close()
-    assert "is not a recording" in message(tmp_path / "copy.pfrec")
+    path.write_bytes(b"")
+    assert "the empty file" in refused(path)
 
 
 def test_every_column_of_the_schema_is_explained():

@@ -52,6 +52,8 @@ PROGRAM = """
     loop(50)
     if how == "signal":
         signal.setitimer(signal.ITIMER_REAL, float(sys.argv[4]))  # the kernel ends the process, at no call's asking
+    if how == "term":
+        os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"sleep {sys.argv[4]}; kill -TERM {os.getpid()}")
     loop(1_000_000)
 """
 
@@ -100,6 +102,51 @@ def test_no_call_that_ended_is_missing_after_a_signal_at_any_moment(program, tmp
         assert numbers == [*range(1, len(numbers) + 1)]
         assert ended <= len(numbers) <= ended + 1
         assert recording.meta["death"]["missing"] == 0
+
+
+def test_sigterm_ends_a_program_as_ever_loses_no_call_and_is_named(program, tmp_path):
+    path, ended, number = run_to_death(program, tmp_path, "term", random.Random(6).uniform(0.05, 0.3))
+    assert number == signal.SIGTERM
+    with contextlib.closing(Recording(str(path))) as recording:
+        numbers = [call.id for call in recording.calls() if call.status == "ok"]
+        assert numbers == [*range(1, len(numbers) + 1)]
+        assert ended <= len(numbers) <= ended + 1
+        assert "the program was ended by SIGTERM" in " ".join(str(recording.ledger()).split())
+
+
+def test_a_programs_own_handlers_stay_and_none_of_ours_is_left():
+    """In a process of its own: what is under test is how it ends."""
+    code = """
+        import os, re, signal, sys, tempfile
+        from collections import deque
+        from pyfunc_debug.events import LiveRuns
+        from pyfunc_debug.pfrec.ring import Ring, RingReader
+        from pyfunc_debug.recorder.budget import Budget
+        from pyfunc_debug.recorder.hot import HotPath
+
+        def caught():
+            return int(re.search(r"SigCgt:\\s*(\\w+)", open("/proc/self/status").read())[1], 16) >> 14 & 1
+
+        ring = Ring(os.path.join(tempfile.mkdtemp(), "x.pfrec"), 16)
+        path = HotPath(None, deque(), {}, {}, LiveRuns(), Budget(1_000_000))
+        path.ring = ring
+        seen = [caught(), signal.getsignal(signal.SIGTERM) == signal.SIG_DFL]
+        child = os.fork()
+        if not child:
+            os.kill(os.getpid(), signal.SIGTERM)
+        seen += [os.waitpid(child, 0)[1], RingReader(ring.path).terminated]
+        path.ring = None
+        seen += [caught()]
+        signal.signal(signal.SIGTERM, lambda *_: seen.append("own"))
+        path.ring = ring
+        os.kill(os.getpid(), signal.SIGTERM)
+        path.ring = None
+        seen += [caught(), RingReader(ring.path).terminated]
+        ring.close()
+        print(seen)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.stdout.strip() == "[1, True, 15, False, 0, 'own', 1, False]", done.stderr
 
 
 def test_what_is_read_only_is_read_from_a_copy(program, tmp_path):
