@@ -32,7 +32,7 @@ WORDS: dict[Grade, str] = {
     "bound": "at most: executor queue + GIL",
     "none": "no GIL",
 }
-"""How the numbers of a grade are called where they are shown."""
+"""What the numbers of a grade are called where they are shown."""
 
 _ENOUGH = 32
 

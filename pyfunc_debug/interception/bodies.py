@@ -51,7 +51,7 @@ class SourceMaps:
             self._note_moved(source_map, generated, file, shift)
 
     def _note_moved(self, source_map: Any, generated: str, file: str, shift: int) -> None:
-        """Remembers lines that TensorFlow's stacks of ops take for others."""
+        """Remembers lines that TensorFlow's stacks of ops confuse with others."""
         for key, origin in source_map.items():
             if key.filename == generated:
                 mapped = origin.loc.filename, origin.function_name, origin.loc.lineno

@@ -102,7 +102,7 @@ def _file(version: str, build: str | None) -> Path | None:
 
 
 def _ours() -> str:
-    """A digest of our own code: after a change the verdict may be another."""
+    """A digest of our own code: after a change the verdict may differ."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(path.read_bytes())

@@ -1,6 +1,6 @@
 """Reading a .pfrec file: rows back to the nouns. Needs no TensorFlow, and works while another writes.
 
-It never writes, but for one thing: a recording whose program died is completed from its ring (recovery.py).
+It never writes, with one exception: a recording whose program died is completed from its ring (recovery.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A recording whose program died: what the ring beside it knows more is put into the file, once.
+"""A recording whose program died: what only the ring beside it knows is put into the file, once.
 
 The calls that had ended but were not stored yet, without their values and the texts of their exceptions; and those that
 were in progress, with a summary of their inputs. Meta `death` says so.

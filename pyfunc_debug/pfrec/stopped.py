@@ -1,4 +1,4 @@
-"""Time for which calls were held at stops. It is a person's and not the program's: no duration that is shown has it.
+"""Time for which calls were held at stops. It is a person's, not the program's: no duration that is shown includes it.
 
 Whoever reads times of calls takes it off with these functions, so that it is taken off once and everywhere.
 """

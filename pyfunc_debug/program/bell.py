@@ -1,4 +1,4 @@
-"""A bell that wakes one thread. Waiting for it leaves no object: who counts a process's objects counts none of ours.
+"""A bell that wakes one thread. Waiting for it leaves no object: a program that counts its objects finds none of ours.
 
 `threading.Event.wait` makes a lock and a tuple each time, which gc.get_objects() shows for as long as it waits.
 """

@@ -21,7 +21,7 @@ from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
 _BUSY_TICKS = 10
-"""Clock ticks (a hundred a second) of CPU between two looks by which a thread works."""
+"""A thread works if it used this many clock ticks of CPU (a hundred a second) between two looks."""
 _TEXT_FRAMES = 4
 
 

@@ -25,7 +25,7 @@ SHORT_NS = 100_000
 STREAK = 8
 """After this many short calls of a node one after the other ..."""
 EVERY = 16
-"""... the CPU time of every sixteenth is measured, until one is long. With GIL timing that of all is."""
+"""... the CPU time of every sixteenth is measured, until one is long. With GIL timing, that of all calls is."""
 
 
 class Owner(Protocol):

@@ -274,7 +274,7 @@ def _notices(connection: sqlite3.Connection, call: int) -> list[Json]:
 
 
 _FRONT_END = {"changed-by-hand": "changed_by_hand"}
-"""Names that the front end knows otherwise (frontend/src/views/call.ts)."""
+"""Names that differ in the front end (frontend/src/views/call.ts)."""
 
 
 _VALUE = (

@@ -21,7 +21,7 @@ from pyfunc_debug.stops.stop import Abort, Stop
 from pyfunc_debug.stops.tracer import Tracer
 
 _LONG_NS = 1_000_000
-"""A call that queued for a stop and did not get its turn: shorter does not count."""
+"""Shorter waits of a call that queued for a stop and did not get its turn do not count."""
 _MOST_SPANS = 100
 """Prompts of one stop whose times are reported one by one: somebody who steps through a loop makes thousands."""
 

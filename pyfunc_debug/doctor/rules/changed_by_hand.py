@@ -1,4 +1,4 @@
-"""Calls whose values somebody changed at a stop: what was recorded of them and after is not the program's own doing."""
+"""Calls whose values somebody changed at a stop: what was recorded from then on is not the program's own doing."""
 
 from __future__ import annotations
 

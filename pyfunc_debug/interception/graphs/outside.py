@@ -61,7 +61,7 @@ class Taken(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A value that is another now: texts of both."""
+    """A value that has changed: texts of both."""
 
     name: str
     file: str

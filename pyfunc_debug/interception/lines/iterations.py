@@ -79,7 +79,7 @@ class Spans:
                 self._by_name.setdefault(name, []).append(span)
 
     def possible(self, names: Collection[str], at_ns: int) -> bool:
-        """Whether a function of one of these names may have run at a time; so it is for those not known."""
+        """Whether a function of one of these names may have run at a time; True for names that are not known."""
         spans = [span for name in names for span in self._by_name.get(name, ())]
         return not spans or any(begin <= at_ns <= end for begin, end in spans)
 
