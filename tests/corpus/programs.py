@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tests.corpus.extension import Record
 from tests.corpus.table import alone, attempt, program
+from tests.limits import HANG_S
 
 v1 = tf.compat.v1
 
@@ -807,7 +808,7 @@ def gradient_errors(log):
 
 @program
 def threads(log):
-    before, after = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+    before, after = threading.Barrier(2, timeout=HANG_S), threading.Barrier(2, timeout=HANG_S)
 
     def meet(x):
         before.wait()

@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from tests.limits import HANG_S
 
 TRIGGERS: list[tuple[str, object, dict]] = []
 NEAR: list[tuple[str, object, dict]] = []
@@ -978,7 +979,7 @@ def a_nonlocal_counter():
 
     def count(x):
         nonlocal seen
-        both.wait(60)
+        both.wait(HANG_S)
         seen += 1
         return x
 
@@ -990,7 +991,7 @@ def a_counter_in_a_dictionary():
     both, state = threading.Barrier(2), {"n": 0}
 
     def count(x):
-        both.wait(60)
+        both.wait(HANG_S)
         state["n"] += 1
         return x
 
@@ -1004,7 +1005,7 @@ def a_counter_of_an_object():
             self.n, self.both = 0, threading.Barrier(2)
 
         def count(self, x):
-            self.both.wait(60)
+            self.both.wait(HANG_S)
             self.n += 1
             return x
 
@@ -1016,7 +1017,7 @@ def a_counter_behind_a_lock():
     both, lock, state = threading.Barrier(2), threading.Lock(), {"n": 0}
 
     def count(x):
-        both.wait(60)
+        both.wait(HANG_S)
         with lock:
             state["n"] += 1
         return x
@@ -1040,7 +1041,7 @@ def a_local_sum():
     both = threading.Barrier(2)
 
     def total(x):
-        both.wait(60)
+        both.wait(HANG_S)
         n = 0
         for value in x:
             n += value
@@ -1055,7 +1056,7 @@ def noise_from_the_global_generator():
     np.random.seed(7)
 
     def noisy(x):
-        both.wait(60)
+        both.wait(HANG_S)
         return x + np.random.normal(size=x.shape).astype(np.float32)
 
     list(together(noisy))
@@ -1066,7 +1067,7 @@ def noise_from_a_generator_of_its_own():
     both = threading.Barrier(2)
 
     def noisy(x):
-        both.wait(60)
+        both.wait(HANG_S)
         return x + np.random.default_rng(3).normal(size=x.shape).astype(np.float32)
 
     list(together(noisy))
@@ -1800,7 +1801,7 @@ def a_seeded_generator_that_all_share():
     shared_rng = np.random.default_rng(42)
 
     def noisy(x):
-        both.wait(60)
+        both.wait(HANG_S)
         return x + shared_rng.normal(size=x.shape).astype(np.float32)
 
     list(together(noisy))
@@ -1812,7 +1813,7 @@ def pythons_own_generator_with_a_seed():
     random.seed(3)
 
     def shifted(x):
-        both.wait(60)
+        both.wait(HANG_S)
         return x + np.float32(random.random())
 
     list(together(shifted))
@@ -1824,7 +1825,7 @@ def a_generator_without_a_seed():
     free_rng = np.random.default_rng()
 
     def noisy(x):
-        both.wait(60)
+        both.wait(HANG_S)
         return x + free_rng.normal(size=x.shape).astype(np.float32)
 
     list(together(noisy))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import zlib
 from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from pyfunc_debug.program import waiting
 from pyfunc_debug.recorder import hang
 from tests.limits import HANG_S
 
@@ -136,19 +138,20 @@ def watched(target, after_s=0.0):
 def test_a_body_that_works_for_long_is_left_alone():
     end = threading.Event()
     ready = threading.Event()
+    data = bytes(10_000_000)
 
     def work():
         ready.set()
-        n = 0
         while not end.is_set():
-            n += 1
+            zlib.crc32(data)  # lets the GIL go, and stands at one place of Python nearly always
 
     watch, texts = watched(work)
     ready.wait()
-    start = time.thread_time()
     watch.look()
-    while time.thread_time() - start < 0.3:  # gives the other thread its share of the GIL too
-        sum(range(1000))
+    (ticket,) = watch._open.values()
+    start = waiting.cpu_ticks(ticket.thread)
+    while waiting.cpu_ticks(ticket.thread) - start <= hang._BUSY_TICKS:
+        pass  # until the thread has worked
     watch.look()
     end.set()
     assert texts == []

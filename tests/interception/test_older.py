@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import pyfunc_debug as pfd
+from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +82,7 @@ def test_a_call_is_visible_while_its_body_runs(tf, tmp_path):
 
     def waits(x):
         entered.set()
-        assert go.wait(120)
+        assert go.wait(HANG_S)
         return x
 
     @tf.function
@@ -92,7 +93,7 @@ def test_a_call_is_visible_while_its_body_runs(tf, tmp_path):
         thread = threading.Thread(target=step, args=(tf.constant(7.0),))
         thread.start()
         try:
-            assert entered.wait(120)
+            assert entered.wait(HANG_S)
             statuses: list[str] = []
             while not statuses:  # becomes visible once it has run for a while; the test's timeout is pytest's
                 statuses = [one.status for one in recording.calls()]

@@ -103,11 +103,11 @@ class Server:
         try:
             request = urllib.request.Request(f"{self.url}/api/shutdown", method="POST")
             urllib.request.urlopen(request, timeout=HANG_S).read()
-            self._process.wait(60)
+            self._process.wait(HANG_S)
         except (OSError, subprocess.TimeoutExpired):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(5)
+            self._process.wait()
         self._log.close()
         shutil.rmtree(self._home, ignore_errors=True)
 

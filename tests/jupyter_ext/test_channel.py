@@ -86,7 +86,7 @@ def test_questions_asked_again_while_a_recording_opens_are_answered_together(cha
 
     def slowly(*arguments):
         opening.set()
-        gate.wait(30)
+        gate.wait(HANG_S)
         opened.append(arguments[0])
         return really(*arguments)
 
@@ -95,7 +95,7 @@ def test_questions_asked_again_while_a_recording_opens_are_answered_together(cha
     view, widget = channel.expect(recording), Widget()
     channel.attach(view, widget)
     channel.request(question(view, "1"))
-    assert opening.wait(30)
+    assert opening.wait(HANG_S)
     # The page has given the first up, and asks again.
     channel.request(question(view, "2"))
     channel.request(question(view, "3", "ledger"))
@@ -103,6 +103,47 @@ def test_questions_asked_again_while_a_recording_opens_are_answered_together(cha
     assert set(widget.replies()) == {"1"}
     assert set(widget.replies()) == {"2", "3"}
     assert len(opened) == 1, "it is opened once"
+
+
+class Clock:
+    """Time as a channel reads it; it passes only while the channel sleeps."""
+
+    thread_time = staticmethod(lambda: 0.0)
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_a_panel_that_asks_without_end_gets_ten_messages_and_then_ten_a_second(recording, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(channels, "time", clock)
+    channel, done, sent = Channel(), threading.Event(), []
+    view = channel.expect(recording)
+
+    class Asking(Widget):
+        """A page that asks the next question when one is answered."""
+
+        def send(self, content, buffers=None):
+            if content["type"] != "replies":
+                return
+            sent.append(clock.now)
+            if len(sent) < 40:
+                channel.request(question(view, str(len(sent))))
+            else:
+                done.set()
+
+    channel.attach(view, Asking())
+    channel.request(question(view, "0"))
+    assert done.wait(HANG_S)
+    channel.close()
+    assert sent[:10] == [0.0] * 10, "a click is answered at once"
+    assert all(at > 0.1 * number - 1e-6 for number, at in enumerate(sent[10:], 1)), sent
 
 
 def test_a_recording_that_cannot_be_opened_says_so_to_the_page(channel, recording, tmp_path):

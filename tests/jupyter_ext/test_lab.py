@@ -156,7 +156,7 @@ def test_show_opens_at_a_call_and_old_panels_stay_readable(server):
 SLOW = """import threading
 from jupyter_ext import channel
 gate, opened = threading.Event(), channel.Answers
-channel.Answers = lambda *arguments: (gate.wait(300), opened(*arguments))[1]"""
+channel.Answers = lambda *arguments: (gate.wait(), opened(*arguments))[1]"""
 
 
 def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(server):

@@ -132,7 +132,7 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
 
 
 def _connect(port, process):
-    for _ in range(600):
+    for _ in range(int(HANG_S / 0.1)):
         try:
             return Client(port)
         except OSError:

@@ -270,7 +270,7 @@ tf.config.threading.set_inter_op_parallelism_threads({threads})
 class Says(Terminal):
     def can_answer(self, stop): return True
     def ask(self, stop, prompt):
-        three.wait(60)
+        three.wait()
         print("SAYS", board.broker.starving(), flush=True)
         board.broker.fronts.clear()
         return "c"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import pyfunc_debug as pfd
+from tests.limits import HANG_S
 
 
 def square(x):
@@ -144,7 +145,7 @@ def test_where_threads_make_it_uncertain_the_lines_of_all_runs_are_named(tf):
     ready = threading.Barrier(2)
 
     def body(x):
-        ready.wait(30)  # both runs are in flight
+        ready.wait(HANG_S)  # both runs are in flight
         return x * x
 
     f = node(tf, body)

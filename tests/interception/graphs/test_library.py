@@ -6,13 +6,14 @@ import threading
 
 from pyfunc_debug.interception import names
 from pyfunc_debug.interception.graphs import library
+from tests.limits import HANG_S
 
 
 def test_a_tuple_that_another_thread_is_making_is_left_alone(tf, monkeypatch):
     """CPython's `tuple(...)` raises SystemError when anybody holds the tuple that it is making."""
     found = names.load()
     looked, made = threading.Event(), threading.Event()
-    monkeypatch.setattr(library.time, "sleep", lambda seconds: (looked.set(), made.wait(60)))
+    monkeypatch.setattr(library.time, "sleep", lambda seconds: (looked.set(), made.wait(HANG_S)))
 
     def look():
         library.live_graphs(found)
@@ -24,7 +25,7 @@ def test_a_tuple_that_another_thread_is_making_is_left_alone(tf, monkeypatch):
         for number in range(50):  # more than a tuple has room for at first: it is made larger while we look
             if number == 20:
                 thread.start()
-                assert looked.wait(60)
+                assert looked.wait(HANG_S)
             yield number
 
     try:

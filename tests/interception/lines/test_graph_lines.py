@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug.interception.lines import graph_lines
+from tests.limits import HANG_S
 
 X = tf.constant(1.0)
 PLANTED = re.compile(r"#: g(\d+|-)$")
@@ -472,7 +473,7 @@ def test_counting_ends_before_it_becomes_too_large(monkeypatch):
     recording = pfd.record(gil=False, lines="graph").start()
     step(X)
     monkeypatch.setattr(graph_lines, "MOST_BYTES", -1)
-    assert ended.wait(30)
+    assert ended.wait(HANG_S)
     with pytest.warns(UserWarning, match="not counted to the end"):
         recording.stop()
     assert [one.capped for one in recording.reader.lines(__file__) if one.kind == "graph"] == [True]
