@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,11 @@ from rich.text import Text
 from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, render, source_line
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import GraphTrace
+
+_ALIKE = 5
+"""From this number of graph traces in a row for one reason, only the first two and the last are shown."""
+_VALUES = re.compile(r"(?<=: )(Python value|shape|tf\.).*", re.DOTALL)
+"""What differs between the reasons of graph traces that are alike: the values after the argument's name."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +167,66 @@ def _table(explanation: Explanation) -> Table:
     table.add_column("traced for, and why", ratio=1, overflow="fold")
     table.add_column("trace ms", justify="right", no_wrap=True)
     table.add_column("runs", justify="right", no_wrap=True)
-    for number, row in enumerate(explanation.rows, 1):
-        cell = Text(row.signature, style="bold")
-        for text, style in _lines(row):
+    for shown in _shown(explanation.rows):
+        cell = Text(shown.head, style="bold" if shown.is_one else "not bold")
+        for text, style in shown.lines:
             cell.append(f"\n{text}", style=style)
-        table.add_row(str(number), cell, milliseconds(row.duration_ns), count(row.runs))
+        table.add_row(shown.numbers, cell, milliseconds(shown.duration_ns), count(shown.runs))
     return table
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A line of the table: one graph trace, or several in a row that have the same reason."""
+
+    numbers: str
+    head: str
+    lines: list[tuple[str, str]]
+    duration_ns: int | None
+    runs: int | None
+    is_one: bool = True
+
+
+def _shown(rows: tuple[TraceRow, ...]) -> list[_Shown]:
+    """The lines of the table: of many rows with one reason the first two and the last."""
+    shown: list[_Shown] = []
+    for _, group in itertools.groupby(enumerate(rows, 1), lambda one: _cause(one[1])):
+        alike = list(group)
+        folded = alike[2:-1] if len(alike) >= _ALIKE else []
+        for number, row in alike[:2] if folded else alike:
+            shown.append(_Shown(str(number), row.signature, _lines(row), row.duration_ns, row.runs))
+        if folded:
+            (first, _), (last, row) = folded[0], alike[-1]
+            shown.append(
+                _Shown(
+                    f"{first}-{last - 1}", f"{len(folded)} more graph traces for the same reason", [],
+                    _sum(row.duration_ns for _, row in folded), _sum(row.runs for _, row in folded), False,
+                )
+            )  # fmt: skip
+            shown.append(_Shown(str(last), row.signature, _lines(row), row.duration_ns, row.runs))
+    return shown
+
+
+def _cause(row: TraceRow) -> Any:
+    """What rows have in common that may be shown as one: the arguments that changed, and how. Else the row itself."""
+    if row.error is not None or row.stale or row.tried is not None or not row.reason:
+        return id(row)
+    return (
+        [_VALUES.sub(r"\1", reason) for reason in row.reason],
+        [(node.body, node.line) for node in row.nodes],
+        row.object,
+        row.avoid is None,
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """None where one is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
 
 
 def reasons(row: TraceRow) -> list[tuple[str, str]]:
@@ -205,15 +266,16 @@ def explanation_html(explanation: Explanation) -> str:
     head = f"<div><b>{escape(explanation.name)}</b> <small>{escape(where)}</small></div>"
     left, right = ' style="text-align:left;vertical-align:top"', ' style="text-align:right;vertical-align:top"'
     rows = []
-    for number, row in enumerate(explanation.rows, 1):
-        shown = "".join(
+    for shown in _shown(explanation.rows):
+        under = "".join(
             f"<div>{escape(text)}</div>" if style == "not bold" else f"<div><small>{escape(text)}</small></div>"
-            for text, style in _lines(row)
+            for text, style in shown.lines
         )
+        name = escape(shown.head)
+        code = f'<code style="background:none;padding:0">{name}</code>' if shown.is_one else f"<small>{name}</small>"
         rows.append(
-            f"<tr><td{right}>{number}</td><td{left}>"
-            f'<code style="background:none;padding:0">{escape(row.signature)}</code>{shown}</td>'
-            f"<td{right}>{milliseconds(row.duration_ns)}</td><td{right}>{count(row.runs)}</td></tr>"
+            f"<tr><td{right}>{shown.numbers}</td><td{left}>{code}{under}</td>"
+            f"<td{right}>{milliseconds(shown.duration_ns)}</td><td{right}>{count(shown.runs)}</td></tr>"
         )
     titles = f"<th{right}>#</th><th{left}>traced for, and why</th><th{right}>trace ms</th><th{right}>runs</th>"
     body = f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
