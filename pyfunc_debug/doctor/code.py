@@ -260,10 +260,9 @@ def impure(function: Definition) -> Write | None:
     """The first call in a function that gives another value each time: a clock, memory that nobody filled, an order."""
     for node in own_nodes(function):
         if isinstance(node, ast.Call):
-            text = ast.unparse(node)
-            match = _IMPURE.search(text)
-            if match is not None:
-                return Write(node.lineno, match.group().rstrip(".("), text)
+            match = _IMPURE.search(f"{ast.unparse(node.func)}(")
+            if match is not None and "(" not in ast.unparse(node.func):
+                return Write(node.lineno, match.group().rstrip(".("), ast.unparse(node))
     return None
 
 

@@ -163,13 +163,10 @@ class Facts:
 
     def body(self, node: Node) -> list[tuple[int, str]]:
         """Line numbers and texts of a body; empty if its source is not in the recording."""
-        return self._span(node.file, node.line)
-
-    def _span(self, file: str | None, line: int | None) -> list[tuple[int, str]]:
-        found = self.definition(file, line)
+        found = self.function(node)
         if found is None:
             return []
-        lines = self.source(file)
+        lines = self.source(node.file)
         last = getattr(found, "end_lineno", None) or found.lineno
         return [(number, lines[number - 1]) for number in range(found.lineno, min(last, len(lines)) + 1)]
 
@@ -185,6 +182,19 @@ class Facts:
                     return one
         return None
 
+    def function(self, node: Node) -> Definition | None:
+        """The syntax tree of a body. Of several lambdas on its line, the one that a call of py_function is given."""
+        if not node.body.endswith("<lambda>"):
+            return self.definition(node.file, node.line)
+        tree = self.tree(node.file)
+        every = list(ast.walk(tree)) if tree is not None else []
+        found = [one for one in every if isinstance(one, ast.Lambda) and one.lineno == node.line]
+        if len(found) > 1:
+            calls = [one for one in every if isinstance(one, ast.Call) and makes_node(one)]
+            given = {id(part) for one in calls for part in one.args[:1]}
+            found = [one for one in found if id(one) in given]
+        return found[0] if len(found) == 1 else None
+
     def tree(self, file: str | None) -> ast.Module | None:
         """The syntax tree of a file of the user's; None where it is not in the recording, or is not Python."""
         if file is None:
@@ -198,7 +208,7 @@ class Facts:
 
     def statements(self, node: Node) -> list[tuple[int, ast.stmt]]:
         """Simple statements of a body with their lines, in order; what a lambda returns as one. Copies, to change."""
-        found = self.definition(node.file, node.line)
+        found = self.function(node)
         if found is None:
             return []
         if isinstance(found, ast.Lambda):
@@ -279,3 +289,8 @@ class Facts:
         return self.say(
             f"pyfunc-debug show {self.file} --call {call}", f"%pyfunc_show {call}", f"recording.call({call})"
         )
+
+
+def makes_node(call: ast.Call) -> bool:
+    """Whether a call reads as one of py_function, numpy_function or py_func."""
+    return ast.unparse(call.func).rpartition(".")[2] in ("py_function", "numpy_function", "py_func", "eager_py_func")

@@ -63,7 +63,7 @@ def mapped_eager(body, data, Tout=tf.float32):
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------
 
 
-@triggers("nan-born")
+@triggers("nan-born", pastes=True)
 def entropy_of_a_zero():
     def entropy(p):
         return -np.sum(p * np.log(p)).astype("float32")
@@ -105,7 +105,7 @@ def ratio_of_a_zero():
             tf.numpy_function(ratio, [tf.constant([1.0]), tf.constant([b])], tf.float32)
 
 
-@triggers("inf-born")
+@triggers("inf-born", pastes=True)
 def exponential_overflow():
     @tf.function
     def step(x):
@@ -177,7 +177,7 @@ def bounded_ratio():
 # -- none-gradient ----------------------------------------------------------------------------------------------------
 
 
-@triggers("none-gradient")
+@triggers("none-gradient", pastes=True)
 def loss_in_numpy():
     def loss(y):
         return tf.constant(np.sum(y.numpy() ** 2))
@@ -193,7 +193,7 @@ def loss_in_numpy():
     step(tf.constant([1.0, 2.0]))
 
 
-@triggers("none-gradient")
+@triggers("none-gradient", pastes=True)
 def prediction_through_numpy_beside_a_weight():
     def layer(x, w):
         return tf.constant(x.numpy()) * w
@@ -361,7 +361,7 @@ def elements_that_are_skipped():
 # -- stop-iteration ---------------------------------------------------------------------------------------------------
 
 
-@triggers("stop-iteration")
+@triggers("stop-iteration", pastes=True)
 def an_iterator_without_a_default():
     names = iter(["a", "b"])
     tried(list, tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(lambda _: next(names), [x], tf.string)))
@@ -422,7 +422,7 @@ def a_run_that_fails():
 # -- retrace ----------------------------------------------------------------------------------------------------------
 
 
-@triggers("retrace")
+@triggers("retrace", pastes=True)
 def a_python_number_changes():
     @tf.function
     def step(x, rate):
@@ -432,7 +432,7 @@ def a_python_number_changes():
         step(tf.constant(1.0), 0.1 * i)
 
 
-@triggers("retrace")
+@triggers("retrace", pastes=True)
 def a_shape_changes():
     @tf.function
     def total(x):
@@ -608,7 +608,7 @@ def square_node():
     return tf.function(lambda x: tf.py_function(lambda x: x * x, [x], tf.float32))
 
 
-@triggers("wrong-tape", ends_with=tf.errors.UnknownError)
+@triggers("wrong-tape", ends_with=tf.errors.UnknownError, pastes=True)
 def one_node_called_twice():
     square, a, b = square_node(), tf.constant(2.0), tf.constant(5.0)
     with tf.GradientTape() as tape:
@@ -617,7 +617,7 @@ def one_node_called_twice():
     tape.gradient(y, [a, b])
 
 
-@triggers("missing-tape", ends_with=tf.errors.UnknownError)
+@triggers("missing-tape", ends_with=tf.errors.UnknownError, pastes=True)
 def a_jacobian():
     @tf.function
     def jacobian(x):
@@ -640,7 +640,7 @@ def one_gradient_after_each_call():
         tape.gradient(y, x)
 
 
-@triggers("variable-no-input")
+@triggers("variable-no-input", pastes=True)
 def a_variable_by_closure():
     w = tf.Variable(2.0, name="kernel")
 
@@ -670,7 +670,7 @@ def a_variable_as_an_input():
 # -- writes-input, reused-memory --------------------------------------------------------------------------------------
 
 
-@triggers("writes-input", says="x = x.copy()")
+@triggers("writes-input", says="x = x.copy()", pastes=True)
 def adds_in_place():
     def shift(x):
         x += 1
@@ -701,7 +701,7 @@ def sorts_or_shuffles():
     step(tf.constant([1.0, 2.0, 3.0]))
 
 
-@triggers("writes-input")
+@triggers("writes-input", pastes=True)
 def writes_by_out():
     def scale(x):
         np.multiply(x, 2, out=x)
@@ -773,7 +773,7 @@ def a_buffer_by_closure():
         tf.numpy_function(render, [tf.constant(x)], tf.float32)
 
 
-@triggers("reused-memory")
+@triggers("reused-memory", pastes=True)
 def one_of_several_results():
     stack = np.zeros(3, np.float32)
 
@@ -869,7 +869,7 @@ def a_few_calls():
     list(mapped(lambda x: np.ones(3, np.float32), different(5, 6)))
 
 
-@triggers("saturated")
+@triggers("saturated", pastes=True)
 def a_sigmoid_of_pixels():
     def squash(x):
         return tf.sigmoid(x)
@@ -877,7 +877,7 @@ def a_sigmoid_of_pixels():
     list(mapped_eager(squash, (different(20, 50) - 0.5) * 2000))
 
 
-@triggers("saturated")
+@triggers("saturated", pastes=True)
 def a_hyperbolic_tangent_of_pixels():
     def squash(x):
         return np.tanh(x)
@@ -972,7 +972,7 @@ def _pool():
     return options
 
 
-@triggers("shared-state")
+@triggers("shared-state", pastes=True)
 def a_nonlocal_counter():
     both = threading.Barrier(2)
     seen = 0
@@ -998,7 +998,7 @@ def a_counter_in_a_dictionary():
     list(together(count))
 
 
-@triggers("shared-state")
+@triggers("shared-state", pastes=True)
 def a_counter_of_an_object():
     class Augment:
         def __init__(self):
@@ -1079,7 +1079,7 @@ def noise_in_one_call_at_a_time():
     list(mapped(lambda x: x + np.random.normal(size=x.shape).astype(np.float32), different(5, 3)))
 
 
-@triggers("trace-only", says="once")
+@triggers("trace-only", says="once", pastes=True)
 def a_counter_in_a_tf_function():
     steps = {"n": 0}
 
@@ -1092,7 +1092,7 @@ def a_counter_in_a_tf_function():
         step(tf.constant(1.0))
 
 
-@triggers("trace-only")
+@triggers("trace-only", pastes=True)
 def a_history_in_a_tf_function():
     history = []
 
@@ -1163,7 +1163,7 @@ def a_history_in_a_body():
 RATE = 0.1
 
 
-@triggers("stale-closure", says="`rate` was 0.1 when TensorFlow traced")
+@triggers("stale-closure", says="`rate` was 0.1 when TensorFlow traced", pastes=True)
 def a_learning_rate_that_decays_outside_of_the_graph():
     rate = 0.1
 
@@ -1193,7 +1193,7 @@ def a_global_read_by_a_helper():
     RATE = 0.1
 
 
-@triggers("stale-closure", says="`self.training` was True")
+@triggers("stale-closure", says="`self.training` was True", pastes=True)
 def a_flag_of_a_module():
     class Model(tf.Module):
         def __init__(self):
@@ -1265,12 +1265,12 @@ def a_value_that_changes_after_the_last_run():
 # -- output-contract, slow-conversion ---------------------------------------------------------------------------------
 
 
-@triggers("output-contract", severity="error", says="np.asarray([1.0, 2.0, 3.0], np.float32)")
+@triggers("output-contract", severity="error", says="np.asarray([1.0, 2.0, 3.0], np.float32)", pastes=True)
 def a_list_where_one_tensor_is_declared():
     list(mapped_eager(lambda x: [1.0, 2.0, 3.0], np.ones(4, np.float32)))
 
 
-@triggers("output-contract", severity="error", says="Tout=[tf.float32, tf.int64]")
+@triggers("output-contract", severity="error", says="tf.py_function(body, [x], [tf.float32, tf.int64])", pastes=True)
 def a_tuple_where_one_tensor_is_declared():
     def split(x):
         return np.float32(x.numpy()), np.int64(1)
@@ -1288,12 +1288,12 @@ def a_large_python_number_for_int32():
     list(mapped_eager(lambda x: 2**40, np.ones(4, np.float32), tf.int32))
 
 
-@triggers("output-contract", severity="error", says="lost their fraction")
+@triggers("output-contract", severity="error", says="lost their fraction", pastes=True)
 def fractions_for_int32():
     list(mapped_eager(lambda x: np.array([0.5, 1.25]), np.ones(4, np.float32), tf.int32))
 
 
-@triggers("output-contract", severity="warning", says="Tout=tf.float64")
+@triggers("output-contract", severity="warning", says="tf.py_function(body, [x], tf.float64)")
 def times_for_float32():
     def times(x):
         return 1.7e9 + np.arange(8) * 0.5
@@ -1301,7 +1301,7 @@ def times_for_float32():
     list(mapped_eager(times, np.ones(4, np.float32)))
 
 
-@triggers("output-contract", severity="warning", says="np.asarray(x * 2.5, np.float32)")
+@triggers("output-contract", severity="warning", says="np.asarray(x * 2.5, np.float32)", pastes=True)
 def an_eager_numpy_function_with_another_dtype():
     tf.numpy_function(lambda x: x * 2.5, [tf.constant([1, 2])], tf.float32)
 
@@ -1316,7 +1316,12 @@ def none_that_is_caught():
     tried(list, mapped_eager(lambda x: None, np.ones(2, np.float32)))
 
 
-@triggers("output-contract", severity="note", says="float64 for float32")
+@triggers(
+    "output-contract",
+    severity="note",
+    says="returned float64, but Tout declares float32: TensorFlow did not take it",
+    pastes=True,
+)
 def a_numpy_function_with_another_dtype_that_is_caught():
     tried(list, mapped(lambda x: x * np.float64(2.5), np.ones(2, np.float32)))
 
@@ -1359,7 +1364,7 @@ def nested_python_numbers():
     list(mapped(lambda x: rows, np.ones(6, np.float32), tf.float64))
 
 
-@triggers("slow-conversion")
+@triggers("slow-conversion", pastes=True)
 def one_list_for_each_output():
     def pair(x):
         return [0.5] * 200_000, [1.5] * 200_000
@@ -1368,7 +1373,7 @@ def one_list_for_each_output():
     list(data.map(lambda x: tf.py_function(pair, [x], [tf.float32, tf.float32])))
 
 
-@triggers("slow-conversion")
+@triggers("slow-conversion", pastes=True)
 def a_list_of_lists():
     table = [[1.0] * 300 for _ in range(300)]
 
@@ -1411,7 +1416,7 @@ def set_shape_with_another_order():
     tried(list, shaped(lambda x: np.zeros((2, 3), np.float32), [3, 2], np.ones(4)))
 
 
-@triggers("unknown-shape", severity="error", says="out = tf.ensure_shape(out, [None])")
+@triggers("unknown-shape", severity="error", says="out = tf.ensure_shape(out, [None])", pastes=True)
 def set_shape_that_some_calls_do_not_have():
     tried(list, shaped(lambda x: np.zeros(int(x), np.float32), [3], np.array([3, 3, 4])))
 
@@ -1427,7 +1432,7 @@ def set_shape_in_a_function():
     step(tf.constant(1.0))
 
 
-@triggers("unknown-shape", severity="note", says="All 4 calls returned [3]")
+@triggers("unknown-shape", severity="note", says="All 4 calls returned [3]", pastes=True)
 def an_unknown_rank_in_a_training_step():
     data = mapped(lambda x: x * 2, np.ones((4, 3), np.float32))
 
@@ -1565,6 +1570,28 @@ def a_helper_that_draws_before_the_cache():
     epochs(mapped(augment, np.random.rand(4, 3).astype(np.float32)).cache().shuffle(4))
 
 
+@triggers("cached-random", says="range(4).cache().map(lambda x: tf.py_function(noisy", pastes=True)
+def noise_before_the_cache_of_one_chain():
+    def noisy(x):
+        return tf.cast(x, tf.float32) + tf.random.normal([3])
+
+    epochs(tf.data.Dataset.range(4).map(lambda x: tf.py_function(noisy, [x], tf.float32)).cache().batch(2))
+
+
+@triggers("cached-random", says="data = data.cache().map(", pastes=True)
+def a_cache_in_a_line_of_its_own():
+    def load(x):
+        return np.float32(x) + np.random.rand(3).astype(np.float32)
+
+    data = tf.data.Dataset.range(4)
+    data = data.map(lambda x: tf.numpy_function(load, [x], tf.float32), num_parallel_calls=2)
+    data = data.cache().batch(2)
+    data = data.prefetch(1)
+    for _ in range(2):
+        for _ in data:
+            pass
+
+
 @near("cached-random")
 def an_augmentation_behind_the_cache():
     dataset = tf.data.Dataset.from_tensor_slices(np.random.rand(4, 3).astype(np.float32)).cache()
@@ -1596,6 +1623,15 @@ def a_generator_that_is_used_up():
     epochs(generated(lambda: source))
 
 
+@triggers("empty-epochs", says="from_generator(lambda: iter([1.0, 2.0])", pastes=True)
+def an_iterator_that_is_made_once():
+    rows = iter([1.0, 2.0])
+    data = tf.data.Dataset.from_generator(lambda: rows, output_signature=tf.TensorSpec((), tf.float32))
+    for _ in range(2):
+        for _ in data:
+            pass
+
+
 @triggers("empty-epochs")
 def an_iterator_over_a_list():
     source = iter([1.0, 2.0])
@@ -1624,7 +1660,7 @@ def an_empty_dataset():
     epochs(tf.data.Dataset.from_tensor_slices(np.zeros((0, 3), np.float32)))
 
 
-@triggers("trace-only", says="noise = tf.random.normal((3,), 0.0, 0.1)")
+@triggers("trace-only", says="noise = tf.random.normal((3,), 0.0, 0.1)", pastes=True)
 def noise_in_a_map():
     def jitter(x):
         noise = np.random.normal(0.0, 0.1, size=(3,)).astype(np.float32)
@@ -1633,7 +1669,7 @@ def noise_in_a_map():
     list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(jitter))
 
 
-@triggers("trace-only", says="if tf.random.uniform([]) < 0.5:")
+@triggers("trace-only", says="if tf.random.uniform([]) < 0.5:", pastes=True)
 def a_coin_in_a_map():
     def augment(x):
         if random.random() < 0.5:
@@ -1655,7 +1691,7 @@ def exploration_in_a_function():
         act(tf.constant(1))
 
 
-@triggers("trace-only", says="return x + tf.timestamp()")
+@triggers("trace-only", says="return x + tf.cast(tf.timestamp(), x.dtype)", pastes=True)
 def a_clock_in_a_function():
     @tf.function
     def stamp(x):
@@ -1693,12 +1729,12 @@ def trained(loss):
     step(tf.constant([3.0, 4.0]))
 
 
-@triggers("cut-gradient", says="w -> ")
+@triggers("cut-gradient", says="w -> ", pastes=True)
 def a_loss_through_numpy():
     trained(lambda y: tf.reduce_sum(tf.numpy_function(lambda y: y * y, [y], tf.float32)))
 
 
-@triggers("cut-gradient", says="whole numbers")
+@triggers("cut-gradient", says="whole numbers", pastes=True)
 def a_loss_through_whole_numbers():
     def count(y):
         return tf.reduce_sum(tf.cast(y, tf.float32))
@@ -1749,7 +1785,7 @@ def a_variable_that_is_not_used():
 # -- more of the rules above: three shapes of each, and three that come near -------------------------------------------
 
 
-@triggers("stop-iteration", says="next(lines, None)")
+@triggers("stop-iteration", says='next(lines, b"")')
 def a_file_that_ends_in_a_loop():
     lines = iter(["a", "b"])
 
@@ -1764,7 +1800,7 @@ def a_file_that_ends_in_a_loop():
         tried(step)
 
 
-@triggers("stop-iteration")
+@triggers("stop-iteration", pastes=True)
 def an_iterator_of_an_object():
     class Reader:
         def __init__(self):
@@ -1967,7 +2003,7 @@ def a_jacobian_with_exact_gradients():
         a_jacobian()
 
 
-@triggers("variable-no-input", says="scale")
+@triggers("variable-no-input", says="scale", pastes=True)
 def a_variable_of_an_object():
     class Layer(tf.Module):
         def __init__(self):
@@ -2067,7 +2103,7 @@ def curvature(function, value=3.0):
     return tried(second, tf.constant(value))
 
 
-@triggers("second-order")
+@triggers("second-order", pastes=True)
 def a_curvature():
     curvature(lambda x: tf.py_function(lambda x: x * x * x, [x], tf.float32))
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 import pyfunc_debug as pfd
+from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
 
@@ -24,12 +31,54 @@ def findings(program, ends_with: type[BaseException] | None = None, **options) -
     return found
 
 
+def mended(name: str, fix: str, folder: Path, monkeypatch):
+    """The program with the fix pasted into its file, and what must be switched on around it."""
+    source = Path(programs.__file__).read_text().split("\n")
+    switch = re.fullmatch(r"pyfunc_debug\.(exact_gradients\(.*\))  # at the top, before the functions are traced", fix)
+    parts = re.split(r"^(Put above|Replace(?: lines)?) \S+?:(\d+)(?: to (\d+))?(?: by)?:\n", fix, flags=re.MULTILINE)
+    assert switch or (len(parts) > 1 and not parts[0]), fix
+    for verb, first, last, text in zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4]):  # last lines first
+        end = int(first) - 1 if verb.startswith("Put") else int(last or first)
+        source[int(first) - 1 : end] = text.removesuffix("\n").split("\n")
+    path = folder / "programs.py"
+    path.write_text("\n".join(source))
+    module = ModuleType(f"mended_{name}")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    return getattr(module, name), eval(f"pfd.{switch[1]}") if switch else contextlib.nullcontext()
+
+
+WORDS = {
+    "body-raised": "only its author knows what it should have done",
+    "changed-by-hand": "nothing is wrong with the program",
+    "constant-output": "whether it is meant to be constant only its author knows",
+    "dataset-in-loop": "the loop has to be written in another way",
+    "empty-recording": "something that is not there has to be called",
+    "exploding-gradient": "what the gradients are applied with is not in the recording",
+    "function-in-loop": "the line moves to a place that depends on the program",
+    "leaked-tapes": "the forward pass moves out of a block",
+    "nondeterministic": "what is wanted of a clock or a name only its author knows; np.empty has a paste",
+    "parallel-random": "a body gets a parameter, and its dataset an index",
+    "range-jump": "it asks for a look at one call",
+    "trace-failed": "an exception of any kind; those that are known have pastes in test_failures",
+    "vanishing-gradient": "a paste where the body is a function that squashes, as for saturated",
+}
+"""Rules whose fix is no line to paste, and why."""
+
+
+def test_every_other_rule_has_a_fix_that_is_pasted_and_run():
+    pasted = {rule for rule, _, options in programs.TRIGGERS if options.get("pastes")}
+    assert {rule for rule, _, _ in programs.TRIGGERS} - pasted == set(WORDS)
+    assert set(WORDS) <= set(doctor.names())
+
+
 def name(case) -> str:
     return f"{case[0]}-{case[1].__name__}"
 
 
 @pytest.mark.parametrize("case", programs.TRIGGERS, ids=name)
-def test_it_is_found(case):
+def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
     found = findings(program, options.get("ends_with"), **options.get("record", {}))
@@ -42,6 +91,11 @@ def test_it_is_found(case):
         assert options.get("says", "") in f"{one.message} {' '.join(one.evidence)} {one.fix}"
         if one.node is not None:
             assert one.file == programs.__file__
+    if options.get("pastes"):
+        pasted, kept = mended(program.__name__, ours[0].fix, tmp_path, monkeypatch)
+        with kept:
+            found = findings(pasted, **options.get("record", {}))
+        assert [one.message for one in found if one.rule == rule] == []
 
 
 @pytest.mark.parametrize("case", programs.NEAR, ids=name)

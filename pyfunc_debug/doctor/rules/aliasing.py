@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -20,8 +20,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         for node in group:
             if node.kind != "py_function" and facts.calls(node.id).count:
                 bodies.setdefault((node.body, node.file, node.line), []).append(node)
-    for (_, file, line), nodes in bodies.items():
-        function = facts.definition(file, line)
+    for nodes in bodies.values():
+        function = facts.function(nodes[0])
         if function is None:
             continue
         writes = code.array_writes(function)
@@ -45,10 +45,17 @@ def _input(facts: Facts, nodes: list[Node], function: code.Definition, writes: l
             "writes-input", "warning", node.id, () if call is None else (call,),
             f"{node.body} writes into its input {write.name!r}. numpy_function hands out TensorFlow's own memory, so "
             "that this can change a constant, a variable or cached elements of the caller",
-            f"{write.name} = {write.name}.copy()  # before line {write.line}: {write.text}", node.file, write.line,
+            _copied(facts, node, function, write), node.file, write.line,
             several(one.id for one in nodes), (f"line {write.line}: {write.text}",), "likely",
         )  # fmt: skip
         return
+
+
+def _copied(facts: Facts, node: Node, function: code.Definition, write: code.Write) -> str:
+    """The copy, once, at the beginning of the body."""
+    copy, first = f"{write.name} = {write.name}.copy()", pastes.beginning(function)
+    edit = pastes.above(facts, node.file, first, copy) if first is not None else None
+    return pastes.written(edit) or f"{copy}  # before line {write.line}: {write.text}"
 
 
 def _shape(facts: Facts, call: int | None, position: int) -> str | None:
@@ -74,7 +81,7 @@ def _memory(facts: Facts, nodes: list[Node], function: code.Definition, writes: 
                 "reused-memory", "warning", node.id, (calls.first or 0, calls.last or 0),
                 f"{node.body} returns {name!r}, an array that lives outside of it and that its next call overwrites. "
                 "TensorFlow may still use that memory as the result of this call",
-                f"return {ast.unparse(one.value).replace(name, f'{name}.copy()', 1)}", node.file, one.lineno,
+                pastes.written(pastes.replaced(facts, node.file, {value: f"{name}.copy()"})), node.file, one.lineno,
                 several(one.id for one in nodes), (f"line {outer[name].line}: {outer[name].text}",), "likely",
             )  # fmt: skip
             return

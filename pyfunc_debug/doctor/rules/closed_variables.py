@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("variable-no-input",)
 
@@ -25,11 +27,67 @@ def check(facts: Facts) -> Iterator[Finding]:
         known = facts.nodes[node]
         names = [str(name).removesuffix(":0") for name in variables]
         what = f"variable {names[0]}" if len(names) == 1 else f"variables {', '.join(names)}"
-        inputs = ", ".join([*(one for one in known.paths if one.isidentifier()), *names])
         yield Finding(
             "variable-no-input", "warning", node, () if call is None else (call,),
-            f"{known.body} uses the {what}, which is not an input of its py_function: its gradient is None, and it is "
-            f"not trained through it{sites(facts.reader, nodes)}",
-            f"tf.py_function({facts.name(known)}, inp=[{inputs}], ...)  # and use the parameter in the body",
+            f"{known.body} uses the {what}, {'not an input' if len(names) == 1 else 'no inputs'} of its py_function: "
+            f"{'it has' if len(names) == 1 else 'they have'} no gradient through it, and it does not train "
+            f"{'it' if len(names) == 1 else 'them'}{sites(facts.reader, nodes)}",
+            _passed(facts, known, names) or _words(facts, known, names),
             known.file, known.line, several(nodes),
         )  # fmt: skip
+
+
+def _read(facts: Facts, node: Node, names: Sequence[str]) -> dict[str, list[ast.expr]]:
+    """How a body writes each variable, and where; empty if one of them cannot be told from the source."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    if function is None or tree is None:
+        return {}
+    called = {id(one.func) for one in pastes.walk(function, ast.Call)}
+    outside = code.outside(function, tree)
+    plain: dict[str, list[ast.expr]] = {}
+    for one in ast.walk(function):
+        text = ast.unparse(one) if isinstance(one, (ast.Name, ast.Attribute)) else ""
+        known = text in outside or (text.startswith("self.") and text.count(".") == 1)
+        if isinstance(one, (ast.Name, ast.Attribute)) and id(one) not in called and known:
+            plain.setdefault(text, []).append(one)
+    found = {}
+    for name in names:
+        written = next((one for one in plain if one in (name, f"self.{name}")), None)
+        if written is None and len(names) == 1 and len(plain) == 1 and outside <= set(plain):
+            written = next(iter(plain))
+        if written is None:
+            return {}
+        found[written] = plain[written]
+    return found
+
+
+def _passed(facts: Facts, node: Node, names: Sequence[str]) -> str:
+    """The lines of the body and of the call with the variables among the inputs; "" where they cannot be told."""
+    read, function, made = _read(facts, node, names), facts.function(node), pastes.call_of(facts, node)
+    inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
+    if not read or function is None or made is None or made[0] != node.file or not isinstance(inputs, ast.List):
+        return ""
+    parameters = {text: text.rpartition(".")[2] for text in read}
+    arguments = function.args
+    last = next(iter(reversed([*arguments.posonlyargs, *arguments.args])), None)
+    if last is None or arguments.defaults or arguments.vararg or not inputs.elts:
+        return ""
+    if set(parameters.values()) & set(code.parameters(function)):
+        return ""
+    added = ", ".join(parameters.values())
+    pieces: dict[ast.expr, str] = {
+        last: f"{pastes.text_of(facts, node.file, last)}, {added}",  # type: ignore[dict-item]  # it has a place, too
+        inputs: f"{pastes.text_of(facts, node.file, inputs)[:-1].rstrip(', ')}, {', '.join(read)}]",
+    }
+    for text, places in read.items():
+        if text != parameters[text]:
+            pieces.update(dict.fromkeys(places, parameters[text]))
+    return pastes.all_replaced(facts, node.file, pieces)
+
+
+def _words(facts: Facts, node: Node, names: Sequence[str]) -> str:
+    layers = sorted({name.partition("/")[0] for name in names if "/" in name})
+    if layers:
+        return f"call {', '.join(layers)} outside of the py_function: only what is in `inp` has a gradient"
+    inputs = ", ".join([*(one for one in node.paths if one.isidentifier()), *names])
+    return f"tf.py_function({facts.name(node)}, inp=[{inputs}], ...)  # and use the parameter in the body"

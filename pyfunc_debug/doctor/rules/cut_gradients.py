@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
@@ -40,10 +42,34 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "cut-gradient", "warning", number, (),
             f"tape.gradient gave None for {count}: they are not trained by it. {why}",
-            f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
+            f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy" if not path
+            else _in_ops(facts, node)
+            or f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
             "around it, with a gradient of your own" if numpy
-            else f"pass {name} the floating-point numbers, without a cast before it",
+            else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
             site.file if site else node.file, site.line if site else node.line, several(one for one, _ in found),
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
             "measured" if path else "likely",
         )  # fmt: skip
+
+
+def _in_ops(facts: Facts, node: Node) -> str:
+    """The call as a py_function, and the body in TensorFlow's ops; "" where not all of it is one."""
+    made, pieces = pastes.call_of(facts, node), pastes.in_ops(facts, node)
+    if made is None or pieces is None or made[0] != node.file:
+        return ""
+    func = made[1].func
+    head = ast.unparse(func).rpartition(".")[0]
+    return pastes.all_replaced(facts, node.file, {**pieces, func: f"{head}.py_function" if head else "tf.py_function"})
+
+
+def _uncast(facts: Facts, node: Node) -> str:
+    """The call with its inputs as they are before a cast to whole numbers."""
+    made = pastes.call_of(facts, node)
+    inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
+    casts: dict[ast.expr, str] = {
+        one: pastes.text_of(facts, made[0], one.args[0])
+        for one in (inputs.elts if isinstance(inputs, ast.List) else ())
+        if made is not None and isinstance(one, ast.Call) and ast.unparse(one.func).endswith(".cast") and one.args
+    }
+    return pastes.all_replaced(facts, made[0], casts) if made is not None and casts else ""

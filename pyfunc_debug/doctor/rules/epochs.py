@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
 
@@ -39,7 +39,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
             node = by_token.get(token)
             if node is None or node.origin != "user":
                 continue
-            function, tree = facts.definition(node.file, node.line), facts.tree(node.file)
+            function, tree = facts.function(node), facts.tree(node.file)
             if function is None or tree is None or not code.is_random(function, tree):
                 continue
             calls = facts.calls(node.id)
@@ -47,37 +47,91 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
                 "cached-random", "warning", node.id, (calls.first,) if calls.first is not None else (),
                 f"{node.body} draws random numbers, but .cache() stands behind it: it ran {calls.count:,} times, and "
                 f"each of the {loop['iterators']} passes over the dataset got these same results",
-                f"dataset.cache().map({facts.name(node)}, ...)  # cache first, then what differs in each epoch",
+                _cache_first(facts, node)
+                or f"dataset.cache().map({facts.name(node)}, ...)  # cache first, then what differs in each epoch",
                 node.file, node.line,
                 evidence=(f"{loop['iterators']} iterators, {calls.count:,} calls",), confidence="likely",
             )  # fmt: skip
     return None
 
 
-def _maker(facts: Facts, file: str | None) -> str:
-    """What makes the iterator that the lambda given to from_generator returns, as an argument of from_generator."""
-    tree = facts.tree(file)
-    for call in ast.walk(tree) if tree is not None else ():
-        if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith("from_generator") or not call.args:
+def _cache_first(facts: Facts, node: Node) -> str:
+    """The lines that map and cache, the other way round; "" where they cannot be told."""
+    for frame in reversed(node.stack):
+        tree = facts.tree(frame.file)
+        maps = [one for one in pastes.around(tree, frame.line, ast.Call) if _method(one) == "map"]
+        maps = [one for one in maps if any(arg.lineno <= frame.line <= (arg.end_lineno or 0) for arg in one.args)]
+        if len(maps) > 1:
             continue
-        given = call.args[0]
+        caches = [one for one in pastes.walk(tree, ast.Call) if _method(one) == "cache"]
+        for mapped in maps:
+            owner = mapped.func.value if isinstance(mapped.func, ast.Attribute) else mapped
+            for cache in caches:
+                if any(one is mapped for one in ast.walk(cache)):
+                    text, own = pastes.text_of(facts, frame.file, cache), pastes.source(facts, frame.file)
+                    inner = own.text(cache.func.value) if isinstance(cache.func, ast.Attribute) else ""
+                    before, call = own.text(owner), text.removeprefix(inner)
+                    if inner.startswith(before):
+                        new = f"{before}{call}{inner.removeprefix(before)}"
+                        return pastes.written(pastes.replaced(facts, frame.file, {cache: new}))
+            found = _moved(facts, frame.file, mapped, owner, caches)
+            if found:
+                return found
+    return ""
+
+
+def _moved(facts: Facts, file: str, mapped: ast.Call, owner: ast.expr, caches: list[ast.Call]) -> str:
+    """The same for a cache in a statement of its own, `data = data.cache()`, which goes to the dataset of the map."""
+    own = pastes.source(facts, file)
+    for cache in caches:
+        inner = cache.func.value if isinstance(cache.func, ast.Attribute) else None
+        statement = own.statement(cache.lineno)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        alone = statement is not None and isinstance(target, ast.Name) and isinstance(inner, ast.Name)
+        made = own.statement(mapped.lineno)
+        names = [ast.unparse(one) for one in made.targets] if isinstance(made, ast.Assign) else []
+        if alone and isinstance(inner, ast.Name) and inner.id in names and cache.lineno > mapped.lineno:
+            call = own.text(cache).removeprefix(inner.id)
+            return pastes.written(
+                pastes.replaced(facts, file, {cache: inner.id}),
+                pastes.replaced(facts, file, {owner: f"{own.text(owner)}{call}"}),
+            )
+    return ""
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _maker(facts: Facts, file: str | None, line: int | None) -> tuple[str, ast.expr | None]:
+    """What makes the iterator that a lambda given to from_generator returns, to give instead; and that lambda."""
+    tree = facts.tree(file)
+    calls = [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).endswith("from_generator")]
+    if len(calls) > 1:  # that of the function with the loop
+        near = pastes.around(tree, line or 0, ast.FunctionDef)
+        calls = [one for one in calls if near and one in ast.walk(near[0])]
+    for call in calls if len(calls) == 1 else ():
+        given = call.args[0] if call.args else None
         name = given.body.id if isinstance(given, ast.Lambda) and isinstance(given.body, ast.Name) else None
         for one in ast.walk(tree) if name is not None and tree is not None else ():
             targets = [ast.unparse(target) for target in one.targets] if isinstance(one, ast.Assign) else []
             if name in targets and isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
                 plain = not one.value.args and not one.value.keywords
-                return ast.unparse(one.value.func) if plain else f"lambda: {ast.unparse(one.value)}"
-    return "the_function"
+                return ast.unparse(one.value.func) if plain else f"lambda: {ast.unparse(one.value)}", given
+    return "the_function", None
 
 
 def _used_up(facts: Facts, loop: dict[str, Any]) -> Finding:
     """A generator that only the first iterator gets something of."""
     file, line = (loop["site"] or (None, None, ""))[:2]
+    maker, given = _maker(facts, file, line)
+    edit = pastes.replaced(facts, file, {given: maker}) if given is not None else None
     return Finding(
         "empty-epochs", "error", None, (),
         f"{loop['empty']} of {loop['iterators']} passes over this dataset got no element at all. "
         "Dataset.from_generator calls its function once a pass, and that has to make a new iterator: it gave one "
         "that was used up",
-        f"tf.data.Dataset.from_generator({_maker(facts, file)}, ...)  # it is called for each pass, and begins again",
+        pastes.written(edit)
+        or f"tf.data.Dataset.from_generator({maker}, ...)  # it is called for each pass, and begins again",
         file, line, evidence=(f"{loop['iterators']} iterators, {loop['taken']:,} elements in all",),
     )  # fmt: skip

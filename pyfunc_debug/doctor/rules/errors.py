@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding, Severity
+from pyfunc_debug.records import Finding, Node, Severity
 
 NAMES = ("body-raised", "stop-iteration")
 _SAME = 150
@@ -46,7 +48,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 "stop-iteration", "error", node, (first,),
                 f"StopIteration left {body} {often} (first in call #{first}): TensorFlow takes it for the end of the "
                 "data and may end a loop or an epoch without an error",
-                _default(facts, file, line), file, line, several(counts), evidence,
+                _default(facts, facts.nodes[node], file, line), file, line, several(counts), evidence,
             )  # fmt: skip
             continue
         severity, after = _outcome(facts, kind)
@@ -72,10 +74,36 @@ def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
     return "note", ". The program went on: it caught the exception, or skips such elements"
 
 
-def _default(facts: Facts, file: str | None, line: int | None) -> str:
-    """The line with a default for `next`."""
-    text = facts.line(file, line)
-    fixed = re.sub(r"\bnext\(([^(),]+(?:\([^()]*\))?)\)", r"next(\1, None)", text)
-    if fixed != text:
-        return f"{fixed}  # and say what to do at None"
-    return f"try:\n    {text or '...'}\nexcept StopIteration:\n    ...  # what to return at the end of the data"
+def _default(facts: Facts, node: Node, file: str | None, line: int | None) -> str:
+    """The line with a default for `next`, of the dtype and shape that the body returned so far."""
+    end = _end(facts, node, file)
+    text = facts.line(file, line) or "..."
+    calls = [
+        one for one in (pastes.around(facts.tree(file), line, ast.Call) if line is not None else ())
+        if (ast.unparse(one.func) == "next" and len(one.args) == 1) or ast.unparse(one.func).endswith(".__next__")
+    ]  # fmt: skip
+    if len(calls) == 1 and end is not None:
+        func = calls[0].func
+        iterator = func.value if isinstance(func, ast.Attribute) else calls[0].args[0]
+        own = pastes.text_of(facts, file, iterator)
+        return pastes.written(pastes.replaced(facts, file, {calls[0]: f"next({own}, {end})"}))
+    return f"try:\n    {text}\nexcept StopIteration:\n    return {end or '...'}  # what stands for the end of the data"
+
+
+def _end(facts: Facts, node: Node, file: str | None) -> str | None:
+    """A value that TensorFlow takes for the body's output; None where it has several, or none."""
+    if len(node.tout) != 1:
+        return None
+    rows = facts.reader.rows(
+        "SELECT DISTINCT v.shape FROM call c JOIN value v ON v.call = c.id AND v.role = 'output' WHERE c.node = ? "
+        "AND c.kind = 'forward' LIMIT 2",
+        (node.id,),
+    )
+    shape = rows[0][0] if rows else "[]"
+    dtype = node.tout[0]
+    if dtype == "string":
+        return 'b""' if shape == "[]" else None
+    numpy = pastes.module(facts, file, "numpy")
+    if len(rows) > 1 or shape is None or numpy is None:
+        return None
+    return f"{numpy}.zeros({shape}, {'bool' if dtype == 'bool' else f'{numpy}.{dtype}'})"

@@ -9,6 +9,7 @@ from statistics import median
 
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules.ranges import squashed
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("exploding-gradient", "vanishing-gradient")
@@ -60,8 +61,7 @@ def _found(facts: Facts, group: list[Node], rule: str, call: int, ratio: float, 
         "numbers, an exponential, a factor" if large else "What is trained in front of it learns nothing: its inputs "
         "are where the function is flat (tanh, sigmoid, clip), or it multiplies by almost nothing"),
         "gradients = [tf.clip_by_norm(gradient, 1.0) for gradient in gradients]  # before apply_gradients" if large
-        else f"{node.paths[0] if node.paths and node.paths[0].isidentifier() else 'x'} = tf.keras.utils.normalize("
-        f"{node.paths[0] if node.paths and node.paths[0].isidentifier() else 'x'})  # before {name} is given it",
+        else squashed(facts, node) or f"give {name} inputs of the size of 1: divide them by what they are on average",
         node.file, node.line, several(one.id for one in group),
         (f"gradient call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), "measured",
     )  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -47,24 +49,26 @@ def check(facts: Facts) -> Iterator[Finding]:
         if _DESIGN[rule].search(text):
             continue
         calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
-        suspect = _suspect(facts, nodes[0])
+        suspect, edit = _suspect(facts, nodes[0])
+        origin = f". Line {suspect} is likely where it comes from" if edit else ""
         yield Finding(
             rule, "warning", node, (first,),
-            f"{body} returned {what} from finite inputs in {calls}{spread(counts)}, first in call #{first}",
-            suspect or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"), file, line, several(counts),
+            f"{body} returned {what} from finite inputs in {calls}{spread(counts)}, first in call #{first}{origin}",
+            edit or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"), file, line, several(counts),
             (f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",),
         )  # fmt: skip
 
 
-def _suspect(facts: Facts, node: Node) -> str:
-    """The first line of the body that can make NaN or Inf of finite numbers, guarded; empty if there is none."""
+def _suspect(facts: Facts, node: Node) -> tuple[int, str]:
+    """The first line of the body that can make NaN or Inf of finite numbers, and its edit; "" if there is none."""
     for number, statement in facts.statements(node):
+        value = getattr(statement, "value", None)
         fixed = _Guard()
-        after = fixed.visit(statement)
-        if fixed.changed:
-            place = facts.source_line(node.file, number)
-            return f"# {place}, likely where it comes from:\n{ast.unparse(ast.fix_missing_locations(after))}"
-    return ""
+        after = fixed.visit(copy.deepcopy(value)) if isinstance(value, ast.expr) else None
+        if fixed.changed and isinstance(value, ast.expr) and after is not None:
+            text = ast.unparse(ast.fix_missing_locations(after))
+            return number, pastes.written(pastes.replaced(facts, node.file, {value: text}))
+    return 0, ""
 
 
 class _Guard(ast.NodeTransformer):

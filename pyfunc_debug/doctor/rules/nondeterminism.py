@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -22,8 +22,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for group in facts.lines:
         for node in group:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
-    for (_, file, line), nodes in bodies.items():
-        function, tree = facts.definition(file, line), facts.tree(file)
+    for (_, file, _), nodes in bodies.items():
+        function, tree = facts.function(nodes[0]), facts.tree(file)
         if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
             continue
         if code.outside(function, tree):
@@ -73,11 +73,7 @@ def _finding(facts: Facts, nodes: list[Node], pair: tuple[int, int, bool], why: 
     if why is not None:
         filled = why.name.endswith("empty")
         cause = f"Line {why.line} makes it so: `{why.text}`" + (", memory that nobody filled" if filled else "")
-        fix = (
-            why.text.replace("empty", "zeros", 1)
-            if filled
-            else f"pass what {why.text} gives as an input, or leave it out"
-        )
+        fix = _filled(facts, node, why) if filled else f"pass what {why.text} gives as an input, or leave it out"
     elif at_once:
         cause = "The two ran at the same time: they share something that one of them changes"
         fix = f"dataset.map({facts.name(node)}, num_parallel_calls=1)  # if it is right then, find what its calls share"
@@ -90,3 +86,8 @@ def _finding(facts: Facts, nodes: list[Node], pair: tuple[int, int, bool], why: 
         fix, node.file, why.line if why is not None else node.line, several(one.id for one in nodes),
         tuple(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}" for call in (first, second)),
     )  # fmt: skip
+
+
+def _filled(facts: Facts, node: Node, why: code.Write) -> str:
+    new = why.text.replace("empty", "zeros", 1)
+    return pastes.written(pastes.call_replaced(facts, node.file, why.line, why.text, new)) or new

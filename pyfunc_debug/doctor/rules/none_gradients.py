@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import path, sites
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("none-gradient",)
 _LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\bint\(|tf\.stop_gradient|\.item\(\)|\.tolist\(\)")
@@ -44,7 +45,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             "none-gradient", "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
             f"trained through it{sites(facts.reader, nodes)}{listed(nodes)}.{where}",
-            f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
+            _in_ops(facts, facts.nodes[node])
+            or f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
             f"{facts.name(facts.nodes[node])} a gradient of its own with @tf.custom_gradient" if cut else
             "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "
             "@tf.custom_gradient; do not pass an input that has no influence",
@@ -59,3 +61,9 @@ def _cut(facts: Facts, node: int) -> tuple[int | None, str]:
         if _LEAVES.search(text):
             return number, text.strip()
     return None, ""
+
+
+def _in_ops(facts: Facts, node: Node) -> str:
+    """The body's lines in TensorFlow's ops; "" where some of it has no such op."""
+    pieces = pastes.in_ops(facts, node)
+    return pastes.all_replaced(facts, node.file, pieces) if pieces else ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("constant-output", "saturated", "range-jump")
@@ -72,7 +75,8 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
         "constant-output", "note", node.id, (first, last),
         f"{node.body} returned the same values in all {count:,} calls, for {different:,} different inputs. Either it "
         "does not use its input as it should, or it can be computed once, outside",
-        f"value = {facts.name(node)}(...)  # once, before the loop or the dataset, if it is meant to be constant",
+        f"if {facts.name(node)} is meant to be constant, call it once, before the loop or the dataset; else use its "
+        "input",
         node.file, node.line, evidence=(f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",
                                         f"call #{last}: {facts.inputs(last)} -> {facts.outputs(last)}"),
     )  # fmt: skip
@@ -99,9 +103,43 @@ def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iter
         f"at least {_SATURATED:.0%} of the values that {node.body} returned were at the ends of its range in "
         f"{len(full):,} of {len(rows):,} calls. What goes into {match.group()} is too large, and its gradient is "
         "almost zero",
-        f"x = (x - x.mean()) / (x.std() + 1e-6)  # before {match.group()}, in {facts.name(node)}", node.file, node.line,
+        squashed(facts, node) or f"scale what goes into {match.group()}, in {facts.name(node)}",
+        node.file, node.line,
         evidence=(f"call #{full[0]}: {facts.inputs(full[0])} -> {facts.outputs(full[0])}",), confidence="likely",
     )  # fmt: skip
+
+
+def squashed(facts: Facts, node: Node) -> str:
+    """What goes into a squashing function, made to have mean 0 and deviation 1 first; for clip, to fill its range."""
+    match = next((found for _, text in facts.body(node) if (found := _SQUASH.search(text))), None)
+    if match is None or isinstance(facts.function(node), ast.Lambda):
+        return ""
+    squash = match.group()
+    for number, statement in facts.statements(node):
+        calls = [one for one in pastes.walk(statement, ast.Call) if squash in ast.unparse(one.func) and one.args]
+        lines = pastes.lines_of(facts, node.file, number) if len(calls) == 1 else None
+        if lines is None or len(lines[1]) != 1 or node.file is None:
+            continue
+        call = calls[0]
+        inside = call.args[0]
+        if not ast.unparse(call.func).startswith(("np.", "tf.", "numpy.", "scipy.", "special.")):
+            continue  # a method, or a function of the user's
+        tf = node.kind == "py_function"
+        low, high = [ast.unparse(one) for one in call.args[-2:]] if len(call.args) > 1 else ("0.0", "1.0")
+        text = pastes.text_of(facts, node.file, inside)
+        line = pastes.replaced(facts, node.file, {inside: "scaled"})
+        if line is None:
+            continue
+        if "clip" in squash:
+            least, most = ("tf.reduce_min(scaled)", "tf.reduce_max(scaled)") if tf else ("scaled.min()", "scaled.max()")
+            scale = f"{low} + ({high} - {low}) * (scaled - {least}) / ({most} - {least} + 1e-6)"
+        elif tf:
+            scale = "(scaled - tf.reduce_mean(scaled)) / (tf.math.reduce_std(scaled) + 1e-6)"
+        else:
+            scale = "(scaled - scaled.mean()) / (scaled.std() + 1e-6)"
+        first = (f"{lines[0]}scaled = {text}", f"{lines[0]}scaled = {scale}")
+        return pastes.written(Edit(node.file, line.first, line.last, (*first, *line.lines)))
+    return ""
 
 
 def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], largest: float) -> Iterator[Finding]:

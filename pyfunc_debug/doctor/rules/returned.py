@@ -6,12 +6,14 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, times
 from pyfunc_debug.doctor.facts import Calls, Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.rules.errors import converting
 from pyfunc_debug.records import Finding, Node
 
@@ -23,6 +25,11 @@ _SLOW_NUMBERS = 1000
 _LEAST_SAMPLES = 3
 _LARGE_SHARE = 1e-3
 """A rounding error counts from so much of the values' spread on."""
+_NUMBERS = {
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "complex64", "complex128",
+}  # fmt: skip
+"""Dtypes that NumPy knows by the same name."""
 _PYTHON = {"float": "float32", "int": "int64", "bool": "bool", "str": "string", "bytes": "string"}
 
 
@@ -85,8 +92,9 @@ def _not_converted(facts: Facts) -> Iterator[Finding]:
             NAMES[0], "error" if failed else "note", number, (first,),
             f"what {node.body} returned does not become {', '.join(node.tout)}, as Tout declares: {message}"[:400]
             + f" ({kind}, {times(count)})" + ("" if failed else ". The program went on"),
-            f"return tf.cast({_value(facts, node)}, tf.{node.tout[0]})  # or the Tout that fits" if node.tout
-            else "Tout=[]", site.file if site is not None else node.file,
+            "the body has to return a number or an array there, or Tout has to be the dtype of what it returns"
+            if node.tout else pastes.with_tout(facts, node, "[]") or "Tout=[]",
+            site.file if site is not None else node.file,
             site.line if site is not None else node.line,
             evidence=(f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else (),
         )  # fmt: skip
@@ -115,13 +123,15 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     if not kinds:
         return None
     kind = kinds[0]
-    declared, name = kind.declared or [], facts.name(kind.node)
+    declared = kind.declared or []
     kept = "the first" if len(declared) == 1 else f"the first {len(declared)}"
     numbers = kind.shown.rpartition(" ")[2] in ("float", "int", "bool") and ":" not in kind.shown
     if len(declared) == 1 and numbers:
-        fix = f"return np.asarray({_value(facts, kind.node)}, np.{declared[0]})  # one tensor of {kind.count} numbers"
+        fix = _array(facts, kind.node, declared[0]) or (
+            f"return np.asarray({_value(facts, kind.node)}, np.{declared[0]})  # one tensor of {kind.count} numbers"
+        )
     else:
-        fix = f"tf.py_function({name}, ..., Tout=[{', '.join(_tout(kind))}])"
+        fix = _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
     return _finding(
         facts, kinds, "error",
         f"{kind.node.body} returned a {kind.shown}, but Tout declares {len(declared)} ({', '.join(declared[:3])}). "
@@ -153,6 +163,75 @@ def _tout(kind: _Kind) -> list[str]:
         word = inside[position] if position < len(inside) else kind.shown.rpartition(" ")[2]
         found.append(f"tf.{own or _PYTHON.get(word) or declared[min(position, len(declared) - 1)]}")
     return found
+
+
+def _no_return(facts: Facts, node: Node) -> str:
+    """A `return` of what the body's last line made; where it made nothing, a Tout that says so."""
+    function = facts.function(node)
+    last = function.body[-1] if function is not None and not isinstance(function, ast.Lambda) else None
+    targets = last.targets if isinstance(last, ast.Assign) else [last.target] if isinstance(last, ast.AugAssign) else []
+    name = targets[0] if len(targets) == 1 else None
+    while isinstance(name, ast.Subscript):
+        name = name.value
+    if last is None or node.file is None or not isinstance(name, ast.Name):
+        where = facts.functions.get(node.function or 0)
+        if where is not None and where.kind == "tf.data":
+            return f"{facts.name(node)} needs a `return` of {', '.join(node.tout)}"  # a map has to give something
+        return pastes.with_tout(facts, node, "[]") or "Tout=[]  # if it returns nothing; else the body needs a `return`"
+    end = (last.end_lineno or last.lineno) + 1
+    return pastes.written(Edit(node.file, end, end - 1, (f"{' ' * last.col_offset}return {name.id}",)))
+
+
+def _listed(dtypes: Sequence[object]) -> str:
+    """`tf.float32`, or `[tf.float32, tf.int64]`."""
+    every = ", ".join(f"tf.{one}" for one in dtypes)
+    return every if len(dtypes) == 1 else f"[{every}]"
+
+
+def _few(tout: Sequence[object]) -> str:
+    return ", ".join(map(str, tout[:3]))
+
+
+def _declared(facts: Facts, node: Node, tout: str) -> str:
+    """The call with the Tout that fits."""
+    return pastes.with_tout(facts, node, tout) or f"tf.{node.kind}({facts.name(node)}, ..., Tout={tout})"
+
+
+def _array(facts: Facts, node: Node, dtype: str) -> str:
+    """The body's `return` lines with one array of a dtype; "" where that cannot be said in whole lines."""
+    if dtype not in _NUMBERS:
+        return ""
+    return pastes.returning(facts, node, lambda _, text: _as_array(facts, node, text, dtype))
+
+
+def _as_array(facts: Facts, node: Node, text: str, dtype: str) -> str:
+    """An expression as an array, in the words of the body's file."""
+    numpy = pastes.module(facts, node.file, "numpy")
+    if numpy is None and node.kind == "py_function":
+        tf = pastes.module(facts, node.file, "tensorflow") or "tf"
+        return f"{tf}.cast({text}, {tf}.{dtype})"
+    numpy = numpy or "np"
+    return f"{numpy}.asarray({text}, {'bool' if dtype == 'bool' else f'{numpy}.{dtype}'})"
+
+
+def _arrays(facts: Facts, kind: _Kind) -> str:
+    """The body's `return` lines with an array in the place of each list of numbers."""
+    declared = kind.declared or list(kind.node.tout)
+    if not declared or any(one not in _NUMBERS for one in declared):
+        return ""
+    several = kind.node.kind == "py_function" or len(declared) > 1  # then what is returned is a list of outputs
+
+    def make(value: ast.expr, text: str) -> str | None:
+        if not several or kind.count != len(declared):
+            return _as_array(facts, kind.node, text, declared[0]) if len(declared) == 1 else None
+        if isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) == len(declared):
+            every = [pastes.text_of(facts, kind.node.file, one) for one in value.elts]
+            return f"[{', '.join(_as_array(facts, kind.node, one, to) for one, to in zip(every, declared))}]"
+        if len(set(declared)) > 1:
+            return None
+        return f"[{_as_array(facts, kind.node, 'one', declared[0])} for one in {text}]"
+
+    return pastes.returning(facts, kind.node, make)
 
 
 def _value(facts: Facts, node: Node) -> str:
@@ -192,7 +271,7 @@ def _casts(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         facts, kinds, "error" if _cut(worst) else "warning",
         f"{kind.node.body} returned {worst['source']}{which}, but Tout declares {worst['target']}, and TensorFlow "
         f"silently converted it: {often}. The largest error: {worst['own']} became {worst['made']}",
-        f"tf.py_function({facts.name(kind.node)}, ..., Tout={f'[{tout}]' if many else tout})",
+        _declared(facts, kind.node, f"[{tout}]" if many else tout),
         (f"call #{worst['call']}: {worst['own']} ({worst['source']}) became {worst['made']} ({worst['target']})",
          f"compared in {sampled:,} of {_calls(facts, kinds).count:,} calls"),
         call=worst["call"],
@@ -220,28 +299,32 @@ def _failed(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     if any(one["explanation"]["rule"] == NAMES[0] for _, _, one in facts.notices["failure"]):
         return None
     for kind in kinds:
+        wanted = None
         tout = list(kind.node.tout) if kind.node.kind != "py_function" else kind.declared or []
         count = 1 if kind.count is None else kind.count
         if kind.shown == "None" and tout:
-            what, fix = "None", "Tout=[]  # if it returns nothing; else the body needs a `return`"
+            what, fix = "None", _no_return(facts, kind.node)
         elif kind.node.kind == "py_function" and count >= len(tout):
             continue
         elif kind.node.kind != "py_function" and kind.declared is not None:
             continue  # eager: nothing is compared
         elif count != len(tout):
-            what, fix = f"a {kind.shown}", f"Tout=[{', '.join(_tout(kind))}]"
+            what, fix = f"a {kind.shown}", _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
         else:
             other = [(own, to) for own, to in zip(kind.dtypes, tout) if own not in (None, to)]
             if not other:
                 continue
-            what = f"{other[0][0]} for {other[0][1]}"
-            fix = f"return np.asarray({_value(facts, kind.node)}, np.{other[0][1]})  # or Tout=tf.{other[0][0]}"
+            own, to = other[0]
+            what, wanted = str(own), str(to) if len(tout) == 1 else f"{to} there"
+            fix = _array(facts, kind.node, str(to)) if len(tout) == 1 else ""
+            fix = fix or _declared(facts, kind.node, _listed([one or to for one, to in zip(kind.dtypes, tout)]))
         ended = facts.meta.get("ended")
         failed = isinstance(ended, dict) and ended.get("error") is not None
         return _finding(
             facts, [kind], "error" if failed else "note",
-            f"{kind.node.body} returned {what}, but Tout declares {len(tout)} ({', '.join(tout[:3])}): TensorFlow did "
-            f"not take it{_of(facts, [kind])}" + ("" if failed else ". The program went on"),
+            f"{kind.node.body} returned {what}, but Tout declares "
+            f"{wanted or f'{len(tout)} ({_few(tout)})'}: TensorFlow did not take it{_of(facts, [kind])}"
+            + ("" if failed else ". The program went on"),
             fix, (f"first in call #{kind.first}",),
         )  # fmt: skip
     return None
@@ -262,7 +345,8 @@ def _unchecked(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         facts, other, "warning",
         f"{kind.node.body} returned {own}, but Tout declares {to}. Run eagerly, tf.{kind.node.kind} does not look at "
         f"Tout: the result is {own}. In a graph (tf.function, Dataset.map) the same call fails",
-        f"return np.asarray({_value(facts, kind.node)}, np.{to})" if to != "string" else "Tout=tf.string",
+        (_array(facts, kind.node, str(to)) if len(kind.declared or []) == 1 else "")
+        or _declared(facts, kind.node, _listed([one or to for one, to in zip(kind.dtypes, kind.declared or [])])),
         (f"call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
 
@@ -293,7 +377,7 @@ def _slow(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         facts, lists, "warning",
         f"{kind.node.body} returned Python numbers ({kind.shown}), which TensorFlow converts one by one: "
         f"{mean / 1e6:.2f} ms of the {whole / 1e6:.2f} ms that a call took",
-        f"return np.asarray({_value(facts, kind.node)}, np.{dtype})  # best built as an array from the start",
+        _arrays(facts, kind) or f"return np.asarray(..., np.{dtype})  # best built as an array from the start",
         (f"the conversion was timed in {sampled:,} of {calls:,} calls: {took / 1e6:.1f} ms",),
         rule="slow-conversion",
     )  # fmt: skip

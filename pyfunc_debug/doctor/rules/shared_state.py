@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.records import Finding, Function, Node
 
 NAMES = ("shared-state", "parallel-random", "trace-only")
@@ -27,8 +30,8 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
         for node in group:
             bodies.setdefault((node.body, node.file, node.line), []).append(node)
     seeded: bool | None = None
-    for (_, file, line), nodes in bodies.items():
-        function = facts.definition(file, line)
+    for (_, file, _), nodes in bodies.items():
+        function = facts.function(nodes[0])
         if function is None:
             continue
         counts, draws = code.counters(function), code.global_random(function, facts.tree(file))
@@ -44,8 +47,8 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
                 "shared-state", "warning", node.id, pair,
                 f"{node.body} changes {write.name!r}, which its calls share, while others of them run: calls "
                 f"#{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a change",
-                f"with lock:  # lock = threading.Lock(), once, next to {write.name}\n    {write.text}", node.file,
-                write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
+                _with_lock(facts, node.file, write), node.file, write.line,
+                evidence=(f"line {write.line}: {write.text}",), confidence="likely",
             )  # fmt: skip
         if draws:
             draw, tree = draws[0], facts.tree(file)
@@ -56,10 +59,39 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
                     f"{node.body} draws from the generator {draw.name}, which all share, in parallel calls "
                     f"(#{pair[0]} and #{pair[1]} ran at once). Which call draws first changes from run to run, "
                     "whatever the seed is",
-                    f"rng = np.random.default_rng([SEED, index])  # in the body; pass the element's index, as from "
-                    f"dataset.enumerate()\n{draw.text.replace(draw.name, 'rng')}", node.file, draw.line,
+                    _of_its_own(draw), node.file, draw.line,
                     evidence=(f"line {draw.line}: {draw.text}",),
                 )  # fmt: skip
+
+
+def _with_lock(facts: Facts, file: str | None, write: code.Write) -> str:
+    """The change behind a lock, which is made above the outermost function or class that the change stands in."""
+    outer = [
+        one for one in pastes.around(facts.tree(file), write.line, ast.stmt)
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]  # fmt: skip
+    threading = pastes.module(facts, file, "threading")
+    lines = ["lock = threading.Lock()"] if threading is None else [f"lock = {threading}.Lock()"]
+    first = pastes.first_line(outer[0]) if outer else 0
+    change = pastes.lines_of(facts, file, write.line)
+    if change is None or not outer:
+        return f"with lock:  # lock = threading.Lock(), once, next to {write.name}\n    {write.text}"
+    made = pastes.above(facts, file, first, *(["import threading"] if threading is None else []), "", *lines, "", "")
+    indent, texts = change
+    new = (f"{indent}with lock:", *(f"    {text}" for text in texts))
+    return pastes.written(made, Edit(str(file), write.line, write.line + len(texts) - 1, new))
+
+
+def _of_its_own(draw: code.Write) -> str:
+    """The same draw from a generator that is made for each element, from its index."""
+    last = draw.text.removeprefix(f"{draw.name}.")
+    made = 'random.Random(f"{SEED} {index}")' if draw.name == "random" else "np.random.default_rng([SEED, index])"
+    last = re.sub(r"^(rand|random_sample)\(", "random(", last) if made.startswith("np") else last
+    last = re.sub(r"^randn\(", "standard_normal(", re.sub(r"^randint\(", "integers(", last)) if "np" in made else last
+    return (
+        f"rng = {made}  # in the body; pass the element's index, as from dataset.enumerate()\n"
+        f"rng.{last}  # in line {draw.line}"
+    )
 
 
 def _locked(facts: Facts, node: Node) -> bool:
@@ -104,7 +136,7 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
                 "trace-only", "warning", None, (),
                 f"line {read.line} of {function.name} reads the clock in Python. It ran {_times(traces[number])}, "
                 "while the graph was built: from then on it is a constant",
-                line.replace(read.text, "tf.timestamp()") if line else "tf.timestamp()", function.file, read.line,
+                _timestamp(facts, function, read), function.file, read.line,
                 evidence=(f"line {read.line}: {line}",),
             )  # fmt: skip
         if function.kind != "tf.function" or not many:
@@ -118,31 +150,69 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
             "trace-only", "warning", None, (),
             f"line {write.line} of {function.name} changes Python's {write.target or write.name!r}. It ran "
             f"{_times(traces[number])}, when TensorFlow traced the function, and not in its {runs[number]:,} runs",
-            _variable(write) if "=" in write.text
-            else f"tf.py_function(lambda: {write.text}, [], [])  # runs each time; give it the tensors that it needs",
+            _variable(facts, function, write) if "=" in write.text else _each_time(facts, function, write),
             function.file, write.line, evidence=(f"line {write.line}: {write.text}",),
         )  # fmt: skip
 
 
-def _variable(write: code.Write) -> str:
-    """The line with a variable of TensorFlow's, which a graph can change."""
+def _timestamp(facts: Facts, function: Function, read: code.Write) -> str:
+    """The line with TensorFlow's clock, as a number of the kind that it is computed with."""
+    tree = facts.tree(function.file)
+    calls = [one for one in pastes.around(tree, read.line, ast.Call) if ast.unparse(one) == read.text]
+    if len(calls) != 1:
+        return "tf.timestamp()"
+    sides = [one for one in pastes.around(tree, read.line, ast.BinOp) if calls[0] in (one.left, one.right)]
+    other = (sides[0].right if sides[0].left is calls[0] else sides[0].left) if sides else None
+    new = f"tf.cast(tf.timestamp(), {other.id}.dtype)" if isinstance(other, ast.Name) else "tf.timestamp()"
+    return pastes.written(pastes.replaced(facts, function.file, {calls[0]: new}))
+
+
+def _each_time(facts: Facts, function: Function, write: code.Write) -> str:
+    """The change in a py_function, which is given the function's own values that it needs."""
+    found = facts.definition(function.file, function.line)
+    tree = ast.parse(write.text, mode="eval").body
+    own = [one for one in names(tree) if found is not None and one in code.local_names(found)]
+    given = ", ".join(own)
+    new = f"tf.py_function(lambda{' ' * bool(own)}{given}: {write.text}, [{given}], [])"
+    there = [one for one in pastes.around(facts.tree(function.file), write.line, ast.Call)
+             if ast.unparse(one) == write.text]  # fmt: skip
+    edit = pastes.replaced(facts, function.file, {there[0]: new}) if len(there) == 1 else None
+    return pastes.written(edit) or new
+
+
+def _variable(facts: Facts, function: Function, write: code.Write) -> str:
+    """The line with a variable of TensorFlow's, which a graph can change, and where it is made."""
     name = write.target or write.name
     left, _, right = write.text.partition("=")
     added = {"+": "assign_add", "-": "assign_sub"}.get(left.rstrip()[-1:])
     inside = f"{name}.{added or 'assign'}({right.strip()})"
-    return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
+    change = pastes.lines_of(facts, function.file, write.line)
+    found = facts.definition(function.file, function.line)
+    empty = any(
+        ast.unparse(target) == name and isinstance(one.value, ast.Constant) and one.value.value is None
+        for one in pastes.walk(facts.tree(function.file), ast.Assign) for target in one.targets
+    )  # fmt: skip
+    if empty:
+        return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
+    if change is None or len(change[1]) != 1 or found is None or name.partition(".")[0] in code.parameters(found):
+        return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
+    made = pastes.above(facts, function.file, pastes.first_line(found), f"{name} = tf.Variable({name})")
+    return pastes.written(made, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)))
 
 
 def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int, runs: int) -> Finding:
     """A random number that is drawn while the graph is built: from then on it is a constant."""
     data = function.kind == "tf.data"
     line = facts.line(function.file, draw.line)
+    drawn, indent = in_graph(line, draw.text), pastes.indent(facts, function.file, draw.line)
+    if drawn is not None and indent is not None and function.file is not None:
+        drawn = pastes.written(Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)))
     asked = "each element gets the same number" if data else f"all {runs:,} runs got what was drawn then"
     return Finding(
         "trace-only", "warning", None, (),
         f"line {draw.line} of {function.name} draws a random number in Python. It ran {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}",
-        in_graph(line, draw.text) or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
+        drawn or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
         function.file, draw.line, evidence=(f"line {draw.line}: {line}",),
     )  # fmt: skip
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Sequence
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -80,7 +82,7 @@ def _wrong(
             f"the graph says that {_output(node, position)} has the shape {list(static)}, by set_shape or a "
             f"TensorSpec, but {calls:,} of {every:,} calls returned another, as {list(shape)}. TensorFlow does "
             "not check it: what follows computes with the wrong shape, or fails elsewhere",
-            _paste(facts, node, position, fit) if fit is not None
+            (_instead(facts, node, position, fit) or _paste(node, position, fit)) if fit is not None
             else f"{_name(node, position)}.set_shape(None)  # its calls returned different ranks",
             site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
             tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
@@ -116,7 +118,7 @@ def _missed(
         NAMES[0], "note", node.id, tuple(first for _, _, first in returned[:1]),
         f"TensorFlow does not know the rank of {_output(node, position)}, and {reader} was built for elements of "
         f"unknown shape: layers, losses and metrics cannot check or fit theirs. {seen}",
-        _paste(facts, node, position, fit) if fit is not None
+        (_around(facts, node, fit) or _paste(node, position, fit)) if fit is not None
         else f"{_name(node, position)} = tf.ensure_shape({_name(node, position)}, [...])  # with what it returns",
         site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
         tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
@@ -139,6 +141,38 @@ def _name(node: Node, position: int) -> str:
     return "result" if len(node.out_paths) == 1 else f"result[{position}]"
 
 
-def _paste(facts: Facts, node: Node, position: int, shape: Shape) -> str:
+def _instead(facts: Facts, node: Node, position: int, shape: Shape) -> str:
+    """The line that calls set_shape, with a shape that is checked."""
+    name, frame = _name(node, position), facts.site(node.id)
+    tree = facts.tree(frame.file) if frame is not None else None
+    functions = pastes.around(tree, frame.line, ast.FunctionDef) if frame is not None else []
+    calls = [
+        one for one in pastes.walk(functions[-1] if functions else tree, ast.Call)
+        if ast.unparse(one.func) == f"{name}.set_shape" and frame is not None and one.lineno > frame.line
+    ]  # fmt: skip
+    if len(calls) != 1 or frame is None:
+        return ""
+    new = f"{name} = {_tf(facts, frame.file)}.ensure_shape({name}, {list(shape)})"
+    return pastes.written(pastes.replaced(facts, frame.file, {calls[0]: new}))
+
+
+def _around(facts: Facts, node: Node, shape: Shape) -> str:
+    """The call with its shape around it."""
+    made = pastes.call_of(facts, node) if len(node.out_paths) == 1 else None
+    if made is None:
+        return ""
+    file, call = made
+    tout = pastes.argument(call, 2, "Tout")
+    if isinstance(tout, (ast.List, ast.Tuple)):
+        return ""  # then it returns a list of one
+    new = f"{_tf(facts, file)}.ensure_shape({pastes.text_of(facts, file, call)}, {list(shape)})"
+    return pastes.written(pastes.replaced(facts, file, {call: new}))
+
+
+def _tf(facts: Facts, file: str) -> str:
+    return pastes.module(facts, file, "tensorflow") or "tf"
+
+
+def _paste(node: Node, position: int, shape: Shape) -> str:
     name = _name(node, position)
     return f"{name} = tf.ensure_shape({name}, {list(shape)})  # after the tf.{node.kind}; it checks each call"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.contention import NodeContention
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
@@ -19,6 +21,7 @@ _WAIT_NS = 200_000_000
 _GAIN = 1.15
 _CROSSING_NS = {"py_function": 60_000, "numpy_function": 25_000, "py_func": 25_000, "py_func_stateless": 25_000}
 """What TensorFlow needs around a body, at least: docs/costs.md."""
+_EACH_OTHER = "its calls only wait for each other"
 _TINY_CALLS = 1000
 _TINY_SHARE = 0.15
 
@@ -77,7 +80,7 @@ def _waits(facts: Facts, one: NodeContention) -> Finding:
     own = bool(real) and real[0].node == one.node.id
     site = facts.site(one.node.id)
     if own:
-        fix = "dataset.map(..., num_parallel_calls=1)  # its calls only wait for each other"
+        fix = one_at_a_time(facts, one.node) or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
     else:
         fix = (
             f"run {who} in another process (multiprocessing), or let it use NumPy and TensorFlow functions, which "
@@ -99,7 +102,7 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     inside_ns = one.reacquire_ns or 0
     site = facts.site(one.node.id)
     if own:
-        fix = "dataset.map(..., num_parallel_calls=1)  # its calls only wait for each other"
+        fix = one_at_a_time(facts, one.node) or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
     else:
         fix = (
             "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms instead of 5 ms when another "
@@ -114,6 +117,19 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     )  # fmt: skip
 
 
+def one_at_a_time(facts: Facts, node: Node) -> str:
+    """The line of the map that calls a node, with num_parallel_calls=1; "" where it cannot be told."""
+    for frame in reversed(node.stack):
+        maps = [
+            value for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call) for value in one.keywords
+            if value.arg == "num_parallel_calls" and isinstance(one.func, ast.Attribute) and one.func.attr == "map"
+        ]  # fmt: skip
+        if maps:
+            edit = pastes.replaced(facts, frame.file, {maps[0].value: "1"}) if len(maps) == 1 else None
+            return pastes.written(edit)
+    return ""
+
+
 def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> Finding:
     site = facts.site(one.node.id)
     name = facts.name(one.node)
@@ -121,7 +137,8 @@ def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> 
         "parallel-calls", "warning", one.node.id, (),
         f"{at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their time for "
         f"the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it works",
-        f"dataset.map({name}, num_parallel_calls=1)  # as fast; to be faster, batch before the map: one call a batch",
+        one_at_a_time(facts, one.node)
+        or f"dataset.map({name}, num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
         site.file if site else one.node.file, site.line if site else one.node.line, evidence=_evidence(one),
     )  # fmt: skip
 

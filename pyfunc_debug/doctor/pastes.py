@@ -1,0 +1,219 @@
+"""Fixes as whole lines of the user's file: which lines they replace, or above which one they go.
+
+Read from the source as it was recorded. Each function gives "" where that cannot be said in whole lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import TypeVar
+
+from pyfunc_debug.doctor import code
+from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
+from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import Source, indent_of
+from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.doctor.replacement import imports
+from pyfunc_debug.records import Node
+
+MOST = 3
+"""More places than these are not a paste."""
+_Tree = TypeVar("_Tree", bound=ast.AST)
+
+
+def written(*edits: Edit | None) -> str:
+    """Edits as text, that of the last lines first: the numbers of the others stay right while one pastes."""
+    if None in edits:
+        return ""
+    known = sorted((one for one in edits if one is not None), key=lambda one: -one.first)
+    return "\n".join("\n".join((one.instruction(), *one.lines)) for one in known)
+
+
+def source(facts: Facts, file: str | None) -> Source:
+    """A file of the user's as it was recorded."""
+    return Source(facts.source(file))
+
+
+def replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> Edit | None:
+    """The line that holds some expressions, with other text in their places. Positions count, not identities."""
+    if file is None or not pieces or not facts.source(file):
+        return None
+    found = source(facts, file).replaced(dict(pieces))
+    return None if found is None else Edit(file, found[0], found[1], (found[2],))
+
+
+def call_replaced(facts: Facts, file: str | None, line: int, text: str, new: str) -> Edit | None:
+    """A call on a line, given as `ast.unparse` writes it, with other text in its place."""
+    calls = [one for one in around(facts.tree(file), line, ast.Call) if ast.unparse(one) == text]
+    return replaced(facts, file, {calls[0]: new}) if len(calls) == 1 else None
+
+
+def above(facts: Facts, file: str | None, line: int, *texts: str) -> Edit | None:
+    """Lines that go before one, indented as it is."""
+    lines = facts.source(file)
+    if file is None or not 0 < line <= len(lines):
+        return None
+    return Edit(file, line, line - 1, tuple(f"{indent_of(lines[line - 1])}{text}" for text in texts))
+
+
+def beginning(function: Definition) -> int | None:
+    """The line at which a function's first statement begins, after its docstring; None for a lambda."""
+    if isinstance(function, ast.Lambda):
+        return None
+    first = function.body[0]
+    doc = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    statement = function.body[1] if doc and len(function.body) > 1 else first
+    return None if statement.lineno == function.lineno else statement.lineno
+
+
+def returns(function: Definition) -> list[ast.expr]:
+    """What a function returns, each `return` once."""
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    every = [one for one in code.own_nodes(function) if isinstance(one, ast.Return)]
+    return [one.value for one in every if one.value is not None]
+
+
+def returning(facts: Facts, node: Node, make: Callable[[ast.expr, str], str | None]) -> str:
+    """A body's `return` lines with other values.
+
+    Args:
+      facts: The recording.
+      node: A node of the body.
+      make: Gets an expression and its text; gives the new text, None if it has none.
+    """
+    function = facts.function(node)
+    values = returns(function) if function is not None else []
+    if not 0 < len(values) <= MOST:
+        return ""
+    text = source(facts, node.file)
+    pieces = {value: make(value, text.text(value)) for value in values}
+    return written(*(None if new is None else replaced(facts, node.file, {old: new}) for old, new in pieces.items()))
+
+
+def text_of(facts: Facts, file: str | None, node: ast.AST) -> str:
+    """An expression as it is written."""
+    return source(facts, file).text(node)
+
+
+def module(facts: Facts, file: str | None, name: str) -> str | None:
+    """How a file calls a module: `np`; None where it does not import it."""
+    return next((short for short, full in imports(source(facts, file)).items() if full == name), None)
+
+
+def call_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
+    """The call of py_function that made a node, and its file; None where a line holds several that may be it."""
+    for frame in reversed(node.stack):
+        calls = [one for one in around(facts.tree(frame.file), frame.line, ast.Call) if makes_node(one)]
+        if calls:
+            return (frame.file, calls[0]) if len(calls) == 1 else None
+    return None
+
+
+def with_tout(facts: Facts, node: Node, tout: str) -> str:
+    """The call of py_function with another Tout."""
+    found = call_of(facts, node)
+    given = None if found is None else argument(found[1], 2, "Tout")
+    return "" if found is None or given is None else written(replaced(facts, found[0], {given: tout}))
+
+
+def walk(tree: ast.AST | None, kind: type[_Tree]) -> Iterator[_Tree]:
+    """Nodes of one kind in a tree."""
+    for one in ast.walk(tree) if tree is not None else ():
+        if isinstance(one, kind):
+            yield one
+
+
+def around(tree: ast.AST | None, line: int, kind: type[_Tree]) -> list[_Tree]:
+    """Nodes of one kind that hold a line, outermost first."""
+    return [one for one in walk(tree, kind) if first_line(one) <= line <= (getattr(one, "end_lineno", None) or 0)]
+
+
+def first_line(node: ast.AST) -> int:
+    """The line that a statement begins on, decorators included."""
+    own = int(getattr(node, "lineno", 0))
+    return min([own, *(int(one.lineno) for one in getattr(node, "decorator_list", ()))])
+
+
+def run_sites(facts: Facts, function: int) -> list[tuple[str, int]]:
+    """The user's lines that started runs of a function."""
+    rows = facts.reader.rows(
+        "SELECT DISTINCT s.frames FROM run r JOIN stack s ON s.id = r.site WHERE r.function = ?", (function,)
+    )
+    return list(dict.fromkeys((file, line) for (frames,) in rows for file, line, *_ in json.loads(frames)[-1:]))
+
+
+def call_at(facts: Facts, file: str, line: int, name: str) -> ast.Call | None:
+    """The one call of a function or method of a name on a line."""
+    found = [one for one in around(facts.tree(file), line, ast.Call) if _last(one.func) == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _last(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def lines_of(facts: Facts, file: str | None, line: int) -> tuple[str, list[str]] | None:
+    """Indentation and lines of the simple statement that begins on a line; None where there is no such statement."""
+    found = source(facts, file).statement(line)
+    if found is None or found.lineno != line or hasattr(found, "body"):
+        return None
+    texts = facts.source(file)[line - 1 : found.end_lineno or line]
+    return indent_of(texts[0]), texts
+
+
+def indent(facts: Facts, file: str | None, line: int) -> str | None:
+    """The indentation of a statement, or of its header, that is one line; None where it is none."""
+    own = source(facts, file)
+    found = own.statement(line)
+    return indent_of(own.lines[line - 1]) if found is not None and own.span(found) == (line, line) else None
+
+
+def all_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> str:
+    """Several expressions with other text in their places; those that share lines in one edit."""
+    groups: list[dict[ast.expr, str]] = []
+    end = -1
+    for node, text in sorted(pieces.items(), key=lambda one: one[0].lineno):
+        if node.lineno > end:
+            groups.append({})
+        groups[-1][node] = text
+        end = max(end, node.end_lineno or node.lineno)
+    return written(*(replaced(facts, file, group) for group in groups))
+
+
+def in_ops(facts: Facts, node: Node) -> dict[ast.expr, str] | None:
+    """Expressions of a body, and what they are in TensorFlow's ops; None where some of it has no such op."""
+    function = facts.function(node)
+    if function is None or node.file is None:
+        return None
+    first = facts.calls(node.id).first
+    rows = facts.reader.rows(
+        "SELECT path, dtype, shape FROM value WHERE call = ? AND role = 'input' ORDER BY position", (first,)
+    )
+    given = {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
+    modules = {short: ModuleType(full) for short, full in imports(source(facts, node.file)).items()}
+    spot = Spot(node.file, function.lineno, given, modules, "")
+    if not given or not whole_as_ops(function, spot):
+        return None
+    pieces: dict[ast.expr, str] = {}
+    made: list[str] = []
+    if isinstance(function, ast.Lambda):
+        values: list[tuple[ast.expr | None, list[str]]] = [(function.body, [])]
+    else:
+        values = [
+            (one.value, [part.id for part in ast.walk(one) if isinstance(part, ast.Name)
+                         and isinstance(part.ctx, ast.Store)])
+            for one in code.own_nodes(function) if isinstance(one, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
+        ]  # fmt: skip
+    for value, names in values:
+        new = as_ops(value, spot, also=tuple(made)) if value is not None else None
+        if value is not None and new is not None:
+            pieces[value] = new
+        made += names
+    return pieces
