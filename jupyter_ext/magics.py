@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 
 from jupyter_ext import cells, options, stops
-from jupyter_ext.display import has_widgets, static_forms
+from jupyter_ext.display import has_widgets, lists_of_calls, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
 
 _ATTRIBUTE = "_pyfunc_debug"
@@ -375,6 +375,7 @@ class _Extension:
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)
         self.stops = self.magics.stops = stops.install(shell)
+        self.lists = lists_of_calls(shell)
         self.commands = ("%pyfunc_show", "%pyfunc_break", "%pyfunc_trace", "%%pyfunc_trace")
         for command in self.commands:
             shell.set_hook("complete_command", self.complete, str_key=command)
@@ -417,6 +418,7 @@ class _Extension:
         shell = self.shell
         self.magics.close()
         self.stops.close()
+        self.lists()
         with contextlib.suppress(ValueError):
             shell.input_transformers_cleanup.remove(self.transformer)
         for event, listener in (("pre_run_cell", self.magics.cell_begins), ("post_run_cell", self.magics.cell_ended)):

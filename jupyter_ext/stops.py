@@ -21,7 +21,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
-from pyfunc_debug.program.frames import cell_label
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.stops import Abort, Stop
 from pyfunc_debug.switchboard import board
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from pyfunc_debug.places import cell_label, source_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +28,7 @@ Severity = Literal["error", "warning", "note"]
 Confidence = Literal["measured", "proven", "likely"]
 Front = Literal["shell", "notebook", "python"]
 """Where somebody reads and types: a fix says what to type there."""
+_MOST_ROWS = 100
 FROM_GENERATOR = "Dataset.from_generator"
 """The function that holds the node of a user's generator; the node is TensorFlow's own."""
 
@@ -35,7 +38,7 @@ class Frame:
     """One line of a stack, in the user's own file.
 
     Attributes:
-      file: Path of the file, or `In[3]` for a notebook's cell.
+      file: Path of the file, or the name under which IPython compiled a cell.
       line: Number of the line, from 1.
       function: Name of the function that the line is in.
       text: The line itself, without its indentation; empty if it could not be read.
@@ -47,7 +50,7 @@ class Frame:
     text: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.function}"
+        return f"{cell_label(self.file) or self.file}:{self.line} {self.function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +446,7 @@ class Call:
 
     def __repr__(self) -> str:
         what = "gradient call" if self.kind == "gradient" else "call"
-        parts = [f"{what} #{self.id} of node {self.node}: {self._outcome()}"]
+        parts = [f"{what} #{self.id} of node {self.node}: {_outcome(self)}"]
         if self.inputs or self.outputs:
             parts.append(
                 f"{', '.join(map(_named, self.inputs)) or 'nothing'} -> {', '.join(map(_named, self.outputs))}"
@@ -454,11 +457,7 @@ class Call:
         rows = [["in", one.path, one.text] for one in self.inputs] + [
             ["out", one.path, one.text] for one in self.outputs
         ]
-        return _html_table([f"call #{self.id}", self._outcome(), ""], rows or [["", "", "values were not kept"]])
-
-    def _outcome(self) -> str:
-        took = "" if self.duration_ns is None else f", {self.duration_ns / 1e6:.3g} ms"
-        return f"{self.failure.type if self.failure is not None else self.status}{took}"
+        return _html_table([f"call #{self.id}", _outcome(self), ""], rows or [["", "", "values were not kept"]])
 
     @property
     def duration_ns(self) -> int | None:
@@ -517,7 +516,7 @@ class Finding:
         return {**asdict(self), "page": self.page}
 
     def __repr__(self) -> str:
-        where = "" if self.file is None else f" at {os.path.basename(self.file)}:{self.line}"
+        where = "" if self.file is None else f" at {source_line(self.file, self.line)}"
         return f"<{self.severity} {self.rule}{where}: {self.message}>"
 
     def _repr_html_(self) -> str:
@@ -531,11 +530,29 @@ class Findings(list[Finding]):
         return "\n".join(map(repr, self)) or "<no findings>"
 
     def _repr_html_(self) -> str:
-        def place(one: Finding) -> str:
-            return "" if one.file is None else f"{os.path.basename(one.file)}:{one.line}"
-
-        rows = [[one.severity, one.rule, place(one), one.message, one.fix] for one in self]
+        rows = [[one.severity, one.rule, source_line(one.file, one.line), one.message, one.fix] for one in self]
         return _html_table(["", "rule", "line", "what", "what to do"], rows or [["", "", "", "no findings", ""]])
+
+
+def calls_html(calls: Sequence[Call]) -> str:
+    """Calls as a table: what a notebook shows for a plain list of them."""
+    heads = ["call", "outcome", "in", "out"]
+    rows = [
+        [
+            f"#{one.id} gradient" if one.kind == "gradient" else f"#{one.id}",
+            _outcome(one),
+            "\n".join(map(_named, one.inputs)),
+            "\n".join(map(_named, one.outputs)),
+        ]
+        for one in calls[:_MOST_ROWS]
+    ]
+    more = len(calls) - len(rows)
+    return _html_table(heads, rows) + (f"<p>and {more:,} more</p>" if more else "")
+
+
+def _outcome(call: Call) -> str:
+    took = "" if call.duration_ns is None else f", {call.duration_ns / 1e6:.3g} ms"
+    return f"{call.failure.type if call.failure is not None else call.status}{took}"
 
 
 def _named(value: Value) -> str:

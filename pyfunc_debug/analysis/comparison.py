@@ -19,7 +19,8 @@ from pyfunc_debug.analysis.differences import (
 )
 from pyfunc_debug.analysis.equality import Tolerance, ValueDifference
 from pyfunc_debug.analysis.pairing import pair_calls
-from pyfunc_debug.analysis.tables import milliseconds, render, source_line
+from pyfunc_debug.analysis.tables import milliseconds, render
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Call, Node
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Call, Node
 
 _SHOWN = 3

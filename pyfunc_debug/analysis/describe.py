@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Iterable
 
 from pyfunc_debug.analysis.contention import wait_text
-from pyfunc_debug.analysis.tables import kind_text, milliseconds, source_line
+from pyfunc_debug.analysis.tables import kind_text, milliseconds
 from pyfunc_debug.events import Notice
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Call, Frame, Node, Value
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyfunc_debug.analysis.groups import same_line
-from pyfunc_debug.analysis.tables import kind_text, source_line
+from pyfunc_debug.analysis.tables import kind_text
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Function, GraphTrace, Node
 
 
@@ -35,7 +36,7 @@ class ProgramFacts:
     group_of: dict[int, int] = field(default_factory=dict)
 
     def file_name(self, file: str) -> str:
-        """`train.py`, or `In[4]` for a notebook's cell."""
+        """`train.py`, or `cell [4]` for a notebook's cell."""
         return source_line(file, None)
 
     def source_line(self, file: str | None, line: int | None) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Frame, Node
 
 AUTOTUNE = -1

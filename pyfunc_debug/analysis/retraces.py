@@ -14,8 +14,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, render, source_line
+from pyfunc_debug.analysis.tables import count, kind_text, milliseconds, render
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import GraphTrace
 
 _ALIKE = 5

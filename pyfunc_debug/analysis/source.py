@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from pyfunc_debug.analysis.tables import render, source_line
+from pyfunc_debug.analysis.tables import render
 from pyfunc_debug.errors import BadOptionError, NotKeptError
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values.policy import matches
 

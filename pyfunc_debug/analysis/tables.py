@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from pyfunc_debug.program.frames import cell_label
+from pyfunc_debug.places import source_line
 from pyfunc_debug.program.printable import printable
 
 if TYPE_CHECKING:
@@ -51,16 +51,6 @@ def count(number: int | None) -> str:
 def kind_text(kind: str) -> str:
     """Short name of a node's kind for a narrow column."""
     return _KINDS[kind]
-
-
-def source_line(file: str | None, line: int | None) -> str:
-    """`train.py:12`, `In[4]:12` for a cell of this process' notebook or terminal, `cell:12` for another's."""
-    if file is None:
-        return ""
-    folder, name = os.path.split(file)
-    if os.path.basename(folder).startswith("ipykernel_") or file.startswith("<ipython-input-"):
-        name = cell_label(file) or "cell"
-    return name + ("" if line is None else f":{line}")
 
 
 def function_name(function: Function) -> str:

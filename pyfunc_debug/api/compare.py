@@ -19,13 +19,13 @@ import numpy as np
 
 from pyfunc_debug.analysis.comparison import Comparison, Side, align
 from pyfunc_debug.analysis.equality import Tolerance, ValueDifference, compare_values
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.api.isolation import Isolation, random_put_back
 from pyfunc_debug.api.live import LiveRecording, current
 from pyfunc_debug.api.record import record
 from pyfunc_debug.api.side_effects import examine_body
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.interception.graphs.eagerly import Resources, eagerly, is_tf_function, op_types, take_resources
+from pyfunc_debug.places import source_line
 from pyfunc_debug.program.error_text import error_text
 from pyfunc_debug.program.python_state import changes, fingerprints, is_random, reachable
 from pyfunc_debug.records import Call, Thread, Value

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.doctor.failures.situation import Locate, situation
 from pyfunc_debug.doctor.failures.source import Function
+from pyfunc_debug.places import source_line
 
 _TOLERANCE = {
     "float16": 1e-2,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.pfrec import SCHEMA_VERSION
+from pyfunc_debug.places import cells_here
 from pyfunc_debug.program.pools import cores
 from pyfunc_debug.recorder import Budget
 from pyfunc_debug.values import Policies
@@ -60,7 +61,8 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
         module = sys.modules.get(name)
         if module is not None:
             versions[name] = str(getattr(module, "__version__", "?"))
-    return {"versions": versions, "limits": limits, "end_ns": time.monotonic_ns(), "ended": ended}
+    known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here()}
+    return {**known, "end_ns": time.monotonic_ns()}
 
 
 def version() -> str:

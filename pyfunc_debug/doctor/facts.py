@@ -16,10 +16,10 @@ from typing import Any
 from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.doctor.replacement import definition, direct_call, obstacles
 from pyfunc_debug.interception.graphs.held import Held, HeldNode
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Confidence, Finding, Severity
 
 ORDER = ("error", "warning", "note")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 
 _LINES = 4
 """More lines than these, among which a call may have been started, say nothing."""

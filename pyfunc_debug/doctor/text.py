@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding
 
 

@@ -24,6 +24,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover
 from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
+from pyfunc_debug.places import learn_cells
 from pyfunc_debug.records import (
     Call,
     Failure,
@@ -72,6 +73,7 @@ class Reader:
         self._closed = False
         self.version = SCHEMA_VERSION
         self._check()
+        learn_cells(self.meta.get("cells") or {})
 
     @property
     def _db(self) -> sqlite3.Connection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import linecache
 import os
-import re
 import sys
 import sysconfig
 from types import CodeType, FrameType, TracebackType
@@ -31,8 +30,6 @@ _LAUNCHERS = tuple(
 )
 """Scripts that pip makes: their `sys.exit(main())` is nobody's line."""
 _REMEMBERED = 4096
-_TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
-"""A cell of IPython in a terminal."""
 _DEMO = _OURS[0] + "demo" + os.sep
 
 
@@ -124,17 +121,6 @@ class RepeatedCaller:
             frame = frame.f_back
             depth += 1
         return None
-
-
-def cell_label(file: str) -> str | None:
-    """`In[4]` for the file name under which this process' IPython compiled a cell; None for any other file."""
-    typed = _TYPED_CELL.match(file)
-    if typed is not None:
-        return f"In[{typed[1]}]"
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)  # private: without it the file's own name
-    number = numbers.get(file) if isinstance(numbers, dict) else None
-    return None if number is None else f"In[{number}]"
 
 
 def line_text(filename: str, line: int) -> str:

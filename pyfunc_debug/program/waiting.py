@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from pyfunc_debug.places import source_line
 from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
 from pyfunc_debug.records import Frame
 
@@ -127,7 +128,7 @@ def _line_of(ident: int) -> str:
     one = sys._current_frames().get(ident)
     while one is not None:
         if is_user(one.f_code.co_filename):
-            return f"{os.path.basename(one.f_code.co_filename)}:{one.f_lineno}"
+            return source_line(one.f_code.co_filename, one.f_lineno)
         one = one.f_back
     return ""
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Notice
+from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import Waiting, cpu_ticks, waiting
@@ -105,7 +106,7 @@ class HangWatch:
         lines = []
         for ticket, state in new:
             age = (now - ticket.start_ns) / 1e9
-            where = [f"{os.path.basename(one.file)}:{one.line} {one.text}".rstrip() for one in state.stack]
+            where = [f"{source_line(one.file, one.line)} {one.text}".rstrip() for one in state.stack]
             facts: dict[str, Any] = {
                 "age_s": round(age, 1), "what": state.what, "pool": len(still) if pool else 0, "lock": state.lock,
                 "frames": [[one.file, one.line, one.function, one.text] for one in state.stack],

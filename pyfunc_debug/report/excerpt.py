@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.errors import NotKeptError
+from pyfunc_debug.places import file_label
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -60,7 +61,7 @@ def excerpt(file: str, line: int, texts: Mapping[str, str], given: int, known: M
     """
     text = texts.get(file)
     if text is None:
-        raise NotKeptError(f"the source of {os.path.basename(file)} is not in the recording")
+        raise NotKeptError(f"the source of {file_label(file)} is not in the recording")
     module = _Module(text)
     body = module.definition(line, given)
     around = module.around(body)

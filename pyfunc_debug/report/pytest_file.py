@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from pyfunc_debug.analysis.tables import source_line
 from pyfunc_debug.errors import CannotWriteError, NotKeptError
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Call, Node, Value
 from pyfunc_debug.report.excerpt import Excerpt, excerpt
 

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.stop import one_line
 
@@ -169,7 +170,8 @@ class Commands:
             self.message("not known")
             return
         forward = self.host.forward or node
-        where = f" ({forward.body.file}:{forward.body.line})" if forward.body.file else ""
+        file = forward.body.file
+        where = f" ({cell_label(file) or file}:{forward.body.line})" if file else ""
         self.message(f"{'body  ' if forward is node else 'gradient of'} {forward.body.name}{where}")
         self.message(f"kind   tf.{node.kind}, token {node.token}")
         self.message(f"op     {node.name or 'not known'} in {node.graph or 'no graph'}")

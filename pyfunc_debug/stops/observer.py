@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Notice
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
@@ -217,7 +218,7 @@ class StopObserver:
     def _unanswered(self, stop: Stop) -> None:
         """Nobody can answer: the recording gets what the prompt would have shown."""
         self.say("a breakpoint was hit and nobody can answer (no terminal, no input box): recorded, going on", True)
-        frames = [f"{name} ({file}:{line})" for file, line, name in stop_frames()]
+        frames = [f"{name} ({cell_label(file) or file}:{line})" for file, line, name in stop_frames()]
         self.environment.note(
             Notice.STOP_UNANSWERED, stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
@@ -217,8 +218,9 @@ class Switchboard:
     def _stop_iteration(self, token: str, error: BaseException) -> None:
         """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""
         file, line, function = failure_frames(error.__traceback__)[-1]
+        where = f"{cell_label(file) or file}:{line}"
         self.observer.say(
-            f"StopIteration left the body of a py_function ({file}:{line}, in {function}): TensorFlow takes it for the "
+            f"StopIteration left the body of a py_function ({where}, in {function}): TensorFlow takes it for the "
             "end of the data and may end a loop or an epoch without an error. Catch it in the body, or give next() a "
             "default.",
             once=True,

@@ -143,9 +143,9 @@ def test_in_a_notebook_it_stands_under_the_cells_traceback_with_the_cells_number
         jupyter_ext.unload_ipython_extension(shell)
         InteractiveShell.clear_instance()
     text = out.getvalue()
-    assert text.count("pyfunc-debug: In[1]:4: ") == 1
-    assert text.index("has no attribute 'numpy'") < text.index("pyfunc-debug: In[1]:4: ")
-    assert "Replace In[1]:6 by:" in text
+    assert text.count("pyfunc-debug: cell [1]:4: ") == 1
+    assert text.index("has no attribute 'numpy'") < text.index("pyfunc-debug: cell [1]:4: ")
+    assert "Replace cell [1]:6 by:" in text
     assert isinstance(result.error_in_exec, ZeroDivisionError)
 
 

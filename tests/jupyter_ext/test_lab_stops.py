@@ -125,7 +125,7 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
         assert at.press("down") == "scale = 0.0"
         # A frame is a click away, too.
         assert at.prompts(lambda: page.locator(".pfd .frames .lk").nth(1).click()) == "x = x + noise(x.shape)"
-        assert "In[1]:" in page.locator(".pfd .frames li.cur").inner_text()
+        assert "cell [1]:" in page.locator(".pfd .frames li.cur").inner_text()
         assert at.press("down") == "scale = 0.0"
         assert at.press("return") == "return scale * np.ones(shape, np.float32)"
         # With the focus in the pane, letters are pdb's; in the console they are letters.

@@ -48,7 +48,7 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.user_ns["_"] == 2.0
     recording = shell.user_ns["_pyfunc"]
     assert [call.status for call in recording.calls("augment")] == ["ok"] * 5
-    assert "augment  numpy In[" in text, "a terminal gets the ledger, with its cells by number"
+    assert "augment  numpy cell [" in text, "a terminal gets the ledger, with its cells by number"
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
 
 

@@ -53,7 +53,7 @@ describe("words of the Stop pane", () => {
     expect(titleOf(brief(1, { call: null }))).toBe("augment");
     expect(placeOf({ function: "f", file: "/a/b/train.py", line: 3 })).toBe("train.py:3");
     expect(placeOf({ function: "f", file: "C:\\a\\train.py", line: 3 })).toBe("train.py:3");
-    expect(placeOf({ function: "f", file: "/tmp/ipykernel_7/4.py", line: 3, label: "In[4]" })).toBe("In[4]:3");
+    expect(placeOf({ function: "f", file: "/tmp/ipykernel_7/4.py", line: 3, label: "cell [4]" })).toBe("cell [4]:3");
     expect(seconds(12.61)).toBe("12.6 s");
     expect(seconds(1234)).toBe("1,230 s");
     expect(waits(brief(1), 3)).toBe("waits 3.0 s");

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pyfunc_debug.analysis.tables import source_line
+from pyfunc_debug.places import source_line
 
 WIDTH = 80
 _LINES = 6

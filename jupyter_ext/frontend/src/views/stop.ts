@@ -33,7 +33,7 @@ export function moveTo(from: number, to: number): string {
   return to === from ? "" : to < from ? `up ${from - to}` : `down ${to - from}`;
 }
 
-/** `In[4]:12` or `train.py:12` */
+/** `cell [4]:12` or `train.py:12` */
 export function placeOf(frame: StopFrame): string {
   return `${frame.label ?? frame.file.split(/[\\/]/).pop() ?? ""}:${frame.line}`;
 }

@@ -1,0 +1,58 @@
+"""How a place in a program is named: `train.py:12`, and `cell [3]:4` for a notebook's cell, everywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+_TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
+"""A cell of IPython in a terminal."""
+_MOST = 1000
+_recorded: dict[str, int] = {}
+"""Numbers of cells of other processes, by file name: recordings tell them."""
+
+
+def cell_number(file: str) -> int | None:
+    """The number of the cell that IPython compiled under this name, here or in a recording that was read; else None."""
+    typed = _TYPED_CELL.match(file)
+    if typed is not None:
+        return int(typed[1])
+    number = _compiled().get(file)
+    return _recorded.get(file) if number is None else number
+
+
+def _compiled() -> Mapping[str, int]:
+    """IPython's own map; private, so that it may be missing."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)
+    return numbers if isinstance(numbers, dict) else {}
+
+
+def cells_here() -> dict[str, int]:
+    """The newest cells of this process by file name, for a recording, which other processes read."""
+    return dict(list(_compiled().items())[-_MOST:])
+
+
+def learn_cells(numbers: Mapping[str, int]) -> None:
+    """Takes the numbers that a recording tells."""
+    _recorded.update(numbers)
+
+
+def cell_label(file: str) -> str | None:
+    """`cell [4]`, or `cell` where its number is not known; None for any other file."""
+    number = cell_number(file)
+    if number is not None:
+        return f"cell [{number}]"
+    return "cell" if os.path.basename(os.path.dirname(file)).startswith("ipykernel_") else None
+
+
+def file_label(file: str) -> str:
+    """`train.py`, or `cell [4]`."""
+    return cell_label(file) or os.path.basename(file)
+
+
+def source_line(file: str | None, line: int | None) -> str:
+    """`train.py:12`, or `cell [4]:12`; empty where there is no file."""
+    return "" if file is None else file_label(file) + ("" if line is None else f":{line}")
