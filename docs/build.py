@@ -190,6 +190,19 @@ def problems() -> list[str]:
     return found
 
 
+def examples() -> list[tuple[str, str]]:
+    """Name and code of every example in the reference."""
+    found = []
+    for name, module, original in public():
+        one = definition(module, original)
+        inner = methods(one) if isinstance(one, ast.ClassDef) else []
+        for title, item in [(name, one), *((f"{original}.{method.name}", method) for method in inner)]:
+            code = take_apart(ast.get_docstring(item)).parts.get("Example")
+            if code is not None and name != "open":
+                found.append((title, textwrap.dedent(code)))
+    return found
+
+
 def shown_sections(doc: Doc, *, skip: str = "") -> list[str]:
     """Markdown of a docstring's sections."""
     lines: list[str] = []

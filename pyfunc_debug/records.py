@@ -62,7 +62,7 @@ class Node:
 
     Attributes:
       id: Number of the node in its recording, from 1.
-      token: TensorFlow's registry key (`pyfunc_7`); None for eager calls that TensorFlow does not register.
+      token: TensorFlow's registry key (`pyfunc_7`, script_ops.py); None for eager calls that it does not register.
       kind: The public function that made it. `py_func` with `stateful=False` is `py_func_stateless`.
       body: Qualified name of the user's Python function.
       file: File of the body; None for a function written in C.
@@ -115,7 +115,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class GraphTrace:
-    """TensorFlow building one ConcreteFunction.
+    """TensorFlow building one ConcreteFunction (eager/polymorphic_function/tracing_compilation.py).
 
     Attributes:
       id: Number in the recording.
@@ -154,7 +154,7 @@ class GraphTrace:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of a tf.function that Python started.
+    """One execution of a tf.function that Python started (eager/context.py, `call_function`).
 
     Attributes:
       id: Number in the recording, from 1.
@@ -285,6 +285,9 @@ class Value:
 
         Raises:
           pyfunc_debug.NotKeptError: the values policy did not keep elements, or the budget dropped them.
+
+        Example:
+          recording.call(17).inputs[0].array().max()
         """
         if self._load is None:
             from pyfunc_debug.errors import NotKeptError
@@ -364,8 +367,8 @@ class Call:
       outputs: Values that the body returned; empty after a failure.
       failure: What went wrong, for status "error".
       gil: None if the GIL was not measured.
-      tape: For a gradient call: the id of the forward call whose tape TensorFlow really used, if known. Where it is not
-        `forward`, the gradient is another call's.
+      tape: For a gradient call: the id of the forward call whose tape TensorFlow really used (script_ops.py,
+        `tape_cache`), if known. Where it is not `forward`, the gradient is another call's.
       stopped_ns: For how long it was held at breakpoints: no part of `duration_ns`, nor of `gil`.
     """
 
@@ -405,6 +408,9 @@ class Call:
           NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or this is not the
             process that recorded it.
           BadOptionError: `inputs` names something else than an input.
+
+        Example:
+          outputs = recording.call(17).replay(inputs={"x": 0.5})
         """
         if self._replay is None:
             raise _other_process()
@@ -420,6 +426,10 @@ class Call:
           NotKeptError: the values were not kept (values="full"), the call was not differentiated, or this is not the
             process that recorded it.
           NotDeterministicError: the body gives something else for the same inputs.
+
+        Example:
+          checked = recording.call(17).check_gradient()
+          print(checked.ok, checked)
         """
         if self._check is None:
             raise _other_process()
@@ -440,6 +450,9 @@ class Call:
           NotKeptError: the inputs were not all kept in full (values="full"), or the body cannot be run outside of
             TensorFlow: it is a gradient call, or not written in Python.
           CannotWriteError: the file cannot be written there.
+
+        Example:
+          recording.call(17).to_pytest("test_call_17.py")
         """
         assert self._to_pytest is not None, "a call comes from a recording"
         return self._to_pytest(self, path, rtol, atol)

@@ -32,7 +32,7 @@ def break_on(
       condition: A Python expression over what the body sees (its parameters, closure and module), `inputs`, `outputs`,
         `call`, `np`, `tf`. Tensors are NumPy arrays in it. One that raises stops the call and shows the error; where
         nobody can answer it is reported once, and counted.
-      hits: The first hit that stops.
+      hits: The first hit that stops, from 1.
       once: Whether to stop only once.
       policy: What a call does while another one is stopped: "wait", "skip", or how many seconds to wait.
       prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.

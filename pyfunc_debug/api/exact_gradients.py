@@ -75,10 +75,11 @@ class ExactGradients:
 def exact_gradients(order: int = 1) -> ExactGradients:
     """Correct gradients of every call of every py_function, on at once.
 
-    TensorFlow keeps the tape of a py_function's call by node, so that calls of one node take each other's gradients:
-    gradient accumulation, loops, jacobians, persistent tapes and threads get wrong numbers or a KeyError. With this on,
-    each call has a tape of its own. That works for nodes that are made (traced) while this, or a recording, is on;
-    tf.functions that were traced before keep TensorFlow's gradients until they are traced again.
+    TensorFlow keeps the tape of a py_function's call by node (script_ops.py, `tape_cache`), so that calls of one node
+    take each other's gradients: gradient accumulation, loops, jacobians, persistent tapes and threads get wrong
+    numbers or a KeyError. With this on, each call has a tape of its own. That works for nodes that are made
+    (traced) while this, or a recording, is on; tf.functions that were traced before keep TensorFlow's gradients
+    until they are traced again.
 
     Args:
       order: 2 for second derivatives as well, where TensorFlow silently returns None: each call that may be
@@ -94,7 +95,7 @@ def exact_gradients(order: int = 1) -> ExactGradients:
 
     Example:
       with pfd.exact_gradients():
-          train(...)
+          train(dataset)
 
       switch = pfd.exact_gradients()  # on from here
       switch.off()  # and on again at any time, without retracing

@@ -23,6 +23,8 @@ def explain(
 ) -> Explanation:
     """Says of each graph of a tf.function why TensorFlow traced it, and what would have avoided that.
 
+    TensorFlow keeps graphs by the types of their arguments (core/function/polymorphism/function_cache.py).
+
     Args:
       function: What `tf.function` returned, a Keras model (what `fit` traces), or a method of it: `model.fit`,
         `model.evaluate`, `model.predict`.

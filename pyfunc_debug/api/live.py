@@ -78,6 +78,9 @@ class LiveRecording(Recording):
           CannotWriteError: the file cannot be written there.
           BadOptionError: there is a file already, and `overwrite` was not asked for.
           UnsupportedTensorFlowError: this TensorFlow is too different.
+
+        Example:
+          recording = pfd.record("train.pfrec", overwrite=True).start()
         """
         if self._state != "new":
             raise RecordingBusyError(f"this recording is {self._state}: make a new one with pyfunc_debug.record()")
@@ -113,7 +116,12 @@ class LiveRecording(Recording):
         return self
 
     def stop(self) -> None:
-        """Stops recording, puts TensorFlow back as it was, and completes the file. Stopping twice does nothing."""
+        """Stops recording, puts TensorFlow back as it was, and completes the file. Stopping twice does nothing.
+
+        Example:
+          recording.stop()
+          print(recording.ledger())
+        """
         if self._state != "recording":
             return
         self._state = "stopping"

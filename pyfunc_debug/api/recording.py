@@ -54,7 +54,8 @@ class Recording:
       path: A .pfrec file.
 
     Raises:
-      BadRecordingError: the file is missing, damaged, too new, or something else.
+      BadRecordingError: the file is missing, damaged, too new, or something else. Each method may raise it
+        when the file turns out to be damaged, or was closed.
 
     Example:
       recording = pfd.open("train.pfrec")
@@ -80,7 +81,11 @@ class Recording:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """About the recording: versions, process, options, budget, what was dropped, and its own cost."""
+        """About the recording: versions, process, options, budget, what was dropped, and its own cost.
+
+        Example:
+          print(recording.meta["versions"], recording.meta["ended"])
+        """
         return self._reader.meta
 
     def ledger(self, include_internal: bool = False) -> Ledger:
@@ -91,6 +96,10 @@ class Recording:
 
         Returns:
           The ledger: prints as a table, shows as HTML in a notebook; `rows` are its functions, each with its nodes.
+
+        Example:
+          for row in recording.ledger().rows:
+              print(row.function.name, row.traced, [node.calls for node in row.nodes])
         """
         return make_ledger(self._reader, include_internal)
 
@@ -99,6 +108,10 @@ class Recording:
 
         Returns:
           In the order in which they were first seen.
+
+        Example:
+          for node in recording.nodes():
+              print(node.id, node.body, node.name)
         """
         return self._reader.nodes()
 
@@ -107,6 +120,10 @@ class Recording:
 
         Returns:
           A list that knows their graph traces and runs as well: `traces(function)` and `runs(function)`.
+
+        Example:
+          functions = recording.functions()
+          print([functions.runs(one) for one in functions])
         """
         return Functions(self._reader.functions(), self._reader.traces(), self._reader.runs())
 
@@ -121,6 +138,9 @@ class Recording:
 
         Raises:
           BadOptionError: no such function; the message names the nearest.
+
+        Example:
+          print(recording.explain("train_step"))
         """
         return explain_function(self._reader, self.function_id(function))
 
@@ -136,11 +156,16 @@ class Recording:
         Raises:
           BadOptionError: nothing of that name.
           NotKeptError: its source is not in the recording.
+
+        Example:
+          with pfd.record(lines=True) as recording:
+              train_step(batch)
+          print(recording.source("augment"))
         """
         return make_source(self._reader, name)
 
     def function_id(self, function: str | int | Function) -> int:
-        """The number of the function that a name, a number or a Function means; the most traced if several match.
+        """The number of the function that a name, a number or a Function means; of several, the most traced.
 
         Args:
           function: A name or glob, a number, or one of `functions()`.
@@ -150,6 +175,9 @@ class Recording:
 
         Raises:
           BadOptionError: no such function; the message names the nearest.
+
+        Example:
+          number = recording.function_id("train_step")
         """
         if isinstance(function, Function):
             return function.id
@@ -177,6 +205,10 @@ class Recording:
 
         Raises:
           NotKeptError: no such call in the recording.
+
+        Example:
+          call = recording.call(17)
+          print(call.inputs[0].shape, call.duration_ns)
         """
         call = self._reader.call(number)
         if call is None:
@@ -196,6 +228,10 @@ class Recording:
 
         Raises:
           BadOptionError: no node matches, or no such status; the message names the nearest.
+
+        Example:
+          for call in recording.calls(node="augment*", status="error"):
+              print(call.id, call.failure.message)
         """
         if status is not None and status not in ("ok", "error", "running"):
             raise BadOptionError(f"status={status!r} is not one of ok, error, running")
@@ -216,6 +252,9 @@ class Recording:
 
         Raises:
           NotKeptError: the call cannot become a test; the message says why.
+
+        Example:
+          print(recording.as_test(recording.call(17), "test_augment").text)
         """
         from pyfunc_debug.report.pytest_file import as_test
 
@@ -240,6 +279,9 @@ class Recording:
 
         Raises:
           BadOptionError: no node matches; the message names the nearest.
+
+        Example:
+          first, *others = recording.node_ids("augment*")
         """
         if isinstance(node, Node):
             return [node.id]
@@ -268,6 +310,10 @@ class Recording:
 
         Raises:
           BadRecordingError: `other` is not a recording.
+
+        Example:
+          before, after = pfd.open("before.pfrec"), pfd.open("after.pfrec")
+          print(before.diff(after).first)
         """
         tolerance = Tolerance(rtol, atol)
         if isinstance(other, Recording):
@@ -294,6 +340,9 @@ class Recording:
 
         Raises:
           NotKeptError: no such call.
+
+        Example:
+          print(recording.diff_calls(1, 17))
         """
         one = self.call(left) if isinstance(left, int) else left
         other = self.call(right) if isinstance(right, int) else right
@@ -301,10 +350,14 @@ class Recording:
         return compare_calls(one, other, body, Tolerance(rtol, atol))
 
     def contention(self) -> Contention:
-        """What the GIL did to each node: waits, whom they were for, and what bodies did with the GIL.
+        """What the GIL did to each node: waits, whom they were for, and what bodies did with the GIL (docs/gil.md).
 
         Returns:
           Something that prints as text; `nodes`, `matrix` and `worst` are its parts, in ns.
+
+        Example:
+          for one in recording.contention().nodes:
+              print(one.node.body, one.wait_ns)
         """
         return make_contention(self._reader)
 
@@ -317,6 +370,10 @@ class Recording:
         Returns:
           One answer a stage, the most waiting first; `ceilings` are for num_parallel_calls of 1, 2, 4, 8, over the
           present one, and `cures` say what would help.
+
+        Example:
+          for stage in recording.stages():
+              print(stage.function, stage.cures)
         """
         return make_stages(self._reader, pool)
 
@@ -329,8 +386,9 @@ class Recording:
         Returns:
           One `Loop` for each line that makes iterators: times in ns, `wait_share`, and a `sentence` for people.
 
-            for loop in recording.loops():
-                print(loop.sentence)
+        Example:
+          for loop in recording.loops():
+              print(loop.sentence)
         """
         return make_loops(self._reader)
 
@@ -341,7 +399,7 @@ class Recording:
         """Runs a dataset as it is now and with num_parallel_calls=n: the measured next to the predicted speed-up.
 
         Args:
-          dataset_fn: Given num_parallel_calls, makes the dataset.
+          dataset_fn: Is given num_parallel_calls and makes the dataset; all its elements are taken.
           n: The num_parallel_calls in question.
           node: Which recorded stage it is; needed when the recording has several.
           pool: As in `stages`.
@@ -351,6 +409,9 @@ class Recording:
 
         Raises:
           BadOptionError: no such stage in the recording, or several.
+
+        Example:
+          print(recording.verify_what_if(lambda n: source.map(load, num_parallel_calls=n), 2))
         """
         wanted = None if node is None else set(self.node_ids(node))
         found = [
@@ -381,7 +442,11 @@ class Recording:
           A list of findings that reads well where it is shown; empty if nothing deserves attention.
 
         Raises:
-          BadOptionError: no such rule; the message names the nearest.
+          BadOptionError: no such rule (the message names the nearest), or pyproject.toml cannot be read.
+
+        Example:
+          for finding in recording.findings(ignore=["retrace"]):
+              print(finding.file, finding.line, finding.message)
         """
         from pyfunc_debug.doctor import examine
 
@@ -399,6 +464,9 @@ class Recording:
 
         Raises:
           BadOptionError: SQLite does not accept the query, or it tries to write.
+
+        Example:
+          recording.sql("SELECT node, count(*) AS calls FROM call GROUP BY node")
         """
         columns, rows = self._reader.query(query)
         return [dict(zip(columns, row)) for row in rows]
@@ -414,6 +482,9 @@ class Recording:
 
         Raises:
           CannotWriteError: it cannot be written there.
+
+        Example:
+          print(recording.to_html("report.html"))
         """
         from pyfunc_debug.report import html
 
@@ -431,6 +502,10 @@ class Recording:
         Raises:
           BadOptionError: no such table.
           NotInstalledError: pandas is not installed.
+
+        Example:
+          frame = recording.to_pandas("calls")
+          frame.groupby("node").cpu_ns.sum()
         """
         tables = {
             "calls": "call", "values": "value", "nodes": "node", "functions": "function", "traces": "trace",

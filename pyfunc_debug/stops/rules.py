@@ -126,7 +126,13 @@ class Breakpoint:
         self.error = ""
 
     def enable(self) -> None:
-        """Stops calls again, unless it was removed."""
+        """Stops calls again, unless it was removed.
+
+        Example:
+          stop = pfd.break_on("augment*")
+          stop.disable()
+          stop.enable()  # and on again at any time
+        """
         self.enabled = not self.removed
         self.error = ""
         self._taken = False
@@ -136,7 +142,12 @@ class Breakpoint:
         self.enabled = False
 
     def remove(self) -> None:
-        """Forgets it. Calls it has stopped stay stopped."""
+        """Forgets it. Calls it has stopped stay stopped.
+
+        Example:
+          for stop in pfd.breakpoints():
+              stop.remove()
+        """
         self._remove(self)
 
     def fits(self, node: NodeFacts) -> bool:
