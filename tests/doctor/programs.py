@@ -1701,6 +1701,17 @@ def a_clock_in_a_function():
         stamp(tf.constant(0.0, tf.float64))
 
 
+@triggers("trace-only", says="not for each element", pastes=True)
+def a_list_that_a_map_appends_to():
+    names = []
+
+    def collect(x):
+        names.append(x)
+        return x * 2
+
+    list(tf.data.Dataset.range(4).map(collect))
+
+
 @near("trace-only")
 def random_numbers_in_a_body():
     def jitter(x):

@@ -97,6 +97,40 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
 
 
+ONE_GENERATOR = f"""
+import threading
+import numpy as np
+import tensorflow as tf
+failed = threading.Event()
+def numbers():
+    failed.wait({HANG_S})  # the first call is inside until the second one has asked
+    yield np.float32(1)
+source = numbers()
+def read(_):
+    try:
+        return next(source)
+    except ValueError:
+        failed.set()
+        raise
+options = tf.data.Options()
+options.threading.private_threadpool_size = 4
+data = tf.data.Dataset.range(4).with_options(options)
+data = data.map(lambda x: tf.numpy_function(read, [x], tf.float32), num_parallel_calls=4)
+list(data)
+"""
+
+
+def test_one_generator_for_parallel_calls_is_told_with_the_line_of_the_map(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(ONE_GENERATOR)
+    error, told, recording = run(path)
+    assert isinstance(error, tf.errors.InvalidArgumentError)
+    assert told.startswith("pyfunc-debug: program.py:12: calls of read that ran at the same time asked one")
+    assert apply(told, path)
+    assert "tf.float32), num_parallel_calls=1)" in path.read_text()
+    assert [one.rule for one in recording.findings() if one.severity == "error"] == ["shared-state"]
+
+
 FAILING = """
 import tensorflow as tf
 def to_array(tensor):

@@ -44,7 +44,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not situation.body:
         return None
     spot = situation.last
-    for tell in (_array_method, _no_numpy, _assigns, _takes_text, _bytes):
+    for tell in (_array_method, _no_numpy, _assigns, _printed, _takes_text, _bytes):
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found
@@ -137,6 +137,32 @@ def _assigns(situation: Situation, spot: Spot) -> Explanation | None:
                 Edit(spot.file, statement.lineno, statement.lineno - 1, (line,)),
             )  # fmt: skip
     return None
+
+
+def _printed(situation: Situation, spot: Spot) -> Explanation | None:
+    """`str(path)` of an eager tensor: the text that a tensor is printed as."""
+    statement = spot.source.statement(spot.line)
+    if "tf.Tensor(b" not in f"{situation.message}{situation.error}" or statement is None:
+        return None
+    function = spot.source.function(spot.line)
+    pieces: dict[ast.expr, str] = {
+        one: _as_python(spot, one.args[0].id)
+        for one in ast.walk(statement if function is None else function)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "str" and len(one.args) == 1
+        and isinstance(one.args[0], ast.Name) and _variable(spot, one.args[0].id, "EagerTensor")
+    }  # fmt: skip
+    first = min((one.lineno for one in pieces), default=0)
+    pieces = {one: text for one, text in pieces.items() if one.lineno == first}
+    edit = _in_place(spot, pieces)
+    if edit is None:
+        return None
+    name = next(iter(pieces)).args[0].id  # type: ignore[attr-defined]
+    return Explanation(
+        RULE, spot.file, edit.first,
+        f"a py_function gives its body eager tensors, and str({name}) is how one prints, \"tf.Tensor(b'...')\". "
+        "`.numpy()` gives its value, bytes for text.",
+        edit,
+    )  # fmt: skip
 
 
 def _takes_text(situation: Situation, spot: Spot) -> Explanation | None:

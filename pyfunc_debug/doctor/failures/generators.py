@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, dotted, names, read, short
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, read, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
 
 RULE = "generator"
@@ -44,6 +45,60 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body and _SYMBOLIC.search(text):
         return _symbolic(situation)
     return None
+
+
+_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>", re.IGNORECASE)
+
+
+def without_shapes(situation: Situation) -> Explanation | None:
+    """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
+    if situation.body or not _NO_SHAPE.search(situation.message):
+        return None
+    found = [
+        one for one in _calls(situation)
+        if {"output_types"} == {key.arg for key in one[2].keywords} & {"output_types", "output_shapes"}
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    file, source, call = found[0]
+    types = next(one for one in call.keywords if one.arg == "output_types")
+    spot = next((one for one in situation.spots if one.file == file), situation.last)
+    function = _function(source, _given(call))
+    yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
+    value = yielded[0] if len(yielded) == 1 else None
+    cause = "output_types alone says nothing of shapes, so that the elements of this dataset have unknown ones. "
+    cause += "output_signature says both."
+    new = None
+    if spot is not None and function is not None and value is not None:
+        new = _signature(types.value, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
+    edit = None
+    if new is not None:
+        text = source.text(call).replace(f"output_types={source.text(types.value)}", f"output_signature={new}")
+        placed = source.replaced({call: text})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    return Explanation(
+        "unknown-shape", file, call.lineno, cause, edit,
+        "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
+    )  # fmt: skip
+
+
+def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, function: Function) -> str | None:
+    """The TensorSpec of each part that is yielded, by the shape that the source says."""
+    if isinstance(types, (ast.Tuple, ast.List)):
+        if not isinstance(value, (ast.Tuple, ast.List)) or len(value.elts) != len(types.elts):
+            return None
+        parts = [_signature(*pair, source, spot, function) for pair in zip(types.elts, value.elts)]
+        return (
+            None
+            if None in parts
+            else f"({', '.join(str(one) for one in parts)},)".replace(",)", ")" if len(parts) > 1 else ",)")
+        )
+    shape = shapes.shape_of_value(value, function, spot)
+    return (
+        None
+        if shape is None
+        else f"{alias(spot, 'tensorflow')}.TensorSpec({shapes.written(shape)}, {source.text(types)})"
+    )
 
 
 def _sources(situation: Situation) -> Iterator[tuple[str, Source]]:

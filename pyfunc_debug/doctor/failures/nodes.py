@@ -148,13 +148,18 @@ def returned(node: Node, situation: Situation) -> tuple[list[str | None], bool, 
     return (*Guess(spot).returned(function), spot)
 
 
+def return_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+    """The expressions that a function returns."""
+    from pyfunc_debug.doctor.failures.dtypes import own_nodes
+
+    return [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
+
+
 def return_value(function: Function) -> ast.expr | None:
     """The expression that a function returns, if there is one."""
     if isinstance(function, ast.Lambda):
         return function.body
-    from pyfunc_debug.doctor.failures.dtypes import own_nodes
-
-    found = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
+    found = return_values(function)
     return found[0] if len(found) == 1 else None
 
 
@@ -168,6 +173,6 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_spot", "failed_node", "inputs_of", "parameters", "py_call", "return_value", "returned",
-    "site_spot", "user_nodes",
+    "Node", "argument", "body_spot", "failed_node", "inputs_of", "parameters", "py_call", "return_value",
+    "return_values", "returned", "site_spot", "user_nodes",
 ]  # fmt: skip

@@ -51,11 +51,23 @@ def guessed(function: Function, spot: Spot) -> list[Shape | None]:
     assigned = {} if isinstance(function, ast.Lambda) else assignments(function)
     value: ast.expr | None = function.body if isinstance(function, ast.Lambda) else None
     if not isinstance(function, ast.Lambda):
-        from pyfunc_debug.doctor.failures.nodes import return_value
+        from pyfunc_debug.doctor.failures.nodes import return_value, return_values
 
         value = return_value(function)
+        if value is None:  # several, which may agree
+            every = [_guesses(one, spot, assigned) for one in return_values(function)]
+            return every[0] if every and all(one == every[0] for one in every) else []
     if value is None:
         return []
+    return _guesses(value, spot, assigned)
+
+
+def shape_of_value(value: ast.expr, function: Function, spot: Spot) -> Shape | None:
+    """The shape that the source says of an expression in a function; None where it does not say."""
+    return _of(value, spot, {} if isinstance(function, ast.Lambda) else assignments(function), 0)
+
+
+def _guesses(value: ast.expr, spot: Spot, assigned: dict[str, ast.expr]) -> list[Shape | None]:
     if isinstance(value, ast.Tuple):
         return [_of(one, spot, assigned, 0) for one in value.elts]
     return [_of(value, spot, assigned, 0)]
@@ -81,6 +93,8 @@ def _of(node: ast.expr, spot: Spot, assigned: dict[str, ast.expr], depth: int) -
         if left is None or right is None:
             return None
         return left if len(left) >= len(right) else right
+    if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+        return _of(ast.BinOp(node.left, ast.Add(), node.comparators[0]), spot, assigned, depth + 1)
     if isinstance(node, ast.UnaryOp):
         return _of(node.operand, spot, assigned, depth + 1)
     if isinstance(node, ast.Subscript):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, py_call, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import parameters, read, short
@@ -27,6 +27,7 @@ _SAID = re.compile(
     r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)? (?:shape|known)",
     re.IGNORECASE,
 )
+_LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 _FARTHEST = 400
 _THROUGH = {
@@ -42,10 +43,13 @@ def explain(situation: Situation) -> Explanation | None:
         "AttributeError",
         "IndexError",
         "InvalidArgumentError",
+        "NotImplementedError",
     ):
         return None
-    if not _SAID.search(situation.message):
+    if not _SAID.search(situation.message) and _LAMBDA not in situation.message:
         return None
+    if _LAMBDA in situation.message:
+        return _in_lambda(situation)
     tensor = _unknown_tensor(situation)
     if tensor is None:
         return None
@@ -58,6 +62,24 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     node, op = found
     return _explanation(situation, node, op, tensor)
+
+
+def _in_lambda(situation: Situation) -> Explanation | None:
+    """Keras asks a Lambda for the shape that it gives, before there is a node that is known."""
+    spot = situation.last
+    call = py_call(spot.source, spot.line) if spot is not None else None
+    if spot is None or call is None:
+        return None
+    kind = "numpy_function" if "numpy" in ast.unparse(call.func) else "py_function"
+    given = argument(call, 0, "func")
+    name = given.id if isinstance(given, ast.Name) else "its body"
+    cause = (
+        f"Keras asks what shape this Lambda gives, and a {kind} knows its dtype only: {name} runs later. output_shape "
+        "alone would not help: the next layer asks the tensor."
+    )
+    text, tf = short(spot.source.text(call), 44), alias(spot, "tensorflow")
+    advice = f"Say it in the Lambda: {tf}.ensure_shape({text}, [None, ...]), None for the batch."
+    return Explanation(RULE, spot.file, spot.line, cause, None, advice)
 
 
 def _unknown_tensor(situation: Situation) -> Any:

@@ -11,10 +11,12 @@ from pyfunc_debug.records import Finding
 NAMES = (
     "autograph",
     "body-input",
+    "cut-gradient",
     "generator",
     "leaked-tensor",
     "output-contract",
     "ragged-batch",
+    "shared-state",
     "structure",
     "symbolic-value",
     "unknown-shape",

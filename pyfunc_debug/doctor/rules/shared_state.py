@@ -139,7 +139,8 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
                 _timestamp(facts, function, read), function.file, read.line,
                 evidence=(f"line {read.line}: {line}",),
             )  # fmt: skip
-        if function.kind != "tf.function" or not many:
+        data = function.kind == "tf.data"
+        if function.kind not in ("tf.function", "tf.data") or not many:
             continue
         writes = code.state_writes(found) if found is not None else []
         writes = [one for one in writes if not _of_tensorflow(one)]
@@ -149,7 +150,9 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "trace-only", "warning", None, (),
             f"line {write.line} of {function.name} changes Python's {write.target or write.name!r}. It ran "
-            f"{_times(traces[number])}, when TensorFlow traced the function, and not in its {runs[number]:,} runs",
+            f"{_times(traces[number])}, when "
+            + ("the dataset was built, and not for each element" if data
+               else f"TensorFlow traced the function, and not in its {runs[number]:,} runs"),
             _variable(facts, function, write) if "=" in write.text else _each_time(facts, function, write),
             function.file, write.line, evidence=(f"line {write.line}: {write.text}",),
         )  # fmt: skip

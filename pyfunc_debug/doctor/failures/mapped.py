@@ -1,0 +1,96 @@
+"""`tf.map_fn` over a function that returns another dtype than it is given; and one generator for parallel calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import failed_node, user_nodes
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.source import Source, dotted, read
+
+_DTYPES = re.compile(
+    r"op elements (\w+) but list elements (\w+)|TensorArray dtype is (\w+) but Op is trying to write dtype (\w+)"
+)
+_NAMES = {"float": "float32", "double": "float64", "half": "float16"}
+_EXECUTING = "generator already executing"
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if one of the two is why the program failed."""
+    if situation.body and situation.kind == "ValueError" and _EXECUTING in situation.message:
+        return _executing(situation)
+    match = _DTYPES.search(str(situation.error))
+    return _map_fn(situation, match) if match is not None and not situation.body else None
+
+
+def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
+    made, given = (match[1], match[2]) if match[1] else (match[4], match[3])
+    made, given = _NAMES.get(made, made), _NAMES.get(given, given)
+    lines = {(node.site[0], node.site[1]) for node in user_nodes(situation) if node.site is not None}
+    found = [
+        (file, call)
+        for file in dict.fromkeys([spot.file for spot in situation.spots] + [file for file, _ in lines])
+        for call in ast.walk(read(file).tree)
+        if isinstance(call, ast.Call) and dotted(call.func).endswith("map_fn")
+        and not {one.arg for one in call.keywords} & {"fn_output_signature", "dtype"}
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    file, call = found[0]
+    source, tf = read(file), dotted(call.func).rpartition(".")[0] or "tf"
+    text = source.text(call)
+    placed = source.replaced({call: f"{text[:-1].rstrip(', ')}, fn_output_signature={tf}.{made})"})
+    edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    cause = (
+        f"tf.map_fn takes {given} for the dtype of the results, that of the elements, but its function returns {made}."
+    )
+    advice = "" if edit else f"Give it fn_output_signature={tf}.{made}."
+    return Explanation("output-contract", file, call.lineno, cause, edit, advice)
+
+
+def _executing(situation: Situation) -> Explanation | None:
+    node, spot = failed_node(situation), situation.last
+    if node is None or spot is None:
+        return None
+    found = [
+        (file, source, value)
+        for file, source in _files(situation, node.site)
+        for call in ast.walk(source.tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "map"
+        and (node.site is None or call.lineno <= node.site[1] <= (call.end_lineno or call.lineno) or _names(call, node))
+        for value in (one.value for one in call.keywords if one.arg == "num_parallel_calls")
+    ]  # fmt: skip
+    if not found:
+        return None  # it asked itself
+    edit = None
+    if len(found) == 1:
+        file, source, value = found[0]
+        placed = source.replaced({value: "1"})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    cause = (
+        f"calls of {node.called} that ran at the same time asked one Python generator for its next value, which a "
+        "generator cannot give to two at once."
+    )
+    return Explanation(
+        "shared-state",
+        spot.file,
+        spot.line,
+        cause,
+        edit,
+        "" if edit else f"Put a threading.Lock around line {spot.line}.",
+    )
+
+
+def _files(situation: Situation, site: tuple[str, int] | None) -> list[tuple[str, Source]]:
+    files = ([site[0]] if site is not None else []) + [spot.file for spot in situation.spots]
+    return [(file, read(file)) for file in dict.fromkeys(files)]
+
+
+def _names(call: ast.Call, node: object) -> bool:
+    """Whether a map is given the function that holds the call of py_function."""
+    site = getattr(node, "site", None)
+    function = read(site[0]).function(site[1]) if site is not None else None
+    given = call.args[0] if call.args else None
+    return isinstance(given, ast.Name) and given.id == getattr(function, "name", None)
