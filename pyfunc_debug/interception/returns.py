@@ -13,7 +13,6 @@ import copy
 import inspect
 import types
 from _thread import get_ident
-from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import NotConverted, Observer
@@ -28,6 +27,8 @@ _MOST = 10_000
 _VALUE = "ret"
 _LOOK, _DONE, _SEEN = "pyfunc_debug_look", "pyfunc_debug_done", "pyfunc_debug_seen"
 _FAILED, _ERROR = "pyfunc_debug_failed", "pyfunc_debug_error"
+_TYPE, _TENSOR = "pyfunc_debug_type", "pyfunc_debug_tensor"
+_COUNT, _COUNTS = "pyfunc_debug_count", "pyfunc_debug_counts"
 _ITEMS = 8
 """How many values of a list are looked through for one that cannot be converted."""
 
@@ -43,53 +44,62 @@ class Returns:
     def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
         self._tensor = names.ops.EagerTensor
         self._observer = observer
-        self._looked: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        """Calls by token. Two threads may count one: it only chooses."""
 
     def eager_call(self, original: Any) -> Any:
         """The replacement of `EagerFunc._call`: of py_function."""
-        tensor, wanted = self._tensor, self._wanted
+        counts, observer, in_progress = self._counts, self._observer, IN_PROGRESS
 
         def look(owner: Any, value: Any) -> Any:
-            if type(value) is tensor or private.is_gradient(owner):  # a tensor is taken as it is, or not at all
+            call = in_progress.get(get_ident())
+            if call is None or private.is_gradient(owner):
                 return None
-            ticket = wanted()
-            return None if ticket is None else self._observer.returned(ticket, value, private.output_dtypes(owner))
+            count = counts.get(call[1], 0)
+            counts[call[1]] = count + 1
+            if count >= FIRST and count % EVERY:
+                return None
+            self._forget()
+            return observer.returned(call[3], value, private.output_dtypes(owner))
 
-        return _watched(original, look, self._done) or original
+        # A tensor is taken as it is, or not at all.
+        statement = f"{_SEEN} = None if {_TYPE}({_VALUE}) is {_TENSOR} else {_LOOK}(self, {_VALUE})"
+        names = {_TYPE: type, _TENSOR: self._tensor, _LOOK: look, _DONE: self._done}
+        return _watched(original, statement, names) or original
 
     def registry_call(self, original: Any) -> Any:
         """What `FuncRegistry.__call__` was, for numpy_function. Its dtypes are compared in C++, which is strict."""
-        wanted = self._wanted
 
-        def look(owner: Any, value: Any) -> Any:
-            ticket = wanted()
-            return None if ticket is None else self._observer.returned(ticket, value, None)
+        def look(value: Any) -> Any:
+            call = IN_PROGRESS.get(get_ident())
+            self._forget()
+            return None if call is None else self._observer.returned(call[3], value, None)
 
-        return _watched(original, look, self._done) or original
+        # Counted in place: most calls are not looked at, and calling a Python function would cost more than counting.
+        statements = (
+            f"{_COUNT} = {_COUNTS}.get(token, 0)\n{_COUNTS}[token] = {_COUNT} + 1\n"
+            f"{_SEEN} = None if {_COUNT} >= {FIRST} and {_COUNT} % {EVERY} else {_LOOK}({_VALUE})"
+        )
+        return _watched(original, statements, {_COUNTS: self._counts, _LOOK: look, _DONE: self._done}) or original
 
-    def _wanted(self) -> Any:
-        """The ticket of the call that this thread is in, if what it returned is to be looked at."""
-        call = IN_PROGRESS.get(get_ident())
-        if call is None:
-            return None
-        token, looked = call[1], self._looked
-        count = looked.get(token, 0)
-        looked[token] = count + 1  # two threads may count one: it only chooses
-        if count >= FIRST and count % EVERY:
-            return None
-        if len(looked) > _MOST:  # each eager call has a token of its own
-            looked.clear()
-        return call[3]
+    def _forget(self) -> None:
+        if len(self._counts) > _MOST:  # each eager call has a token of its own
+            self._counts.clear()
 
     def _done(self, seen: Any, outputs: Any) -> Any:
         self._observer.converted(seen, outputs)
         return outputs
 
 
-def _watched(original: Any, look: Callable[[Any, Any], Any], done: Callable[[Any, Any], Any]) -> Any:
-    """A copy of a method of TensorFlow's that calls `look(self, ret)` and, for what that gives, `done(seen, outputs)`.
+def _watched(original: Any, statements: str, names: dict[str, Any]) -> Any:
+    """A copy of a method of TensorFlow's that looks at `ret` and, for what that gives, calls `done(seen, outputs)`.
 
     An exception that is raised after that gets a `NotConverted` as its attribute `pyfunc_returned`.
+
+    Args:
+      original: The method.
+      statements: Text of statements over the method's variables and `names` that look at `ret`.
+      names: What the copy calls.
 
     Returns:
       The copy; None where the method's text is not as expected.
@@ -105,23 +115,26 @@ def _watched(original: Any, look: Callable[[Any, Any], Any], done: Callable[[Any
     method = tree.body[0].body[0] if isinstance(tree.body[0], ast.ClassDef) else None
     if not isinstance(method, ast.FunctionDef) or method.name != original.__name__ or method.decorator_list:
         return None
-    line = _insert(method)
-    if line is None:
+    inserted = ast.parse(statements).body
+    asked = {one.id for new in inserted for one in ast.walk(new) if isinstance(one, ast.Name)} & {"self", "token"}
+    line = _insert(method, inserted)
+    if line is None or not asked <= {one.arg for one in method.args.args}:
         return None
-    factory = ast.parse(f"def factory({_LOOK}, {_DONE}, {_FAILED}): pass").body[0]
+    names = {**names, _FAILED: _not_converted}
+    factory = ast.parse(f"def factory({', '.join(names)}): pass").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body = [_Returning(line).visit(method), ast.Return(ast.Name(method.name, ast.Load()))]
     module = ast.fix_missing_locations(ast.Module([factory], []))
     scope: dict[str, Any] = {}
     exec(compile(module, original.__code__.co_filename, "exec", dont_inherit=True), original.__globals__, scope)
-    made = scope["factory"](look, done, _not_converted)
+    made = scope["factory"](**names)
     made.__code__ = _named(made.__code__, original.__code__)
     made.__qualname__, made.__module__ = original.__qualname__, original.__module__
     return made
 
 
-def _insert(method: ast.FunctionDef) -> int | None:
-    """Puts the calls behind the line that sets the value. That line; None where there is not just one."""
+def _insert(method: ast.FunctionDef, inserted: list[ast.stmt]) -> int | None:
+    """Puts statements behind the line that sets the value. That line; None where there is not just one."""
     blocks: list[list[ast.stmt]] = []
     for node in ast.walk(method):
         if isinstance(node, (ast.FunctionDef, ast.With)):
@@ -132,16 +145,14 @@ def _insert(method: ast.FunctionDef) -> int | None:
     if len(found) != 1:
         return None
     block, place = found[0]
-    call = ast.parse(f"{_SEEN} = {_LOOK}(self, {_VALUE})").body[0]
-    guarded = ast.parse(f"try: pass\nexcept Exception as {_ERROR}:\n    {_FAILED}({_VALUE}, {_ERROR})\n    raise").body[
-        0
-    ]
+    handler = f"except Exception as {_ERROR}:\n    {_FAILED}({_VALUE}, {_ERROR})\n    raise"
+    guarded = ast.parse(f"try: pass\n{handler}").body[0]
     assert isinstance(guarded, ast.Try)
-    for new in (call, guarded):
+    for new in (*inserted, guarded):
         for node in ast.walk(new):
             ast.copy_location(node, block[place])
     guarded.body = block[place + 1 :]
-    block[place + 1 :] = [call, guarded]
+    block[place + 1 :] = [*inserted, guarded]
     return block[place].lineno
 
 
