@@ -29,7 +29,7 @@ def look(connection: sqlite3.Connection, call: int, side: str, position: int) ->
       position: Which of them.
 
     Returns:
-      `text`, and where they can be had: a `picture`, `frames` (the first of `count` images of a batch), and
+      `text`, and where available: a `picture`, `frames` (the first of `count` images of a batch), and
       the elements as a `table` of texts.
     """
     role = next((role for role, name in ROLES.items() if name == side), side)
