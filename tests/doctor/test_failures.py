@@ -104,7 +104,8 @@ import tensorflow as tf
 failed = threading.Event()
 def numbers():
     failed.wait({HANG_S})  # the first call is inside until the second one has asked
-    yield np.float32(1)
+    while True:
+        yield np.float32(1)
 source = numbers()
 def read(_):
     try:
@@ -125,7 +126,7 @@ def test_one_generator_for_parallel_calls_is_told_with_the_line_of_the_map(tmp_p
     path.write_text(ONE_GENERATOR)
     error, told, recording = run(path)
     assert isinstance(error, tf.errors.InvalidArgumentError)
-    assert told.startswith("pyfunc-debug: program.py:12: calls of read that ran at the same time asked one")
+    assert told.startswith("pyfunc-debug: program.py:13: calls of read that ran at the same time asked one")
     assert apply(told, path)
     assert "tf.float32), num_parallel_calls=1)" in path.read_text()
     assert [one.rule for one in recording.findings() if one.severity == "error"] == ["shared-state"]
