@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 from importlib import metadata
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def _installed() -> list[Path]:
 
 
 def copy_lessons(folder: str | os.PathLike[str], overwrite: bool = False) -> tuple[list[Path], list[Path]]:
-    """Copies the lessons to a folder, which is made if need be.
+    """Copies the lessons, without their saved outputs, to a folder, which is made if need be.
 
     Args:
       folder: Where to.
@@ -59,7 +59,16 @@ def copy_lessons(folder: str | os.PathLike[str], overwrite: bool = False) -> tup
             if copy.exists() and not overwrite:
                 kept.append(copy)
             else:
-                shutil.copyfile(lesson, copy)
+                copy.write_text(_fresh(lesson.read_text(encoding="utf-8")), encoding="utf-8")
     except OSError as error:
         raise CannotWriteError(f"cannot write lessons to {target}: {error.strerror or error}") from error
     return copies, kept
+
+
+def _fresh(text: str) -> str:
+    """A lesson that nobody has run: who guesses before running a cell must not see what it gives."""
+    lesson = json.loads(text)
+    for cell in lesson["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+    return json.dumps(lesson, indent=1, ensure_ascii=False) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -18,6 +19,11 @@ def test_lessons_are_copied_and_told_how_to_open(tmp_path, capsys):
     assert main(["learn", str(tmp_path / "here")]) == 0
     copies = sorted(path.name for path in (tmp_path / "here").glob("*.ipynb"))
     assert copies == [path.name for path in lessons.lessons()]
+    first = json.loads((tmp_path / "here" / copies[0]).read_text())
+    kept = json.loads(lessons.lessons()[0].read_text())
+    assert any(cell.get("outputs") for cell in kept["cells"])
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in first["cells"])
+    assert [cell["source"] for cell in first["cells"]] == [cell["source"] for cell in kept["cells"]]
     said = capsys.readouterr().out
     assert "1. What runs when" in said
     assert "jupyter lab" in said

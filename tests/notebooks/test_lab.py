@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
+from pyfunc_debug.cli.lessons import copy_lessons
 from tests.jupyter_ext.lab import Notebook, Server, browser
-from tests.notebooks.test_lessons import LESSONS
 
 CELLS = "window.jupyterapp.shell.currentWidget.content.widgets"
 
@@ -13,8 +11,7 @@ BOX = "input.jp-Stdin-input:not([data-answered])"
 
 
 def test_the_lesson_on_breakpoints_is_a_dialogue_in_jupyterlab(tmp_path):
-    (lesson,) = [path for path in LESSONS if path.name.startswith("03")]
-    shutil.copy(lesson, tmp_path)
+    (lesson,) = [path for path in copy_lessons(tmp_path)[0] if path.name.startswith("03")]
     with Server(tmp_path) as server, browser((1200, 1100)) as page:
         notebook = Notebook(page, server, lesson.name)
         notebook.wait_kernel()
