@@ -173,7 +173,8 @@ def wrong_with_class(name: str, one: ast.ClassDef, needs_example: bool) -> list[
     found = [f"{name}: Attributes lacks {', '.join(sorted(silent))}"] * bool(silent)
     found += [f"{name}: no Example"] * (needs_example and not is_error(one) and "Example" not in doc.parts)
     for method in methods(one):
-        found += wrong_with_function(f"{name}.{method.name}", method, False)
+        gives = "Returns" in take_apart(ast.get_docstring(method)).parts
+        found += wrong_with_function(f"{name}.{method.name}", method, needs_example and gives)
     return found
 
 

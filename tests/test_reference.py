@@ -36,6 +36,14 @@ def test_what_a_docstring_lacks_is_named(source, said):
     assert build.wrong_with_function("f", function, needs_example=False) == [said]
 
 
+def test_a_method_that_gives_something_needs_an_example():
+    (one,) = ast.parse(
+        'class A:\n    """An a.\n\n    Example:\n      A()\n    """\n'
+        '    def f(self) -> int:\n        """One.\n\n        Returns:\n          It.\n        """'
+    ).body
+    assert build.wrong_with_class("A", one, needs_example=True) == ["A.f: no Example"]
+
+
 def test_a_field_without_a_word_is_named():
     (one,) = ast.parse(
         'class A:\n    """An a.\n\n    Attributes:\n      x, y: Two.\n    """\n    x: int\n    y: int\n    z: int'
