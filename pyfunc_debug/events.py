@@ -199,12 +199,14 @@ class NotConverted:
     Attributes:
       kind: Name of its type.
       shape, dtype, ragged_rank: Of a RaggedTensor or SparseTensor; None for others.
+      position: Of that one, where a list or tuple was returned.
     """
 
     kind: str
     shape: tuple[int | None, ...] | None = None
     dtype: str | None = None
     ragged_rank: int | None = None
+    position: int = 0
 
 
 class Observer(Protocol):

@@ -160,10 +160,12 @@ def _not_converted(value: Any, error: Exception) -> None:
     """Notes on an exception what the body had returned when it was raised: only its type and a tensor's own facts."""
     try:
         items = value[:_ITEMS] if isinstance(value, (list, tuple)) else [value]
-        odd = next((one for one in items if _composite(one)), value)
-        facts = {"shape": tuple(odd.shape.as_list()), "dtype": odd.dtype.name} if _composite(odd) else {}
-        rank = getattr(odd, "ragged_rank", None) if facts else None
-        error.pyfunc_returned = NotConverted(type(odd).__name__, ragged_rank=rank, **facts)  # type: ignore[attr-defined]
+        position, odd = next(((at, one) for at, one in enumerate(items) if _composite(one)), (0, None))
+        found = NotConverted(type(value).__name__)
+        if odd is not None:
+            rank = getattr(odd, "ragged_rank", None)
+            found = NotConverted(type(odd).__name__, tuple(odd.shape.as_list()), odd.dtype.name, rank, position)
+        error.pyfunc_returned = found  # type: ignore[attr-defined]
     except Exception:  # an exception that takes no attributes, a shape that is not known
         return
 

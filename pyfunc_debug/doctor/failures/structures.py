@@ -168,13 +168,16 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> E
         new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype}, ragged_rank={value.ragged_rank})"
     else:
         new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype})"
-    many = isinstance(tout, (ast.List, ast.Tuple))
+    listed = tout.elts if isinstance(tout, (ast.List, ast.Tuple)) else []
+    if listed and value.position >= len(listed):
+        return None
+    which = f" as value {value.position + 1}" if len(listed) > 1 else ""
+    plain = node.tout[value.position] if value.position < len(node.tout) else ", ".join(node.tout[:2])
     cause = (
-        f"{_begin(node)} returned a {kind}, but Tout declares plain {', '.join(node.tout[:2])}: it is "
-        "several tensors in one, "
+        f"{_begin(node)} returned a {kind}{which}, but Tout declares plain {plain}: it is several tensors in one, "
         "and Tout has to say so with a spec."
     )
-    return _edited(spot, call, {tout: f"[{new}]" if many and len(node.tout) == 1 else new}, cause)
+    return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
 
 
 def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
