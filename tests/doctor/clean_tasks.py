@@ -412,3 +412,126 @@ def a_session_with_an_initializable_iterator():
             session.run(iterator.initializer)
             for _ in range(3):
                 session.run(element)
+
+
+# -- near to what is said of others -----------------------------------------------------------------------------------
+
+
+@clean
+def a_generator_with_types_and_shapes_for_fit():
+    def samples():
+        for row, label in zip(DATA, LABELS):
+            yield row, np.float32(label)
+
+    data = tf.data.Dataset.from_generator(samples, output_types=(tf.float32, tf.float32), output_shapes=([8], []))
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data.batch(8), verbose=0)
+
+
+@clean
+def a_map_fn_that_says_its_dtype():
+    @tf.function
+    def per_row(rows):
+        return tf.map_fn(
+            lambda row: tf.ensure_shape(tf.numpy_function(lambda row: np.float32(row.mean()), [row], tf.float32), []),
+            rows, fn_output_signature=tf.float32,
+        )  # fmt: skip
+
+    per_row(tf.constant([[1, 2], [3, 4]]))
+
+
+@clean
+def a_path_as_text():
+    def length(path):
+        return np.float32(len(path.numpy().decode()))
+
+    use(slices(["a.txt", "bc.txt"]).map(lambda p: tf.ensure_shape(tf.py_function(length, [p], tf.float32), [])))
+
+
+@clean
+def one_iterator_behind_a_lock():
+    import threading
+
+    numbers, lock = itertools.count(), threading.Lock()
+
+    def read(_):
+        with lock:
+            return np.float32(next(numbers))
+
+    data = tf.data.Dataset.range(20)
+    use(data.map(lambda x: tf.ensure_shape(tf.numpy_function(read, [x], tf.float32), []), num_parallel_calls=4))
+
+
+@clean
+def a_loss_that_is_printed_behind_the_tape():
+    w = tf.Variable([1.0, 2.0])
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(w - 3.0))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        float(loss.numpy())
+
+
+@clean
+def a_map_that_remembers_a_size():
+    class Pipeline:
+        features = None
+
+        def prepare(self, row):
+            self.features = row.shape[-1]
+            return tf.ensure_shape(tf.numpy_function(np.sort, [row], tf.float32), [8])
+
+    pipeline = Pipeline()
+    use(slices(DATA).map(pipeline.prepare))
+
+
+@clean
+def a_cache_behind_the_reading_and_noise_behind_the_cache():
+    def load(number):
+        return DATA[number]
+
+    data = tf.data.Dataset.range(8)
+    data = data.map(lambda i: tf.ensure_shape(tf.numpy_function(load, [i], tf.float32), [8])).cache()
+    data = data.map(lambda row: row + tf.random.normal([8]))
+    for _ in range(2):
+        use(data.batch(4))
+
+
+@clean
+def a_variable_given_to_its_body():
+    w = tf.Variable(tf.ones([8]))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = tf.py_function(lambda x, w: tf.reduce_sum(x * w), [x, w], tf.float32)
+        return tape.gradient(y, w)
+
+    for row in DATA[:3]:
+        step(tf.constant(row))
+
+
+@clean
+def several_outputs_as_declared():
+    def split(row):
+        return row[:4], row[4:], np.int64(len(row))
+
+    def wrapped(row):
+        low, high, count = tf.numpy_function(split, [row], [tf.float32, tf.float32, tf.int64])
+        return tf.ensure_shape(low, [4]), tf.ensure_shape(high, [4]), tf.ensure_shape(count, [])
+
+    use(slices(DATA).map(wrapped))
+
+
+@clean
+def a_metric_with_a_shape_in_fit():
+    def spread(y_true, y_pred):
+        return np.float32(np.abs(y_true - y_pred).max())
+
+    def metric(y_true, y_pred):
+        return tf.ensure_shape(tf.numpy_function(spread, [y_true, y_pred], tf.float32), [])
+
+    model = keras.Sequential([keras.layers.Input([8]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[metric], jit_compile=False)
+    model.fit(DATA, np.asarray(LABELS, np.float32)[: len(DATA)], verbose=0)

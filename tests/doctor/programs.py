@@ -1712,6 +1712,28 @@ def a_list_that_a_map_appends_to():
     list(tf.data.Dataset.range(4).map(collect))
 
 
+@triggers("trace-only", says="seen['n'].assign_add(1)", pastes=True)
+def a_counter_in_a_map():
+    seen = {"n": 0}
+
+    def count(x):
+        seen["n"] += 1
+        return x
+
+    list(tf.data.Dataset.range(4).map(count))
+
+
+@near("trace-only")
+def a_size_that_a_map_finds_out():
+    sizes = {}
+
+    def measured(x):
+        sizes["features"] = x.shape[-1]
+        return x * 2.0
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((4, 3), np.float32)).map(measured))
+
+
 @near("trace-only")
 def random_numbers_in_a_body():
     def jitter(x):

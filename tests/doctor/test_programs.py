@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -71,6 +72,11 @@ def test_every_other_rule_has_a_fix_that_is_pasted_and_run():
     pasted = {rule for rule, _, options in programs.TRIGGERS if options.get("pastes")}
     assert {rule for rule, _, _ in programs.TRIGGERS} - pasted == set(WORDS)
     assert set(WORDS) <= set(doctor.names())
+
+
+def test_each_rule_has_three_programs_that_trigger_it_and_three_that_only_look_so():
+    triggers, near = (Counter(rule for rule, _, _ in cases) for cases in (programs.TRIGGERS, programs.NEAR))
+    assert {rule: (count, near[rule]) for rule, count in triggers.items() if min(count, near[rule]) < 3} == {}
 
 
 def name(case) -> str:

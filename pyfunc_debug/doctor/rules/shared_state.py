@@ -143,7 +143,7 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         if function.kind not in ("tf.function", "tf.data") or not many:
             continue
         writes = code.state_writes(found) if found is not None else []
-        writes = [one for one in writes if not _of_tensorflow(one)]
+        writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
         if not writes:
             continue
         write = writes[0]
@@ -218,6 +218,11 @@ def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int,
         drawn or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
         function.file, draw.line, evidence=(f"line {draw.line}: {line}",),
     )  # fmt: skip
+
+
+def _sets(write: code.Write) -> bool:
+    """`self.size = x.shape[0]`: what a function of a dataset finds out once, and may mean so."""
+    return isinstance(ast.parse(write.text).body[0], ast.Assign)
 
 
 def _of_tensorflow(write: code.Write) -> bool:
