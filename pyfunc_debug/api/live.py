@@ -258,7 +258,7 @@ class LiveRecording(Recording):
                 self._say(limits)
             self._recorder.flush()
         if self._open_reader is None:
-            self._open_reader = Reader(self.path)
+            self._open_reader = Reader(self.path, trusted=True)
             if self._discard is not None:  # the temporary file goes when this object does
                 self._temporary.append(self._open_reader)
         return self._open_reader

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from pyfunc_debug.cli import check, demo, doctor, learn, pack, query, record, report, show
+from pyfunc_debug.cli.bounds import bounded
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
 _COMMANDS = (record, show, doctor, check, report, query, pack, demo, learn)
+_READING = ("show", "doctor", "report", "query", "pack")
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
 
 
@@ -34,13 +36,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the result is the process's exit code."""
     arguments = make_parser().parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        if arguments.command not in _READING:
+            return int(arguments.run(arguments))
+        with bounded(arguments.file[0] if isinstance(arguments.file, list) else arguments.file or "", argv is None):
+            return int(arguments.run(arguments))
     except BadOptionError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 2
     except PyfuncDebugError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        if arguments.command not in _READING:
+            raise
+        return 130  # as a shell says of Ctrl-C
     except BrokenPipeError:  # `pyfunc-debug show ... | head`
         sys.stderr.close()
         return 0

@@ -100,6 +100,11 @@ def show_json(thing: Any) -> None:
     print(json.dumps(_finite(thing), indent=1, allow_nan=False))
 
 
+def as_json(thing: Any) -> str:
+    """The same on one line."""
+    return json.dumps(_finite(thing), allow_nan=False)
+
+
 def _finite(thing: Any) -> Any:
     if isinstance(thing, dict):
         return {key: _finite(value) for key, value in thing.items()}

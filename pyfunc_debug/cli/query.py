@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import base64
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
@@ -13,6 +15,9 @@ from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
+
+
+_TOGETHER = 500
 
 
 def add_parser(commands: Any) -> None:
@@ -37,23 +42,48 @@ def run(arguments: argparse.Namespace) -> int:
     words.sort(key=lambda word: bool(_SQL.match(word)))
     if len(words) != 2:
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
-    columns, rows = Recording(words[0]).reader.query(words[1])
+    columns, rows = Recording(words[0]).reader.stream(words[1])
     if arguments.json is not None:
-        options.show_json([dict(zip(columns, map(_plain, row))) for row in rows])
-        return 0
+        _print_json(columns, rows)
+    else:
+        _print_table(columns, rows)
+    return 0
+
+
+def _print_json(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    lead = "["
+    for row in rows:
+        print(lead + options.as_json(dict(zip(columns, map(_plain, row)))), end="")
+        lead = ",\n "
+    print("[]" if lead == "[" else "]")
+
+
+def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    """Some rows at a time, as they come; no column becomes narrower than it was in the first."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     from pyfunc_debug.analysis.tables import render
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(Text(column))
-    for row in rows:
-        table.add_row(*(Text("-" if cell is None else str(_plain(cell))) for cell in row))
-    print(render(table, *options.terminal()) if rows else "(no rows)")
-    return 0
+    width, color = options.terminal()
+    widths: list[int | None] = [None] * len(columns)
+    first = True
+    while page := list(islice(rows, _TOGETHER)):
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=first)
+        cells = [["-" if cell is None else str(_plain(cell)) for cell in row] for row in page]
+        for column, known in zip(columns, widths):
+            table.add_column(Text(column), min_width=known)
+        for row in cells:
+            table.add_row(*map(Text, row))
+        print(render(table, width, color))
+        if first and len(page) == _TOGETHER:
+            longest = [max(map(len, column)) for column in zip(columns, *cells)]
+            if sum(longest) + 2 * len(longest) <= width:  # else rich shares out the width, as well as it can
+                widths = [*longest]
+        first = False
+    if first:
+        print("(no rows)")
 
 
 def _plain(cell: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,11 @@ def decode(encoding: str, dtype: str, shape: str, data: bytes) -> Any:
     """The array again; strings come as an object array of bytes."""
     dims = tuple(json.loads(shape))
     if encoding == "strings":
+        items = [base64.b64decode(item) for item in json.loads(data)]
+        if len(items) != math.prod(dims):
+            raise ValueError(f"{len(items):,} strings for the shape {shape}")
         array = np.empty(dims, dtype=object)
-        array.reshape(-1)[:] = [base64.b64decode(item) for item in json.loads(data)]
+        array.reshape(-1)[:] = items
         return array
     return np.frombuffer(data, dtype=_dtype(dtype)).reshape(dims).copy()
 

@@ -5,6 +5,7 @@ It never writes, with one exception: a recording whose program died is completed
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import json
@@ -14,11 +15,12 @@ import sqlite3
 import tempfile
 import threading
 import urllib.parse
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
-from pyfunc_debug.pfrec import stopped
+from pyfunc_debug.pfrec import checks, stopped
 from pyfunc_debug.pfrec.contents import decode
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover
@@ -42,6 +44,8 @@ from pyfunc_debug.records import (
 
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _PAGE = 1000
+_TICK = 20_000
+"""Steps of SQLite's machine between two looks at whether Ctrl-C was pressed: some 0.2 ms."""
 
 
 def _read_only(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
@@ -53,22 +57,39 @@ def _read_only(action: int, first: str | None, second: str | None, database: str
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
 
+def _tick() -> int:
+    """SQLite asks now and then whether to go on: what Ctrl-C raises in here ends the query, as `interrupted`."""
+    return 0
+
+
+class _Connection(sqlite3.Connection):
+    """Looks at tables before they are first read."""
+
+    look: Callable[[str], None] = staticmethod(lambda sql: None)
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        self.look(sql)
+        return super().execute(sql, *parameters)
+
+
 class Reader:
     """An open recording.
 
     Args:
       path: A .pfrec file.
+      trusted: Whether this process writes it: then its contents need not be checked.
 
     Raises:
       BadRecordingError: no such file, no recording, a truncated one, or one of a newer version.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], trusted: bool = False) -> None:
         self.path = os.path.abspath(os.fspath(path))
+        self._unchecked = set() if trusted else set(checks.tables())
         self._lock = threading.RLock()  # one connection, asked from the panel's thread as well as the user's
         self._file = self.path
         self._copies: tempfile.TemporaryDirectory[str] | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._connection: _Connection | None = None
         self._cursor: sqlite3.Cursor | None = None  # one for all: a connection keeps weak references to its cursors
         self._closed = False
         self.version = SCHEMA_VERSION
@@ -76,24 +97,53 @@ class Reader:
         learn_cells(self.meta.get("cells") or {})
 
     @property
-    def _db(self) -> sqlite3.Connection:
+    def _db(self) -> _Connection:
         if self._closed:
             raise BadRecordingError(f"the recording {os.path.basename(self.path)} has been closed")
         if self._connection is None:
             self._connection = self._open()
         return self._connection
 
+    def look(self, sql: str) -> None:
+        """Checks the tables that a query reads and that were not checked yet."""
+        if not self._unchecked:
+            return
+        for table in self._unchecked & checks.tables_in(sql):
+            self._unchecked.discard(table)
+            with self._reading():
+                checks.check_rows(self._db, table, self.version)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Errors of SQLite as ours."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, UnicodeError, checks.DamagedError) as error:
+            if "interrupted" in str(error):  # nothing but Ctrl-C does that: see `_tick`
+                raise KeyboardInterrupt from None
+            raise BadRecordingError(
+                f"the recording {os.path.basename(self.path)} is damaged: {_one_line(error)}"
+            ) from error
+
     @property
     def connection(self) -> sqlite3.Connection:
         """The connection, for whoever reads much at once; use it from one thread at a time, and only to read."""
         with self._lock:
-            return self._db
+            connection = self._db
+            reader = weakref.ref(self)  # the file is closed as soon as nobody holds this object
+            connection.look = lambda sql: None if (this := reader()) is None else this.look(sql)
+            return connection
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> _Connection:
         self._must_be_a_file()
         try:
             uri = f"file:{urllib.parse.quote(os.fsencode(self._file))}?mode=ro"
-            return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10)
+            connection = sqlite3.connect(
+                uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=_Connection
+            )
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.set_progress_handler(_tick, _TICK)
+            return connection
         except sqlite3.Error as error:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
 
@@ -129,16 +179,21 @@ class Reader:
                     f"{name} was made by a newer pyfunc_debug (schema {version}, this one reads up to "
                     f"{SCHEMA_VERSION}): upgrade pyfunc-debug"
                 )
-            self._db.execute("SELECT count(*) FROM node").fetchone()
+            if self._unchecked:
+                checks.check_structure(self._db, version)
+                self.look("FROM meta")
             self._complete()
-        except sqlite3.DatabaseError as error:
+        except checks.DamagedError as error:
+            self.close()
+            raise BadRecordingError(f"the recording {name} is damaged: {error}") from error
+        except (sqlite3.DatabaseError, UnicodeError) as error:
             self.close()
             reason = (
                 "is truncated or damaged" if "malformed" in str(error) or "disk" in str(error) else "cannot be read"
             )
             if "not a database" in str(error):
                 raise BadRecordingError(f"{name} is not a recording of pyfunc_debug") from error
-            raise BadRecordingError(f"the recording {name} {reason}: {error}") from error
+            raise BadRecordingError(f"the recording {name} {reason}: {_one_line(error)}") from error
         except BadRecordingError:
             self.close()
             raise
@@ -205,14 +260,12 @@ class Reader:
         Raises:
           BadRecordingError: the file turned out to be damaged.
         """
-        try:
-            with self._lock:
-                connection = self._db
-                if self._cursor is None:
-                    self._cursor = connection.cursor()
-                return self._cursor.execute(sql, parameters).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise BadRecordingError(f"the recording {os.path.basename(self.path)} is damaged: {error}") from error
+        with self._reading(), self._lock:
+            connection = self._db
+            self.look(sql)
+            if self._cursor is None:
+                self._cursor = connection.cursor()
+            return self._cursor.execute(sql, parameters).fetchall()
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """A user's query: column names and rows. It can only read.
@@ -220,12 +273,29 @@ class Reader:
         Raises:
           BadOptionError: SQLite did not accept it, or it tried to write.
         """
+        columns, rows = self.stream(sql)
+        return columns, list(rows)
+
+    def stream(self, sql: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        """As `query`, and gives rows as SQLite finds them.
+
+        Raises:
+          BadOptionError: as `query`; also while rows are taken.
+        """
+        rows = self._stream(sql)
+        return list(next(rows)), rows
+
+    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The names of the columns, then the rows."""
         connection = self._open()
         try:
             connection.set_authorizer(_read_only)
             cursor = connection.execute(sql)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            yield tuple(column[0] for column in cursor.description or ())
+            yield from cursor
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            if str(error) == "interrupted":
+                raise KeyboardInterrupt from None
             text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error)
             raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
         finally:
@@ -333,7 +403,8 @@ class Reader:
         if not rows:
             return
         ids = [row[0] for row in rows]
-        values = self._values(ids)
+        with self._reading():
+            values = self._values(ids)
         gradients: dict[int, list[int]] = {}
         for forward, number in self._among("SELECT forward, id FROM call WHERE forward IN ({}) ORDER BY id", ids):
             gradients.setdefault(forward, []).append(number)
@@ -370,7 +441,7 @@ class Reader:
             found.setdefault((call, role), []).append(
                 Value(
                     path, dtype, None if shape is None else tuple(json.loads(shape)), nbytes, low, high, mean, std, nan,
-                    inf, zeros, text, sampled, tuple(json.loads(histogram)) if histogram else (), note, kept,
+                    inf, zeros, text, sampled, _histogram(histogram), note, kept,
                     digest.hex() if digest is not None else None,
                     functools.partial(self._blob, blob) if blob is not None else None,
                 )
@@ -381,7 +452,8 @@ class Reader:
         rows = self.rows("SELECT encoding, dtype, shape, data FROM blob WHERE digest = ?", (digest,))
         if not rows:
             raise BadRecordingError("the contents of this value are missing from the recording")
-        return decode(*rows[0])
+        with self._reading():
+            return checks.guarded(lambda: decode(*rows[0]))
 
     def lines(self, file: str) -> list[Line]:
         """Counts of a file's lines, if they were recorded (`lines=True`)."""
@@ -411,6 +483,17 @@ class Reader:
 def read_frames(text: str) -> tuple[Frame, ...]:
     """A stack from its JSON text, in the order stored."""
     return tuple(Frame(*entry) for entry in json.loads(text))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _histogram(text: str | None) -> tuple[int, ...]:
+    counts = tuple(json.loads(text)) if text else ()
+    if not checks.fits([*counts], [int]):
+        raise checks.DamagedError("the histogram of a value is not a list of numbers")
+    return counts
 
 
 def _failure(row: Sequence[Any]) -> Failure:

@@ -111,7 +111,8 @@ def picture(kept: Elements, side: int = SIDE) -> Json | None:
         array = array.reshape(edge, edge)
     if array.ndim < 2 or min(array.shape[:2]) < 4 or max(array.shape[:2]) > 40 * min(array.shape[:2]):
         return None
-    array = _shrink(array[..., :3] if array.ndim == 3 else array, side).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # NumPy warns of some NaN
+        array = _shrink(array[..., :3] if array.ndim == 3 else array, side).astype(np.float64)
     finite = array[np.isfinite(array)]
     if not finite.size:
         return None

@@ -18,6 +18,7 @@ def written(path: Path, source: str = "", meta: dict[str, Any] | None = None, **
     writer = Writer(str(path), True)
     writer.start({"pid": 1, **(meta or {}), "state": "complete"})
     writer.close()
+    tables.setdefault("thread", THREADS)
     tables["source"] = [{"file": FILE, "text": source}]
     with contextlib.closing(sqlite3.connect(path)) as file, file:
         for table, rows in tables.items():

@@ -165,7 +165,7 @@ def test_a_recording_that_never_ended_is_read_from_a_read_only_folder(recorded, 
         database.execute("PRAGMA journal_mode = WAL")
         shutil.copy(recorded, folder / "copy.pfrec")  # as after a crash: WAL mode, and the log is lost
     program = f"print(Reader({str(folder / 'copy.pfrec')!r}).counts()['call'])"
-    done = as_nobody(folder, "from pyfunc_debug.pfrec import Reader", program)
+    done = as_nobody(folder, "from pyfunc_debug.pfrec import Reader, checks; checks.tables()", program)
     assert done.stdout == "2000\n", done.stderr
 
 
