@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,6 +65,20 @@ def local_names(function: Definition) -> set[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
     return found - outer
+
+
+def all_nodes(tree: ast.AST) -> list[ast.AST]:
+    """Nodes of a tree in the order of `ast.walk`, of a file without its top. A file's are found once: all rules ask."""
+    if not isinstance(tree, ast.Module):
+        return list(ast.walk(tree))
+    found = _nodes.get(tree)
+    if found is None:
+        # Without the top: a value that holds its key would keep both for ever.
+        found = _nodes[tree] = list(ast.walk(tree))[1:]
+    return found
+
+
+_nodes: weakref.WeakKeyDictionary[ast.AST, list[ast.AST]] = weakref.WeakKeyDictionary()
 
 
 def own_nodes(function: Definition) -> Iterator[ast.AST]:
@@ -187,7 +202,7 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
 def _generators(tree: ast.AST, seeded: bool = False) -> set[str]:
     """Names that a file gives to generators of random numbers; with `seeded`, to those with a seed."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             last = ast.unparse(node.value.func).rpartition(".")[2]
             if last in ("default_rng", "RandomState", "Random", "Generator") and (node.value.args or not seeded):
@@ -213,7 +228,7 @@ def outside(function: Definition, tree: ast.AST, depth: int = 3) -> set[str]:
     modules: set[str] = set()
     variables: set[str] = set()
     functions: dict[str, ast.FunctionDef] = {}
-    for node in ast.walk(tree):
+    for node in all_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             variables.update(parameters(node))
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -281,7 +296,7 @@ def clock(function: Definition) -> Write | None:
 
 def is_random(function: Definition, tree: ast.AST, depth: int = 3) -> bool:
     """Whether a function, or one of its file that it calls, draws random numbers in any way."""
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions = {node.name: node for node in all_nodes(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
         if isinstance(node, (ast.Attribute, ast.Name)):
             name = node.attr if isinstance(node, ast.Attribute) else node.id

@@ -16,6 +16,8 @@ from typing import Any
 from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
+from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.doctor.failures.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL
@@ -175,7 +177,7 @@ class Facts:
         if file is None or line is None:
             return None
         tree = self.tree(file)
-        for one in ast.walk(tree) if tree is not None else ():
+        for one in all_nodes(tree) if tree is not None else ():
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = min([one.lineno, *(decorator.lineno for decorator in getattr(one, "decorator_list", ()))])
                 if line in (first, one.lineno):
@@ -187,7 +189,7 @@ class Facts:
         if not node.body.endswith("<lambda>"):
             return self.definition(node.file, node.line)
         tree = self.tree(node.file)
-        every = list(ast.walk(tree)) if tree is not None else []
+        every = all_nodes(tree) if tree is not None else []
         found = [one for one in every if isinstance(one, ast.Lambda) and one.lineno == node.line]
         if len(found) > 1:
             calls = [one for one in every if isinstance(one, ast.Call) and makes_node(one)]
@@ -197,14 +199,8 @@ class Facts:
 
     def tree(self, file: str | None) -> ast.Module | None:
         """The syntax tree of a file of the user's; None where it is not in the recording, or is not Python."""
-        if file is None:
-            return None
-        if file not in self._trees:
-            try:
-                self._trees[file] = ast.parse("\n".join(self.source(file)))
-            except (SyntaxError, ValueError, RecursionError):
-                self._trees[file] = None
-        return self._trees[file]
+        found = parsed("\n".join(self.source(file))).tree
+        return found if found.body else None
 
     def statements(self, node: Node) -> list[tuple[int, ast.stmt]]:
         """Simple statements of a body with their lines, in order; what a lambda returns as one. Copies, to change."""
@@ -216,10 +212,6 @@ class Facts:
         simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
         inside = [one for one in ast.walk(found) if isinstance(one, simple)]
         return [(one.lineno, copy.deepcopy(one)) for one in sorted(inside, key=lambda one: one.lineno)]
-
-    @cached_property
-    def _trees(self) -> dict[str, ast.Module | None]:
-        return {}
 
     def inputs(self, call: int) -> str:
         """`x float32[3] x∈[0, 1], ...`: the inputs of a call; empty if they were not kept."""

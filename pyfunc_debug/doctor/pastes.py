@@ -17,7 +17,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import Source, indent_of
+from pyfunc_debug.doctor.failures.source import Source, indent_of, parsed
 from pyfunc_debug.doctor.failures.symbols import Described
 from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.records import Node
@@ -37,7 +37,7 @@ def written(*edits: Edit | None) -> str:
 
 def source(facts: Facts, file: str | None) -> Source:
     """A file of the user's as it was recorded."""
-    return Source(facts.source(file))
+    return parsed("\n".join(facts.source(file)))
 
 
 def replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> Edit | None:
@@ -125,7 +125,7 @@ def with_tout(facts: Facts, node: Node, tout: str) -> str:
 
 def walk(tree: ast.AST | None, kind: type[_Tree]) -> Iterator[_Tree]:
     """Nodes of one kind in a tree."""
-    for one in ast.walk(tree) if tree is not None else ():
+    for one in code.all_nodes(tree) if tree is not None else ():
         if isinstance(one, kind):
             yield one
 

@@ -16,10 +16,10 @@ HOSTILE = "a\x1b]0;owned\x07\x1b[31mb\x9b2Jc\x7f\u202egnp.exe\u2066\r\x08"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-@pytest.fixture
-def hostile(tmp_path):
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
     """A recording whose every text, where a program puts it, has control characters."""
-    path = recordings.small(tmp_path / "train.pfrec")
+    path = recordings.small(tmp_path_factory.mktemp("hostile") / "train.pfrec")
     with sqlite3.connect(path) as database:
         for table, column in (
             ("node", "body"), ("node", "file"), ("function", "name"), ("function", "file"), ("thread", "name"),

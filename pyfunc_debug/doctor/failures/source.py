@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor.code import all_nodes
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -19,9 +21,10 @@ class Source:
         self.lines = [line.rstrip("\n") for line in lines]
         try:
             self.tree: ast.Module = ast.parse("\n".join(_without_magics(self.lines)))
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError):
             self.tree = ast.Module([], [])
-        self._parents = {id(child): node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        every = (self.tree, *all_nodes(self.tree))
+        self._parents = {id(child): node for node in every for child in ast.iter_child_nodes(node)}
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around another."""
@@ -37,7 +40,7 @@ class Source:
     def statement(self, line: int) -> ast.stmt | None:
         """The innermost statement that holds a line."""
         found: ast.stmt | None = None
-        for node in ast.walk(self.tree):
+        for node in all_nodes(self.tree):
             if not isinstance(node, ast.stmt) or not _first(node) <= line <= (node.end_lineno or node.lineno):
                 continue
             if found is None or (node.lineno, -(node.end_lineno or 0)) >= (found.lineno, -(found.end_lineno or 0)):
@@ -47,7 +50,7 @@ class Source:
     def function(self, line: int) -> Function | None:
         """The innermost function or lambda that holds a line."""
         found: Function | None = None
-        for node in ast.walk(self.tree):
+        for node in all_nodes(self.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = node.body[0].lineno if not isinstance(node, ast.Lambda) else node.lineno
                 if first <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
@@ -123,15 +126,16 @@ def _without_magics(lines: list[str]) -> list[str]:
     return ["pass" if line.lstrip().startswith(("%", "!")) and not line[:1].isspace() else line for line in lines]
 
 
-@functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> Source:
-    return Source(text.split("\n"))
+@functools.lru_cache(maxsize=16)
+def parsed(text: str) -> Source:
+    """The source that a text is. It is kept, and read by many: who changes a node takes a copy."""
+    return Source(text.split("\n") if text else [])
 
 
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
     linecache.checkcache(file)
-    return _parsed("".join(linecache.getlines(file)).rstrip("\n"))
+    return parsed("".join(linecache.getlines(file)).rstrip("\n"))
 
 
 def dotted(node: ast.AST | None) -> str:
