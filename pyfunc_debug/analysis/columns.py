@@ -126,9 +126,9 @@ class Columns:
         if "status" not in self._derived:
             status = self._columns["status"].copy()
             for stop in self.stops:
-                place = self.find(stop.call)
-                if stop.interrupted and place is not None and status[place] == ERROR:
-                    status[place] = INTERRUPTED
+                position = self.find(stop.call)
+                if stop.interrupted and position is not None and status[position] == ERROR:
+                    status[position] = INTERRUPTED
             self._derived["status"] = status
         return self._derived["status"]
 

@@ -52,9 +52,9 @@ def _op(call: ast.Call) -> ast.expr | None:
     given = [ast.unparse(one) for one in call.args]
     keywords = {one.arg: ast.unparse(one.value) for one in call.keywords}
 
-    def argument(place: int, *names: str, default: str) -> str:
+    def argument(index: int, *names: str, default: str) -> str:
         return next(
-            (keywords[one] for one in names if one in keywords), given[place] if place < len(given) else default
+            (keywords[one] for one in names if one in keywords), given[index] if index < len(given) else default
         )
 
     shape = argument(2, "size", default="[]") if not python else "[]"

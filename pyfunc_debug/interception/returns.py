@@ -141,19 +141,19 @@ def _insert(method: ast.FunctionDef, inserted: list[ast.stmt]) -> int | None:
             blocks.append(node.body)
         elif isinstance(node, ast.If):
             blocks += [node.body, node.orelse]
-    found = [(block, place) for block in blocks for place, one in enumerate(block) if _sets_value(one)]
+    found = [(block, index) for block in blocks for index, one in enumerate(block) if _sets_value(one)]
     if len(found) != 1:
         return None
-    block, place = found[0]
+    block, index = found[0]
     handler = f"except Exception as {_ERROR}:\n    {_FAILED}({_VALUE}, {_ERROR})\n    raise"
     guarded = ast.parse(f"try: pass\n{handler}").body[0]
     assert isinstance(guarded, ast.Try)
     for new in (*inserted, guarded):
         for node in ast.walk(new):
-            ast.copy_location(node, block[place])
-    guarded.body = block[place + 1 :]
-    block[place + 1 :] = [*inserted, guarded]
-    return block[place].lineno
+            ast.copy_location(node, block[index])
+    guarded.body = block[index + 1 :]
+    block[index + 1 :] = [*inserted, guarded]
+    return block[index].lineno
 
 
 def _not_converted(value: Any, error: Exception) -> None:

@@ -156,9 +156,9 @@ def detail(
     previous, following = _neighbours(columns, facts, call, node_id, kind)
     gradients = [i for (i,) in connection.execute("SELECT id FROM call WHERE forward = ? ORDER BY id", (call,))]
     origin = columns.origin_ns
-    place = columns.find(call)
-    stopped = 0 if place is None else int(columns.stopped[place])
-    if place is not None and columns.status[place] == INTERRUPTED:
+    index = columns.find(call)
+    stopped = 0 if index is None else int(columns.stopped[index])
+    if index is not None and columns.status[index] == INTERRUPTED:
         status = "interrupted"
     return {
         "id": call,

@@ -25,8 +25,8 @@ def stops(columns: Columns) -> list[Json]:
     """
     result: list[Json] = []
     for stop in columns.stops[-_MOST_SHOWN:]:
-        place = columns.find(stop.call)
-        thread = None if place is None else int(columns.thread[place])
+        index = columns.find(stop.call)
+        thread = None if index is None else int(columns.thread[index])
         for asked, got, until in stop.spans:
             end = until if got is None else got
             parts = [(asked, end, True)] if got is None or got - asked > 1_000_000 else []

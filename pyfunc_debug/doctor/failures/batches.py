@@ -42,7 +42,7 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "batch"
     ]
     after = sorted((one for one in calls if (one.end_lineno or 0) >= node.site[1]), key=lambda one: one.end_lineno or 0)
-    whole = [seen.get(place) for place in range(len(node.tout))]
+    whole = [seen.get(index) for index in range(len(node.tout))]
     if not after or any(shape is None for shape in whole):
         return Explanation(
             RULE, *node.site, cause, None, "Use padded_batch(..., padded_shapes=...), or one shape for all."

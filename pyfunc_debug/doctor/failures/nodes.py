@@ -70,12 +70,12 @@ class Node:
         return found[0] if len(found) == 1 else None
 
 
-def argument(call: ast.Call, place: int, name: str) -> ast.expr | None:
+def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
     """An argument of a call by position or name."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    return call.args[place] if len(call.args) > place else None
+    return call.args[index] if len(call.args) > index else None
 
 
 def py_call(source: Source, line: int) -> ast.Call | None:

@@ -113,7 +113,7 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
             if owner is not None and shape is not None:
                 name = spot.source.text(owner)
                 sizes = [
-                    f"{tf}.shape({name})[{place}]" if size is None else str(size) for place, size in enumerate(shape)
+                    f"{tf}.shape({name})[{index}]" if size is None else str(size) for index, size in enumerate(shape)
                 ]
                 blanks = indent_of(spot.source.lines[one.lineno - 1])
                 line = f"{blanks}{spot.source.text(target).strip('()')} = {', '.join(sizes)}"

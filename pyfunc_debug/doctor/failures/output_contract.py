@@ -70,14 +70,14 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
             *(f"{tf}.{name}" for name in node.tout),
             *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count,
         ]
-        new = f"[{', '.join(dtype or known[place] for place, dtype in enumerate(guess[0]))}]"
+        new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(guess[0]))}]"
         sure = None not in guess[0]
     return _explanation(situation, node, cause, new, sure, names=count)
 
 
 def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
-    place, got, wanted = int(found[1]), *(_WORDS.get(found[group], found[group]) for group in (2, 3))
-    return _other_dtype(situation, node, place, got, wanted)
+    position, got, wanted = int(found[1]), *(_WORDS.get(found[group], found[group]) for group in (2, 3))
+    return _other_dtype(situation, node, position, got, wanted)
 
 
 def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
@@ -98,20 +98,20 @@ def _place(node: Node, dtype: str) -> int:
 
 
 def _other_dtype(
-    situation: Situation, node: Node, place: int, got: str, wanted: str, value: str = ""
+    situation: Situation, node: Node, position: int, got: str, wanted: str, value: str = ""
 ) -> Explanation | None:
-    which = "" if len(node.tout) == 1 else f" as value {place}"
+    which = "" if len(node.tout) == 1 else f" as value {position}"
     shown = f"{value} ({got})" if value else got
     cause = f"{_begin(node)} returned {shown}{which}, but Tout declares {wanted}. Nothing is converted between them: "
     cause += "the body has to return what Tout says."
     spot = site_spot(node, situation)
     tf = alias(spot, "tensorflow") if spot is not None else "tf"
     if _kind(got) == _kind(wanted):
-        edit = _cast(situation, node, place, wanted)
+        edit = _cast(situation, node, position, wanted)
         if edit is not None:
             return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
     tout = [f"{tf}.{name}" for name in node.tout]
-    tout[place] = f"{tf}.{got}"
+    tout[position] = f"{tf}.{got}"
     call = node.call()
     many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
@@ -121,12 +121,12 @@ def _kind(dtype: str) -> str:
     return dtype.rstrip("0123456789").removeprefix("u")
 
 
-def _cast(situation: Situation, node: Node, place: int, wanted: str) -> Edit | None:
+def _cast(situation: Situation, node: Node, position: int, wanted: str) -> Edit | None:
     """The body's `return`, with a cast."""
     function = node.function()
     value = return_value(function) if function is not None else None
-    if isinstance(value, ast.Tuple) and len(value.elts) > place:
-        value = value.elts[place]
+    if isinstance(value, ast.Tuple) and len(value.elts) > position:
+        value = value.elts[position]
     elif len(node.tout) > 1:
         return None
     if value is None or node.file is None:

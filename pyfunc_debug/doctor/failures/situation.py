@@ -94,8 +94,8 @@ class Situation:
 
     def outer(self, spot: Spot) -> Spot | None:
         """The user's frame around another."""
-        place = self.spots.index(spot)
-        return self.spots[place - 1] if place else None
+        index = self.spots.index(spot)
+        return self.spots[index - 1] if index else None
 
 
 def situation(error: BaseException, locate: Locate, rows: Query) -> Situation:

@@ -97,11 +97,11 @@ def _explanation(
 
 
 def _when(situation: Situation) -> str:
-    place, by = wrapping.entry(situation)
-    function = situation.spots[place].source.function(situation.spots[place].line)
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].source.function(situation.spots[index].line)
     name = getattr(function, "name", "the lambda")
     if by == "tf.data":
-        call = wrapping.dataset_call(situation, place)
+        call = wrapping.dataset_call(situation, index)
         method = (
             f"Dataset.{call[1].func.attr}"
             if call is not None and isinstance(call[1].func, ast.Attribute)
@@ -404,7 +404,7 @@ def arguments(situation: Situation) -> Explanation | None:
         if found and found[2] == "1":
             edit = None
             if isinstance(given, ast.Lambda):
-                listed = ", ".join([*parameters(given), *(f"other{place}" for place in range(2, int(found[3]) + 1))])
+                listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, int(found[3]) + 1))])
                 edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
             else:
                 edit = wrapping.replace_expression(spot, given, f"lambda *parts: {text}(parts)")

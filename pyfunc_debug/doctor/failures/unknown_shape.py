@@ -173,7 +173,7 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     if seen:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
         return (
-            [seen.get(place) for place in range(len(node.tout))],
+            [seen.get(index) for index in range(len(node.tout))],
             True,
             f" In {often} it returned {written(next(iter(seen.values())))}.",
         )

@@ -24,22 +24,22 @@ class Wrap:
 
 
 def entry(situation: Situation) -> tuple[int, str]:
-    """Where tracing began: the place of the traced function's frame among the spots, and who traced it."""
+    """Where tracing began: the index of the traced function's frame among the spots, and who traced it."""
     spots = situation.spots
-    for place in range(len(spots) - 1, -1, -1):
-        if spots[place].by in ("tf.data", "Keras"):
-            return place, spots[place].by
-    for place, spot in enumerate(spots):
+    for index in range(len(spots) - 1, -1, -1):
+        if spots[index].by in ("tf.data", "Keras"):
+            return index, spots[index].by
+    for index, spot in enumerate(spots):
         if spot.generated:
-            return place, (dataset_call(situation, place) and "tf.data") or "tf.function"
+            return index, (dataset_call(situation, index) and "tf.data") or "tf.function"
     return len(spots) - 1, spots[-1].by or ("tf.data" if dataset_call(situation, len(spots) - 1) else "")
 
 
-def dataset_call(situation: Situation, place: int) -> tuple[Spot, ast.Call, ast.expr] | None:
+def dataset_call(situation: Situation, index: int) -> tuple[Spot, ast.Call, ast.expr] | None:
     """The call `ds.map(f)` that traced the function of a frame: the frame around it, the call, and `f` in it."""
-    spot = situation.spots[place]
-    for outer in reversed(situation.spots[: place + 1]):
-        if outer is spot and place > 0 and outer.file != situation.spots[place - 1].file:
+    spot = situation.spots[index]
+    for outer in reversed(situation.spots[: index + 1]):
+        if outer is spot and index > 0 and outer.file != situation.spots[index - 1].file:
             continue
         statement = outer.source.statement(outer.line)
         if statement is None:
@@ -67,9 +67,9 @@ def _is_function(given: ast.expr, function: Function | None, spot: Spot, outer: 
 
 def mapped_function(situation: Situation) -> Wrap | None:
     """`ds.map(load)` as `ds.map(lambda path: tf.py_function(load, [path], tf.float32))`."""
-    place, _ = entry(situation)
-    found = dataset_call(situation, place)
-    spot = situation.spots[place]
+    index, _ = entry(situation)
+    found = dataset_call(situation, index)
+    spot = situation.spots[index]
     function = spot.source.function(spot.line)
     if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
         return None
@@ -125,9 +125,9 @@ def helper_call(situation: Situation) -> Wrap | None:
     """`histogram(image)` in the caller's line, as `tf.py_function(histogram, [image], tf.float32)`."""
     spot = situation.spots[-1]
     outer = situation.outer(spot)
-    place, _ = entry(situation)
+    index, _ = entry(situation)
     function = spot.source.function(spot.line)
-    if outer is None or function is None or situation.spots.index(spot) <= place or isinstance(function, ast.Lambda):
+    if outer is None or function is None or situation.spots.index(spot) <= index or isinstance(function, ast.Lambda):
         return None
     statement = outer.source.statement(outer.line)
     if statement is None:
