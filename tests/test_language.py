@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 STUMBLES = re.compile(
     r"\b(anew|upon|hence|thereof|whereby|thereby|herein|whence|lest|nay|ought|shall|hears? of|mend(s|ed|ing)?|so many"
-    r"|(is|are|was|were) told|be told (?!from|apart)|be had|for ever|may well|without a word|worth a word)\b"
+    r"|(is|are|was|were) told|be told (?!from|apart))\b"
     r"|(?<!there )(?<!here )\b(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|earlier\b|faster\b)[a-z]",
     re.IGNORECASE,
 )

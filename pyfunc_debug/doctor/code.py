@@ -73,7 +73,7 @@ def all_nodes(tree: ast.AST) -> list[ast.AST]:
         return list(ast.walk(tree))
     found = _nodes.get(tree)
     if found is None:
-        # Without the top: a value that holds its key would keep both for ever.
+        # Without the top: a value that holds its key would keep both forever.
         found = _nodes[tree] = list(ast.walk(tree))[1:]
     return found
 
