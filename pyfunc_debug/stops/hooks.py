@@ -1,7 +1,12 @@
-"""`breakpoint()` and `pdb.set_trace()`: in a body they open a prompt of ours, elsewhere they are what they were."""
+"""`breakpoint()` and `pdb.set_trace()`: in a body they open a prompt of ours, elsewhere they are what they were.
+
+Where PYTHONBREAKPOINT names another debugger, or none, `breakpoint()` is not touched. A hook that a program or a tool
+has put in place is asked where nobody can answer ours.
+"""
 
 from __future__ import annotations
 
+import os
 import pdb
 import sys
 from collections.abc import Callable
@@ -13,10 +18,11 @@ class Hooks:
     """`sys.breakpointhook` and `pdb.set_trace`, from `install` to `uninstall`.
 
     Args:
-      stop: Called with the frame; whether it was in a body.
+      stop: Called with the frame, the header of `set_trace`, and whether somebody else can be asked: whether it was in
+        a body and is taken care of.
     """
 
-    def __init__(self, stop: Callable[[FrameType], bool]) -> None:
+    def __init__(self, stop: Callable[[FrameType, str | None, bool], bool]) -> None:
         self._stop = stop
         self._breakpointhook: Any = None
         self._set_trace: Any = None
@@ -24,21 +30,22 @@ class Hooks:
 
     def install(self) -> None:
         """Puts both in place. Again, when somebody (debugpy on attaching) replaced the first meanwhile."""
-        if sys.breakpointhook != self._break:
+        if sys.breakpointhook != self._break and _wants_pdb():
             self._breakpointhook = sys.breakpointhook
             sys.breakpointhook = self._break
         if self._ours is None:
             original = self._set_trace = pdb.set_trace
 
             def set_trace(*args: Any, **named: Any) -> Any:
-                if self._stop(sys._getframe(1)):
+                frame = sys._getframe(1)
+                if self._stop(frame, named.get("header"), False):
                     return None
-                if args or set(named) - {"header"} or getattr(original, "__module__", "") != "pdb":
+                debugger = None if args or set(named) - {"header"} else _debugger(original)
+                if debugger is None:
                     return original(*args, **named)
-                debugger = pdb.Pdb()
                 if named.get("header") is not None:
                     debugger.message(named["header"])
-                return debugger.set_trace(sys._getframe(1))  # the original would stop in this function
+                return debugger.set_trace(frame)  # the original would stop in this function
 
             self._ours = pdb.set_trace = set_trace
 
@@ -53,18 +60,24 @@ class Hooks:
 
     def _break(self, *args: Any, **named: Any) -> Any:
         frame = sys._getframe(1)
-        if self._stop(frame):
-            return None
         hook = self._breakpointhook or sys.__breakpointhook__
-        if hook is sys.__breakpointhook__ and not args and not named:
-            return _stock(frame)
+        if _wants_pdb() and self._stop(frame, None, hook is not sys.__breakpointhook__):
+            return None
+        if hook is sys.__breakpointhook__ and not args and not named and _wants_pdb():
+            debugger = _debugger(self._set_trace)
+            if debugger is not None:  # Python's own hook would stop in this function
+                return debugger.set_trace(frame)
         return hook(*args, **named)
 
 
-def _stock(frame: FrameType) -> Any:
-    """What Python's own hook does, seen from the user's frame and not from ours."""
-    import os
+def _wants_pdb() -> bool:
+    """Whether `breakpoint()` means pdb (PEP 553)."""
+    return os.environ.get("PYTHONBREAKPOINT", "") in ("", "pdb.set_trace")
 
-    if os.environ.get("PYTHONBREAKPOINT", "pdb.set_trace") not in ("", "pdb.set_trace"):
-        return sys.__breakpointhook__()
-    return pdb.Pdb().set_trace(frame)
+
+def _debugger(set_trace: Any) -> Any:
+    """What this `set_trace` prompts with: pdb, or pytest's, which gives the terminal back first; None is not known."""
+    if getattr(set_trace, "__module__", "") == "pdb":
+        return pdb.Pdb()
+    of_pytest = getattr(getattr(set_trace, "__self__", None), "_init_pdb", None)
+    return of_pytest("set_trace") if of_pytest is not None else None

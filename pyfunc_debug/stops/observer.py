@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 import sys
 import threading
 import time
@@ -217,7 +218,10 @@ class StopObserver:
 
     def _unanswered(self, stop: Stop) -> None:
         """Nobody can answer: the recording gets what the prompt would have shown."""
-        self.say("a breakpoint was hit and nobody can answer (no terminal, no input box): recorded, going on", True)
+        why = "no terminal, no input box"
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            why = "pytest-xdist's workers have no terminal: run pytest with -n 0"
+        self.say(f"a breakpoint was hit and nobody can answer ({why}): recorded, going on", True)
         frames = [f"{name} ({cell_label(file) or file}:{line})" for file, line, name in stop_frames()]
         self.environment.note(
             Notice.STOP_UNANSWERED, stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
@@ -232,18 +236,29 @@ class StopObserver:
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
-    def stop_here(self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None) -> None:
-        """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`."""
+    def stop_here(
+        self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None, header: str | None = None,
+        others: bool = False,
+    ) -> bool:  # fmt: skip
+        """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`.
+
+        Returns:
+          False if nobody can answer and somebody else may be asked (`others`): then nothing was done.
+        """
         running = getattr(frame.f_trace, "__self__", None)
         if isinstance(running, Tracer) and not running.ended:  # being stepped through already: go on to the next line
             running.set_step()
-            return
+            return True
         plan = self.plan(token, self.node(token, len(args)))
         recorded = number is not None
+        if others and not self.broker.can_answer(Stop(plan.facts, number, None, "breakpoint()")):
+            return False
         call_watch = CallWatch(self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded)
         call_watch.find_chained()
         tracer = call_watch.tracer_for(None, "breakpoint()")
+        tracer.header = header
         tracer.from_running(frame, bottom)
+        return True
 
 
 def stop_frames() -> list[tuple[str, int, str]]:

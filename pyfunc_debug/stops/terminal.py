@@ -59,7 +59,7 @@ class Terminal:
     Args:
       stdin: Where lines come from; None for sys.stdin at the time of asking, if it is a terminal. A stream that is
         given needs not be one: scripted input.
-      stdout: Where text goes; None for sys.stdout.
+      stdout: Where text goes; None for sys.stdout, or the terminal itself where that leads elsewhere (`> out.txt`).
     """
 
     name = "the terminal"
@@ -67,6 +67,7 @@ class Terminal:
     def __init__(self, stdin: Any = None, stdout: Any = None) -> None:
         self._given = stdin
         self._stdout = stdout
+        self._screen: Any = None
         self._ended = False
         self._wake: tuple[int, int] | None = None
         self._lock = threading.Lock()
@@ -108,9 +109,9 @@ class Terminal:
         return str(line).rstrip("\r\n")
 
     @staticmethod
-    def _is_tty(stdin: Any) -> bool:
+    def _is_tty(stream: Any) -> bool:
         try:
-            return os.isatty(stdin.fileno())
+            return os.isatty(stream.fileno())
         except (AttributeError, OSError, ValueError):
             return False
 
@@ -128,12 +129,23 @@ class Terminal:
             return
 
     def tell(self, stop: Stop, text: str) -> None:
-        stdout = self._stdout if self._stdout is not None else sys.stdout
         try:
+            stdout = self._stdout if self._stdout is not None else self._out()
             stdout.write(text)
             stdout.flush()
         except (OSError, ValueError):  # the terminal is gone
             self._ended = True
+
+    def _out(self) -> Any:
+        """Where the person at the terminal looks: a prompt in a file would be a program that hangs."""
+        if self._given is not None or self._is_tty(sys.stdout):
+            return sys.stdout
+        if self._screen is None:
+            try:
+                self._screen = open("/dev/tty", "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `close`
+            except OSError:  # no terminal of its own, or no such system
+                return sys.stdout
+        return self._screen
 
     def closed(self, stop: Stop) -> None: ...
 
@@ -146,5 +158,8 @@ class Terminal:
         """Closes what `wake` needs."""
         with self._lock:
             wake, self._wake = self._wake, None
+            screen, self._screen = self._screen, None
         for descriptor in wake or ():
             os.close(descriptor)
+        if screen is not None:
+            screen.close()

@@ -85,6 +85,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._touched: list[tuple[FrameType, Any]] = []
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
+        self.header: str | None = None
+        """What `pdb.set_trace(header=...)` wants to be said first."""
         self.resume = False
         """Whether other breakpoints still watch the call once this stop has ended: its host looks at events then."""
         self._console: list[str] = []
@@ -308,6 +310,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return
         if not self.stop.seq:
             self.say(f"--- {self.headline()}\n")
+            if self.header is not None:
+                self.say(f"{self.header}\n")
             if self.stop.condition_error:
                 self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
         super().interaction(frame, tb_or_exc)

@@ -19,6 +19,7 @@ from pyfunc_debug.stops.display import Display, at_a_prompt
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
 from pyfunc_debug.stops.terminal import Terminal
+from pyfunc_debug.stops.uncaptured import Uncaptured
 from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
 from pyfunc_debug.switchboard.relay import Relay
 
@@ -47,7 +48,7 @@ class Switchboard:
         self.broker = Broker()
         self.broker.pool_of = pool_of
         self.terminal = Terminal()
-        self.broker.fronts.append(self.terminal)
+        self.broker.fronts += [self.terminal, Uncaptured()]
         self._environment = ProcessEnvironment()
         self.observer = StopObserver(self.rules, self.broker, self._environment)
         self._environment.observer = self.relay = Relay(self.observer, self.broker)
@@ -205,15 +206,24 @@ class Switchboard:
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
-    def _breakpoint(self, frame: FrameType) -> bool:
-        """`breakpoint()` or `pdb.set_trace()` called in `frame`; whether it is in a body, and so ours."""
+    def _breakpoint(self, frame: FrameType, header: str | None, others: bool) -> bool:
+        """`breakpoint()` or `pdb.set_trace()` called in `frame`; whether it is in a body, and was taken care of.
+
+        Args:
+          frame: Who called it.
+          header: What the prompt says first.
+          others: Whether another hook may be asked where nobody can answer.
+        """
         from pyfunc_debug.interception.calls import bottom_frame, innermost_call
 
         call, bottom = innermost_call(), bottom_frame(frame)
         if call is None or bottom is None:
             return False
-        self.observer.stop_here(frame, bottom, call.token, call.args, self.relay.number(call.ticket))
-        return True
+        if self.broker.fronts[0] is self.terminal and self._environment.attach_debugger():
+            self._environment.break_in_debugger(frame)
+            return True
+        number = self.relay.number(call.ticket)
+        return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others)
 
     def _stop_iteration(self, token: str, error: BaseException) -> None:
         """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""

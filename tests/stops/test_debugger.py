@@ -22,12 +22,14 @@ PROGRAM = textwrap.dedent(
     import pyfunc_debug as pfd
     def body(x):
         y = x * 2
+        if sys.argv[1] == "breakpoint":
+            breakpoint()
         z = y + 1
         return z
     f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
     if sys.argv[1] == "debugger":
         f(tf.constant(0.0))  # traced before there is a breakpoint
-    if sys.argv[1] == "lines":
+    if sys.argv[1] != "debugger":
         with pfd.record(gil=False):
             result = f(tf.constant(20.0))
     else:
@@ -89,7 +91,7 @@ class Client:
             self.read()
 
 
-@pytest.mark.parametrize("mode", ["lines", "debugger"])
+@pytest.mark.parametrize("mode", ["lines", "debugger", "breakpoint"])
 def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -118,7 +120,7 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
         found = client.ask("variables", variablesReference=scopes[0]["variablesReference"])["variables"]
         names = {one["name"]: one["value"] for one in found}
         assert "numpy=20.0" in names["x"]
-        assert ("y" in names) is (mode == "lines")
+        assert ("y" in names) is (mode != "debugger")
         client.ask("continue", threadId=stopped["threadId"])
         assert process.stdout.readline() == "result 41.0\n"
         client.event("terminated")

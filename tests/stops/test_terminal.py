@@ -46,6 +46,17 @@ def test_record_break_prompts_and_records(program, tmp_path):
     assert "body" in screen[screen.index("result") :], "the ledger"
 
 
+def test_a_prompt_goes_to_the_terminal_where_stdout_is_a_file(program, tmp_path):
+    path = program(
+        "import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint('result', float(f(tf.constant(4.0))))\n"
+    )
+    command = f"exec {sys.executable} {path} > {tmp_path / 'out.txt'}"
+    screen, code = talk(["sh", "-c", command], [("(body #1) ", "p x\r"), ("(body #1) ", "c\r")])
+    assert code == 0
+    assert "numpy=4.0" in screen
+    assert (tmp_path / "out.txt").read_text() == "result 8.0\n"
+
+
 INTERRUPTED = """
 import pyfunc_debug as pfd
 MODE = sys.argv[1]

@@ -1,0 +1,119 @@
+"""`breakpoint()` in a body: as without us, or better. Under pytest on a real terminal, and with other hooks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.limits import HANG_S
+from tests.stops.terminals import talk
+
+UNDER_PYTEST = """
+import pdb
+import tensorflow as tf
+import pyfunc_debug as pfd
+
+def body(x):
+    y = x * 2
+    breakpoint()
+    pdb.set_trace(header="have a look")
+    return y
+
+def plain(x):
+    return x
+
+def test_body(capsys):
+    f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    with pfd.record(gil=False):
+        print("captured")
+        assert float(f(tf.constant(4.0))) == 100.0
+        here = 1
+        breakpoint()
+        assert here == 2
+    assert "captured" in capsys.readouterr().out
+    stop = pfd.break_on("plain")
+    tf.py_function(plain, [4.0], tf.float32)
+    stop.remove()
+    assert stop.outcomes == {"stopped": 1}
+"""
+
+TYPED = [
+    ("(body #1) ", "y = tf.constant(100.0)\r"), ("(body #1) ", "c\r"), ("(body #", "c\r"),
+    ("(Pdb) ", "w\r"), ("(Pdb) ", "here = 2\r"), ("(Pdb) ", "c\r"),
+    ("(plain #1) ", "c\r"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("capture", [[], ["-s"]], ids=["captured", "-s"])
+def test_pytest_gives_the_terminal_back_for_one_prompt(tmp_path, capture):
+    (tmp_path / "test_it.py").write_text(UNDER_PYTEST)
+    command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *capture, "test_it.py"]
+    screen, code = talk(command, TYPED, cwd=tmp_path)
+    assert code == 0, screen
+    assert "1 passed" in screen
+    assert "have a look" in screen
+    assert screen.count("pytest captures nothing until") == (0 if capture else 3)
+    stack = screen[screen.index("(Pdb) w") : screen.index("(Pdb) here")]
+    assert stack.rstrip().endswith("-> breakpoint()") or "-> assert here == 2" in stack
+    assert "hooks.py" not in stack
+
+
+def test_a_worker_of_xdist_says_why_nobody_can_answer(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import tensorflow as tf, pyfunc_debug as pfd\n"
+        "def body(x):\n    breakpoint()\n    return x\n"
+        "def test_it(capfd):\n"
+        "    with pfd.record(gil=False):\n"
+        "        assert float(tf.py_function(body, [4.0], tf.float32)) == 4.0\n"
+        "    assert 'run pytest with -n 0' in capfd.readouterr().err\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", "test_it.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+OTHERS = """
+import os, sys
+import tensorflow as tf
+import pyfunc_debug as pfd
+
+def hook():
+    print("hook in", sys._getframe(1).f_code.co_name, flush=True)
+
+def body(x):
+    breakpoint()
+    return x
+
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+
+def run(what, named):
+    os.environ["PYTHONBREAKPOINT"] = named
+    with pfd.record(gil=False):
+        print(what, float(f(tf.constant(4.0))), flush=True)
+
+run("none", "0")
+run("theirs", "__main__.hook")
+run("ours", "")
+sys.breakpointhook = lambda: print("asked", flush=True)
+mine = sys.breakpointhook
+run("previous", "")
+print(sys.breakpointhook is mine)
+"""
+
+
+def test_other_hooks_are_honoured(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(OTHERS)
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+    )
+    said = ["none 4.0", "hook in body", "theirs 4.0", "ours 4.0", "asked", "previous 4.0", "True"]
+    assert done.stdout.splitlines() == said
+    assert done.stderr.count("nobody can answer") == 1
