@@ -21,8 +21,10 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
     """
     lines = []
     dropped = meta.get("dropped") or {}
-    for key, what in (("calls", "calls were counted but not stored"), ("values", "values were not stored"),
-                      ("runs", "runs were not stored")):  # fmt: skip
+    for key, what in (
+        ("calls", "calls were counted but not stored"), ("values", "values were not stored"),
+        ("without_values", "more calls are stored without values"), ("runs", "runs were not stored"),
+    ):  # fmt: skip
         if dropped.get(key):
             lines.append(f"{dropped[key]:,} {what}: the budget of {meta.get('budget', '?')} bytes was used up")
     wanted = (meta.get("options") or {}).get("nodes", "*")

@@ -36,7 +36,8 @@ class Budget:
 
     Attributes:
       file_bytes: The file stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes` calls are
-        counted but not stored; what is left is for nodes, traces and counts.
+        counted but not stored, but for those that fail: they are stored up to `failures_bytes`. What is left is for
+        nodes, traces and counts.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
       queue_calls: How many calls may wait; more are counted but not stored.
       ring_calls: How many finished calls stand in the ring beside the file, until it is complete.
@@ -51,6 +52,10 @@ class Budget:
     @property
     def calls_bytes(self) -> int:
         return int(self.file_bytes * 0.95)
+
+    @property
+    def failures_bytes(self) -> int:
+        return int(self.file_bytes * 0.98)
 
     @property
     def queue_bytes(self) -> int:
@@ -71,16 +76,21 @@ class Allowance:
     The hot path counts here what it has to drop; all else is the writer thread's.
 
     Attributes:
-      keep_values, keep_calls: Whether there is room for them.
+      keep_values, keep_calls, keep_failures: Whether there is room for them.
       dropped_values, dropped_runs: How many were dropped.
+      emptied: Tokens of nodes whose values are not taken any more, since there is no room for them.
+      without_values: How many of their calls are stored.
       stored: Whether contents with a digest are in the file already.
     """
 
     def __init__(self) -> None:
         self.keep_values = True
         self.keep_calls = True
+        self.keep_failures = True
         self.dropped_values = 0
         self.dropped_runs = 0
+        self.emptied: set[str] = set()
+        self.without_values = 0
         self.stored: Callable[[bytes], bool] = lambda digest: False
         self._room = 1 << 62
         self._dropped_calls: dict[str, list[int]] = {}  # token -> calls, errors, ns
@@ -95,11 +105,12 @@ class Allowance:
         """The file has grown to this many bytes."""
         self.keep_values = size < budget.values_bytes
         self.keep_calls = size < budget.calls_bytes
+        self.keep_failures = size < budget.failures_bytes
         self._room = budget.values_bytes - size
 
     def stop(self) -> None:
         """The file is full."""
-        self.keep_calls = self.keep_values = False
+        self.keep_calls = self.keep_values = self.keep_failures = False
 
     def take(self, size: int) -> bool:
         """Whether there is room for contents of this size, which is taken; else they count as dropped."""

@@ -57,9 +57,13 @@ class CallRows:
         if not running:
             self.count += 1
             self.values_ns += ticket.values_ns
-            if not self._allowance.keep_calls and not shown:
+            if not (
+                shown or self._allowance.keep_calls or (ticket.failure is not None and self._allowance.keep_failures)
+            ):
                 self._allowance.count_dropped(ticket)
                 return node
+            if not ticket.policy and ticket.token in self._allowance.emptied:
+                self._allowance.without_values += 1
         failure = None if ticket.failure is None else self._failure(batch, ticket.failure)
         runs = self._candidates(ticket)
         certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None

@@ -57,6 +57,7 @@ class Recorder:
         self._open: dict[int, Ticket] = {}
         self._reported: dict[tuple[Any, ...], int] = {}
         self._known: dict[str, int] = {}  # token -> policy
+        self._full = False  # whether values have no room any more
         self._names: dict[str, tuple[str | None, ...]] = {}  # token -> what a glob may match
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
@@ -80,6 +81,7 @@ class Recorder:
             raise
         if self._ring is not None:
             self._worker.beat = self._ring.beat
+        self._worker.values_full = self._empty
         self._worker.start()
 
     def _make_ring(self, budget: Budget) -> Ring | None:
@@ -172,6 +174,21 @@ class Recorder:
             self.trouble("taking hold of values", error)
             return None, 0
 
+    def _empty(self) -> None:
+        """No values are taken any more: to read and copy what cannot be stored would cost the program time."""
+        self._full = True
+        for token, policy in list(self._known.items()):
+            if policy > 0:
+                self._known[token] = int(Policy.NONE)
+                self._rows.allowance.emptied.add(token)
+
+    def _policy(self, token: str, policy: int) -> int:
+        """The policy that a node gets now."""
+        if not self._full or policy <= 0:
+            return policy
+        self._rows.allowance.emptied.add(token)
+        return int(Policy.NONE)
+
     def _release(self, size: int) -> None:
         self._hot.queued_bytes -= size
         if not self._queue:
@@ -195,8 +212,8 @@ class Recorder:
                 return token, self._learn(node)
         except Exception as error:
             self.trouble("describing an older node", error)
-        self._known[token] = self._policies.default
-        return token, self._policies.default
+        policy = self._known[token] = self._policy(token, self._policies.default)
+        return token, policy
 
     def _learn(self, node: NodeFacts) -> int:
         policy = self._known.get(node.gradient_of) if node.gradient_of is not None else None
@@ -204,7 +221,9 @@ class Recorder:
             names = (node.body.name, node.name, node.token)
             wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
             policy = int(self._policies.of(*names)) if wanted else SKIP
-        self._known[node.token] = policy
+        policy = self._known[node.token] = self._policy(node.token, policy)
+        if node.gradient_of in self._rows.allowance.emptied:
+            self._rows.allowance.emptied.add(node.token)
         own = (node.body.name, node.name, node.token)
         self._names[node.token] = self._names.get(node.gradient_of, own) if node.gradient_of is not None else own
         if self._ring is not None and policy != SKIP:
@@ -220,7 +239,7 @@ class Recorder:
         self._policies.keep(pattern)
         for token, names in list(self._names.items()):
             if self._known.get(token, SKIP) != SKIP and matches(pattern, *names):
-                self._known[token] = int(Policy.FULL)
+                self._known[token] = self._policy(token, int(Policy.FULL))
 
     def _eager_node(self, node: NodeFacts) -> None:
         """All eager calls of one body from one line are one node; TensorFlow gives each a token of its own."""

@@ -58,6 +58,7 @@ class Worker:
       stopped: Why writing stopped before the end (a full disk, say), or empty.
       gil: What becomes of calls when the GIL is measured; None when it is not.
       beat: Leaves a sign of life.
+      values_full: Is called once, when there is no room for values any more.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Worker:
         self.stopped = ""
         self.gil: GilRows | None = None
         self.beat: Callable[[], None] = lambda: None
+        self.values_full: Callable[[], None] | None = None
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self._inputs = "[]"
         self._inputs_ns = 0
@@ -272,6 +274,9 @@ class Worker:
             self._stop(f"{error}")
             return
         self._rows.allowance.update(self._budget, size)
+        if not self._rows.allowance.keep_values and self.values_full is not None:
+            self.values_full()
+            self.values_full = None
         if size >= self._budget.file_bytes:
             self._stop(f"the budget of {self._budget.file_bytes:,} bytes is used up")
 
@@ -314,7 +319,12 @@ class Worker:
                 **meta,
                 "state": "complete" if not self.stopped else "stopped early",
                 "stopped": self.stopped,
-                "dropped": {"calls": calls, "values": allowance.dropped_values, "runs": allowance.dropped_runs},
+                "dropped": {
+                    "calls": calls,
+                    "values": allowance.dropped_values,
+                    "runs": allowance.dropped_runs,
+                    "without_values": allowance.without_values,
+                },
                 "troubles": dict(self._rows.troubles),
                 "cost": {
                     "hook_ns": cost_ns,

@@ -286,6 +286,32 @@ def test_the_budget_holds(make):
     assert "not stored" in str(recording.ledger())
 
 
+def test_failures_after_a_used_up_budget_are_stored_and_no_value_is_taken_for_nothing(make):
+    recorder = make(values="summary", budget=1_000_000)
+    recorder.node_made(node("graph"))
+    begun, array = 0, np.arange(100.0)
+    while recorder._rows.allowance.keep_calls:
+        for _ in range(200):
+            call(recorder, "graph", array, result=array)
+        begun += 200
+        recorder.flush()
+    ticket = recorder.enter("graph", (array,))
+    recorder.leave(ticket, None)
+    assert ticket.inputs is None
+    recorder.node_made(node("later"))
+    for number in range(5):
+        call(recorder, "graph" if number else "later", array, error=ValueError(f"number {number}"))
+    recording = finish(recorder)
+    dropped = recording.meta["dropped"]
+    assert [one.failure.message for one in recording.calls(status="error")] == [f"number {n}" for n in range(5)]
+    stored, values = recording.reader.counts()["call"], recording.reader.counts()["value"]
+    assert stored + dropped["calls"] == begun + 1 + 5
+    assert values + dropped["values"] == 2 * (stored - dropped["without_values"])
+    assert dropped["without_values"] >= 5
+    assert os.path.getsize(recorder.path) <= 1_000_000
+    assert "more calls are stored without values: the budget of" in " ".join(str(recording.ledger()).split())
+
+
 def test_an_extension_that_does_not_fit_the_source_is_not_used(monkeypatch):
     """Built before a method was renamed, it would record no calls."""
     monkeypatch.setattr(sys, "unraisablehook", lambda told: None)  # C can only say so on stderr
