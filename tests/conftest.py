@@ -13,6 +13,8 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # quiet, and the same numbers in every process
+if len(os.sched_getaffinity(0)) == 1:  # with one thread each stop would hold all graphs, and say so
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
 
 import pytest
 

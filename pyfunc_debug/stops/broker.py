@@ -297,7 +297,8 @@ class Broker:
             self.pool_of(stop.native_id) for stop in (*self._waiting, *([active] if active is not None else []))
         )
         return " ".join(
-            f"{count} calls are parked and {pool.name} has {pool.threads} threads: {pool.victims} may stand still "
+            f"{'1 call is' if count == 1 else f'{count} calls are'} parked and {pool.name} has {pool.threads} "
+            f"{'thread' if pool.threads == 1 else 'threads'}: {pool.victims} may stand still "
             "until you continue (`continue all` lets every waiting call go on)."
             for pool, count in parked.items()
             if pool is not None and count >= pool.threads

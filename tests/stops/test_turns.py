@@ -258,6 +258,9 @@ def test_a_starving_tf_data_pool_is_named(tf, clicker, monkeypatch):
     assert said.startswith(
         "3 calls are parked and a tf.data pipeline's pool (by default) has 3 threads: the pipeline may"
     )
+    monkeypatch.setattr(pools, "cores", lambda: 1)
+    said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
+    assert "are parked and a tf.data pipeline's pool (by default) has 1 thread: the pipeline may" in said
     monkeypatch.setattr(pools, "cores", lambda: 4)
     assert _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3)) == ""
 
