@@ -199,7 +199,9 @@ class _Pieces:
         for order, (module, statements) in enumerate(self._scopes):
             found = [one for one in statements if name in _binds(one)]
             for one in found:
-                if id(one) not in self._taken:
+                if isinstance(one, (ast.Import, ast.ImportFrom)):
+                    self._imports.append(_only(one, name))
+                elif id(one) not in self._taken:
                     lines = module.text(one)
                     self._taken[id(one)] = (-order, one.lineno, lines)
                     self._seen |= _binds(one)
@@ -250,6 +252,14 @@ def _as_text(value: Any, depth: int = 3) -> str | None:
     else:
         return None
     return text if len(text) <= _LONGEST else None
+
+
+def _only(statement: ast.Import | ast.ImportFrom, name: str) -> str:
+    """The part of an import that gives one name its meaning."""
+    alias = next(one for one in statement.names if (one.asname or one.name).partition(".")[0] == name)
+    if isinstance(statement, ast.Import):
+        return ast.unparse(ast.Import([alias]))
+    return ast.unparse(ast.ImportFrom(statement.module, [alias], statement.level))
 
 
 def _import_of(name: str, value: Any) -> str | None:

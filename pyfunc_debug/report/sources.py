@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -82,11 +83,19 @@ def page(
         "name": facts.file_name(file),
         "first": first + 1,
         "total": len(lines),
-        "lines": [_shortened(pieces) for pieces in coloured(row[0])[first : first + MAX_LINES]],
+        "lines": [_shortened(pieces) for pieces in coloured(_as_typed(row[0]))[first : first + MAX_LINES]],
         "marks": marks,
         "counted": bool((facts.meta.get("options") or {}).get("lines")),
         "counts": _counts(connection, file, row[0], first + 1, first + MAX_LINES),
     }
+
+
+_MAGIC = re.compile(r"^(\s*)get_ipython\(\)\.run_line_magic\('([^']*)', '((?:[^'\\]|\\.)*)'\)$", re.MULTILINE)
+
+
+def _as_typed(text: str) -> str:
+    """A cell with its line magics as they were typed; IPython keeps what it made of them."""
+    return _MAGIC.sub(lambda found: f"{found[1]}%{found[2]} {found[3]}".rstrip(), text)
 
 
 def _shortened(pieces: Pieces) -> Pieces:

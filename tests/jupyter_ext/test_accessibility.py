@@ -30,6 +30,16 @@ def test_the_report(recording, tmp_path, dark):
         page.wait_for_selector(".d-call .ttl")
         page.wait_for_selector(".calls tr[data-call]")
         assert violations(page) == []
+        # A closer look: a value large, two calls side by side, the call as a test.
+        look = page.locator(".look")
+        page.locator(".d-call .vals button.lk").first.click()
+        look.locator(".lhead").wait_for()
+        found = violations(page, ".look")
+        for deed, shown in (("Compare", "label input"), ("As a test", "pre.testfile")):
+            page.locator(f".d-call [data-focus='deed-{deed}']").click()
+            look.locator(shown).wait_for()
+            found += violations(page, ".look")
+        assert found == []
 
 
 @pytest.mark.parametrize("kind", ["vscode-light", "vscode-dark"])

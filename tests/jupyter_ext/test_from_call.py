@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from playwright.sync_api import expect
 
@@ -47,16 +51,22 @@ FULL = "%%pyfunc_trace --values full\nfor by in (.5, 1., 1.5, .5):\n    out = st
 BARE = "%%pyfunc_trace\nout = step(tf.constant(batch), tf.constant(2.))"
 AGAIN = "%%pyfunc_trace\nout = step(tf.constant(batch), tf.constant(3.))\nprint('kept')"
 KEPT = "print([value.kept for value in _pyfunc.call(1).inputs])"
+FILE = """%%pyfunc_trace --values full
+import bodies
+tf.function(lambda x: tf.numpy_function(bodies.halve, [x], tf.float32))(tf.constant([4., 2.]))"""
+BODIES = "def halve(x):\n    return x / 2\n"
 STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
 
 
 @pytest.fixture(scope="module", params=["lab", "notebook"])
 def lab(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP])
+    write_notebook(folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP, FILE])
+    (folder / "bodies.py").write_text(BODIES)
     with Server(folder, request.param) as server, browser((1400, 1000)) as page:
         notebook = Notebook(page, server, "call.ipynb")
         notebook.app = request.param
+        notebook.folder = folder
         notebook.wait_kernel()
         for cell in (0, 1):
             notebook.run(cell)
@@ -127,6 +137,24 @@ def test_the_body_runs_again_with_other_inputs_and_under_the_debugger(panel, lab
     expect(look).to_contain_text("something else than was recorded")
 
 
+def test_a_call_becomes_a_test_to_copy_and_to_save_that_runs(panel, lab):
+    panel.get_by_role("button", name="As a test").click()
+    look = panel.locator(".look")
+    text = look.locator("pre.testfile")
+    expect(text).to_contain_text("def test_brighten_call_1():")
+    expect(text).to_contain_text("because it is in a cell")
+    expect(look).to_contain_text("with its arrays in test_brighten_call_1.npz")
+    file = lab.folder / "test_brighten_call_1.py"
+    assert file.read_text() == text.text_content(), "with arrays beside it, it is saved at once"
+    look.get_by_role("button", name="Copy").click()
+    expect(look.get_by_role("button", name="Copy")).to_have_count(0)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, file.name],
+        cwd=lab.folder, capture_output=True, text=True, timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert "1 passed" in ran.stdout, ran.stdout[-2000:]
+
+
 def test_values_that_were_not_kept_are_kept_by_a_click_from_the_next_cell_on(lab):
     lab.run(2)
     lab.wait(2)
@@ -170,3 +198,22 @@ def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(la
     lab.wait(5)
     own.get_by_role("tab", name="Call").click()
     expect(own.locator(".d-call .chead")).to_contain_text("stopped")
+
+
+def test_the_line_of_a_call_opens_in_the_editor(lab, panel):
+    expect(panel.locator(".d-call").get_by_role("button", name="go to the cell")).to_be_visible()
+    lab.run(6)
+    lab.wait(6)
+    own = lab.page.locator(".jp-OutputArea .pfd").last
+    if lab.app == "notebook":  # it does not say which folder it serves
+        expect(own.locator(".d-call").get_by_role("button", name="copy place")).to_be_visible()
+        return
+    link = own.locator(".d-call").get_by_role("button", name="open in editor")
+    assert '"path":"bodies.py","id":"#line=0"' in link.get_attribute("data-commandlinker-args")
+    link.click()
+    ask = lab.page.locator(".jp-Dialog .jp-mod-accept")  # where the notebook is not trusted
+    editor = lab.page.locator(".jp-FileEditor")
+    expect(ask.or_(editor)).to_be_visible()
+    if ask.count():
+        ask.click()
+    expect(editor).to_contain_text("def halve(x):")

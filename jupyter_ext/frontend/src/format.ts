@@ -49,7 +49,7 @@ export function inUnit(ns: number | null | undefined, unit: Unit): string {
 
 /** A wait for the GIL: in words where it is below what its grade can tell, with "≤" where it is a bound. */
 export const waited = (ns: number, resolution: number, grade: string | null, show: (ns: number) => string = time): string =>
-  ns < resolution ? (show === time ? `< ${resolution / 1000} µs` : show(resolution).replace(/^<?/, "<")) : `${grade === "bound" ? "≤ " : ""}${show(ns)}`;
+  ns < resolution ? (show === time ? `< ${resolution / 1000} µs` : show(resolution).replace(/^<?/, "<").replace(/\.0+$/, "")) : `${grade === "bound" ? "≤ " : ""}${show(ns)}`;
 
 /** A time on its own: 3.08 ms, 18.4 s. */
 export function time(ns: number): string {

@@ -19,7 +19,7 @@ describe("the ledger's tree", () => {
 
   it("tells functions of one name apart by their place, and leaves other names alone", () => {
     const twins = [row("a", null, { name: "f", place: "cell [3]:1" }), row("b", null, { name: "f", place: "cell [3]:9" }), row("c", null, { name: "g", place: "cell [3]:12" })];
-    expect(twins.map((one) => nameOf(one, twins))).toEqual(["f cell [3]:1", "f cell [3]:9", "g"]);
+    expect(twins.map((one) => nameOf(one, twins))).toEqual([["f", "cell [3]:1"], ["f", "cell [3]:9"], ["g", ""]]);
   });
   it("keeps the program's order without a sort", () =>
     expect(keys(arrange(rows, "", null, new Set()))).toEqual(["f1", "augment", "decode", "f2", "huber", "grad"]));

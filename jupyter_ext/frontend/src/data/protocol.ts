@@ -253,6 +253,16 @@ export interface Compared {
 }
 
 /** What became of a body that ran again. */
+/** A call as a pytest file. */
+export interface Tested {
+  text: string;
+  name: string;
+  notes: string[];
+  /** Where it was written, with the file of its arrays; large arrays are written at once. */
+  saved: string | null;
+  arrays?: string | null;
+}
+
 export interface Replayed {
   running: boolean;
   error?: string;

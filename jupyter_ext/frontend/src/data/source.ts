@@ -17,8 +17,8 @@ export interface DataSource {
   onLink(callback: (link: Link) => void, signal: AbortSignal): void;
   /** Calls back when something asks the panel to show a place. */
   onShow(callback: (place: Place) => void, signal: AbortSignal): void;
-  /** Has something done: keeps values, runs a call again. Undefined where there is no kernel. */
-  act?(deed: "keep" | "replay" | "replayed", params: Record<string, unknown>): Promise<unknown>;
+  /** Has something done: keeps values, runs a call again, makes a test of it. Undefined where there is no kernel. */
+  act?(deed: "keep" | "replay" | "replayed" | "test", params: Record<string, unknown>): Promise<unknown>;
   /** Writes an HTML report; resolves to its path. Undefined where there is nothing to write with. */
   report?(): Promise<string>;
   /** Stops, where there is a kernel that may stop. */

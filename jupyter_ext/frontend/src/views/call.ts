@@ -5,6 +5,7 @@ import { clear, h, keepFocus, prose } from "../dom";
 import { int, plural, sig3, time, typeText, waited } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
+import { copy, toEditor } from "./editor";
 import { figure, histogram, sparkline } from "./figures";
 import { Looks } from "./look";
 
@@ -49,7 +50,8 @@ export class CallPane {
       {},
       button(pinned ? `Compare with #${pinned}` : "Compare", "Values of two calls side by side", () => this.looks.compareWith(pinned)),
       pin,
-      this.source.act && call.kind === "forward" ? button("Replay", "The body again, on these inputs or others, also under the debugger", () => this.looks.replay()) : null,
+      this.source.act && call.kind === "forward" ? button("Replay", "Runs the body again, on these inputs or others, or under the debugger", () => this.looks.replay()) : null,
+      call.kind === "forward" && call.status !== "running" ? button("As a test", "A pytest file that runs the body on these inputs and asks for this outcome", () => this.looks.test(this.state.overview?.name ?? "")) : null,
     );
   }
 
@@ -169,6 +171,7 @@ export class CallPane {
         call.forward !== null ? link("forward call", call.forward) : null,
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
         this.stopNext(call),
+        this.editor(call),
         this.copyPlace(call),
         h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
       ),
@@ -176,15 +179,19 @@ export class CallPane {
     );
   }
 
+  /** To the line that failed, else to the body's first. */
+  private editor(call: CallDetail): HTMLElement | null {
+    const failed = call.failure?.frames[call.failure.frames.length - 1];
+    const spot = failed ?? (call.body?.file ? { file: call.body.file, line: call.body.line, place: call.body.place } : null);
+    return spot && toEditor({ file: spot.file, line: spot.line, name: spot.place.replace(/:\d+$/, "") }, this.source.kind === "kernel", "call-editor");
+  }
+
   /** In a notebook: the line that leads here, for a cell or for somebody else. */
   private copyPlace(call: CallDetail): HTMLElement | null {
     if (this.source.kind !== "kernel") return null;
     const line = `%pyfunc_show ${call.id}`;
     const button = h("button.lk", { type: "button", title: `Copies ${line}`, "data-focus": "copy-place" }, "copy link");
-    button.addEventListener("click", () => {
-      const copied = navigator.clipboard?.writeText(line) ?? Promise.reject(new Error("no clipboard"));
-      copied.then(() => (button.textContent = "copied"), () => (button.textContent = line));
-    });
+    button.addEventListener("click", () => copy(line, button));
     return button;
   }
 
@@ -209,7 +216,7 @@ export class CallPane {
     const { values } = call;
     const policy = this.state.overview?.options["values"];
     if (!values.length) {
-      return note(policy === "none" ? "Nothing of the values was kept." : call.status === "running" ? "Values come when the call ends." : "No values are stored for this call.");
+      return note(policy === "none" ? "No values were kept." : call.status === "running" ? "Values come when the call ends." : "No values are stored for this call.");
     }
     const against = call.previous === null ? "" : `#${call.previous}`;
     const rows: HTMLElement[] = [];

@@ -1,6 +1,6 @@
-// From a line to the editor, as far as a page gets there without an extension: JupyterLab and Notebook run a command of
-// theirs when an element that names it is clicked (JupyterLab asks first); VS Code takes links of its own; a cell is
-// scrolled to. Everywhere else the place is copied.
+// From a line to the editor, as far as a page gets there without an extension: JupyterLab runs a command of its
+// own when an element that names it is clicked (it asks first where the notebook is not trusted); VS Code takes links of
+// its own; a cell is scrolled to. Everywhere else, as in Notebook 7, the place is copied.
 import { h } from "../dom";
 
 export interface Spot {
@@ -21,7 +21,7 @@ export function toEditor(spot: Spot, live: boolean, focus: string): HTMLElement 
   if (inServer !== null) {
     return h("button.lk", {
       type: "button",
-      title: `Opens ${spot.name}${place} in the editor; JupyterLab asks whether it may`,
+      title: `Opens ${spot.name}${place} in the editor`,
       "data-focus": focus,
       "data-commandlinker-command": "rendermime:handle-local-link",
       // The editor counts lines from 0 here.
@@ -32,7 +32,7 @@ export function toEditor(spot: Spot, live: boolean, focus: string): HTMLElement 
   if (!lab && (!live || document.body.dataset["vscodeThemeKind"] !== undefined)) {
     return h("a.lk", { href: `vscode://file/${file.replace(/^\//, "")}${place}`, "data-focus": focus, title: "Opens the file in Visual Studio Code, if it is on this machine" }, "open in VS Code");
   }
-  const why = lab ? "the file is outside of the server's folder" : "this page cannot open files";
+  const why = lab && rootOf(document) ? "the file is outside of the server's folder" : "this page cannot open files";
   const button = h("button.lk", { type: "button", "data-focus": focus, title: `Copies ${spot.file}${place}: ${why}` }, "copy place");
   button.addEventListener("click", () => copy(`${spot.file}${place}`, button));
   return button;
@@ -40,15 +40,20 @@ export function toEditor(spot: Spot, live: boolean, focus: string): HTMLElement 
 
 /** The path of a file below the folder that a Jupyter server serves; null where it is not, or there is none. */
 export function served(file: string, page: Pick<Document, "getElementById">): string | null {
+  const root = rootOf(page);
+  if (!root) return null;
+  const folder = `${root.replace(/\\/g, "/").replace(/\/$/, "")}/`;
+  // The server shortens the home folder to ~.
+  const at = folder.startsWith("~/") ? file.indexOf(folder.slice(1)) : file.startsWith(folder) ? 0 : -1;
+  return at < 0 ? null : file.slice(at + (folder.startsWith("~/") ? folder.length - 1 : folder.length));
+}
+
+/** The folder that the server serves; JupyterLab says it, Notebook 7 does not. */
+function rootOf(page: Pick<Document, "getElementById">): string {
   try {
-    const root = (JSON.parse(page.getElementById("jupyter-config-data")?.textContent ?? "{}") as { serverRoot?: string }).serverRoot;
-    if (!root) return null;
-    const folder = `${root.replace(/\\/g, "/").replace(/\/$/, "")}/`;
-    // The server shortens the home folder to ~.
-    const at = folder.startsWith("~/") ? file.indexOf(folder.slice(1)) : file.startsWith(folder) ? 0 : -1;
-    return at < 0 ? null : file.slice(at + (folder.startsWith("~/") ? folder.length - 1 : folder.length));
+    return (JSON.parse(page.getElementById("jupyter-config-data")?.textContent ?? "{}") as { serverRoot?: string }).serverRoot ?? "";
   } catch {
-    return null;
+    return "";
   }
 }
 

@@ -51,7 +51,7 @@ export class GilPane {
       clear(
         this.element,
         h("div.none", {}, h("p", {}, h("b", {}, "The GIL was not measured. "), ...prose(why)),
-          h("p.dim", {}, "With a probe on, this place shows how long each body waited for the GIL, who held it meanwhile, and what fewer or more parallel calls would change."),
+          h("p.dim", {}, "When it is measured, this place shows how long each body waited for the GIL, who held it meanwhile, and what fewer or more parallel calls would change."),
           ...(page.loops ?? []).map((loop) => h("p", {}, ...prose(loop.sentence))),
           ...page.process.map((line) => h("p", {}, ...prose(line)))),
       );
@@ -138,7 +138,7 @@ export class GilPane {
   }
 
   private blame(page: GilPage): HTMLElement {
-    if (!page.holders.length) return h("p.none.dim", {}, "Who held the GIL meanwhile was not recorded.");
+    if (!page.holders.length) return h("p.none.dim", {}, "It was not recorded who held the GIL meanwhile.");
     const unit = unitOf(page.matrix.flatMap((node) => Object.values(node.blame)));
     const largest = Math.max(1, ...page.matrix.flatMap((node) => Object.values(node.blame)));
     const of = page.blame_of === null ? "" : `, the last ${int(page.blame_of)} calls`;
@@ -160,7 +160,7 @@ export class GilPane {
       "table.grid.blame",
       {},
       h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
-      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, holder.replace("other Python threads: ", "other: ").replace(/[_(]/g, "$&\u200b")) : holder.replace(/[_(]/g, "$&\u200b"))), h("th", { scope: "col" }, h("b", {}, "all")))),
+      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, holder.replace("other Python threads: ", "other: ").replace(/[_(]/g, "$&\u200b")) : h("span", {}, holder.replace(/[_(]/g, "$&\u200b")))), h("th", { scope: "col" }, h("b", {}, "all")))),
       h("tbody", {}, ...body),
     );
   }
@@ -229,10 +229,10 @@ export class GilPane {
 
 const WORDS: [RegExp, string][] = [
   [/other Python threads: IOPub/, "IOPub is the notebook's own thread, which carries what cells print"],
-  [/other Python threads/, "Threads of the program, or of what it runs in, that ran Python outside of every body"],
+  [/other Python threads/, "Threads of the program or of the notebook that ran Python outside of any body"],
   [/woke up late/, "The GIL was free, and the waiting thread had not run yet: the machine was busy"],
   [/threads of pyfunc_debug itself|pyfunc_debug writer/, "The threads that record and show this: no part of your program"],
-  [/a py_function not recorded/, "A body outside of what was recorded (--nodes), or one that began before"],
+  [/a py_function not recorded/, "A body that was not recorded (--nodes), or that began before"],
 ];
 
 /** What a term means, for a hover; empty if it says so itself. */

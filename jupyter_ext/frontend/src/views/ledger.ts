@@ -19,9 +19,9 @@ const HEADS: [Column, string, string][] = [
 ];
 
 /** A row's name, with its place where another row of its kind has the same name: four functions may be called `f`. */
-export function nameOf(row: LedgerRow, rows: readonly LedgerRow[]): string {
+export function nameOf(row: LedgerRow, rows: readonly LedgerRow[]): [name: string, place: string] {
   const twin = row.place && rows.some((other) => other !== row && other.type === row.type && other.call_kind === row.call_kind && other.name === row.name && other.place !== row.place);
-  return twin ? `${middle(row.name, 24)} ${row.place}` : middle(row.name, 40);
+  return twin ? [middle(row.name, 24), row.place] : [middle(row.name, 40), ""];
 }
 
 /** Rows in the order of the tree: children follow their parent. Sorted, there is no tree: the first row is the worst one. */
@@ -161,6 +161,7 @@ export class LedgerView {
     const title = [row.title, row.place, row.site ? `called at ${row.site}` : "", ...numbers, why].filter(Boolean).join("\n");
     const dash = (value: number | null): string => (value === null ? "–" : int(value));
     const isFunction = row.type === "function";
+    const [name, place] = this.name(row, flat);
     return h(
       "tr",
       {
@@ -177,7 +178,7 @@ export class LedgerView {
       h(
         "td.nm.l",
         { class: letter ? "nm l sv" : "nm l" },
-        h("span.in", { class: `in l${flat ? 0 : row.level}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 && !flat ? (open ? "▾" : "▸") : ""), h("b", {}, ...this.name(row, flat)), row.kind ? h("small", {}, ` ${row.kind}`) : null),
+        h("span.in", { class: `in l${flat ? 0 : row.level}${place ? " twin" : ""}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 && !flat ? (open ? "▾" : "▸") : ""), h("b", {}, name), place ? h("span.pl", {}, ` ${place}`) : null, row.kind ? h("small", {}, ` ${row.kind}`) : null),
         letter ? h("span.sev", { class: `sev sev-${letter}`, title: why, "aria-label": `${row.severity}: ${why}`, role: "img" }, letter) : null,
       ),
       h("td.c-traced", {}, isFunction && row.traced !== null ? `${int(row.traced)}×` : ""),
@@ -192,9 +193,9 @@ export class LedgerView {
   }
 
   /** Without the tree around it a gradient says whose it is. */
-  private name(row: LedgerRow, flat: boolean): string[] {
-    if (row.call_kind !== "gradient") return [nameOf(row, this.state.ledger.rows)];
-    return [flat ? `∇ ${this.state.row(row.parent)?.name ?? "gradient"}` : "∇ gradient"];
+  private name(row: LedgerRow, flat: boolean): [name: string, place: string] {
+    if (row.call_kind !== "gradient") return nameOf(row, this.state.ledger.rows);
+    return [flat ? `∇ ${this.state.row(row.parent)?.name ?? "gradient"}` : "∇ gradient", ""];
   }
 
   private share(row: LedgerRow, largest: number): HTMLElement {

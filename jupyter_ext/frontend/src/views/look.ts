@@ -1,8 +1,9 @@
 // What opens below a call: one value looked at closely, another call beside it, the body run again.
-import type { CallDetail, Compared, Looked, Replayed, Value } from "../data/protocol";
+import type { CallDetail, Compared, Looked, Replayed, Tested, Value } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose } from "../dom";
 import { plural, sig3, typeText } from "../format";
+import { copy } from "./editor";
 import { figure } from "./figures";
 
 const POLL_MS = 300;
@@ -88,7 +89,7 @@ export class Looks {
     const ask = (): void => {
       const other = Number(input.value);
       if (!Number.isInteger(other) || other < 1) return;
-      void this.ask("compare", { left: call.id, right: other }, (result: Compared | null) => clear(answer, result ? this.compared(result) : h("p.dim", {}, `Call #${other} is not in this recording.`)));
+      void this.ask("compare", { left: call.id, right: other }, (result: Compared | null) => clear(answer, result ? this.compared(result) : h("p.dim", {}, `Call #${other} is not in this recording.`)), (why) => clear(answer, h("p", {}, why)));
     };
     go.addEventListener("click", ask);
     input.addEventListener("keydown", (event) => {
@@ -141,10 +142,48 @@ export class Looks {
     };
     this.show(
       `${call.name} #${call.id} again`,
-      h("p.dim", {}, "The body runs outside of its graph on the recorded inputs, with all its effects. Expressions may use the inputs by name, ", h("code", {}, "np"), " and ", h("code", {}, "tf"), "."),
+      h("p.dim", {}, "The body runs outside its graph on the recorded inputs, with all its effects. Expressions may use the inputs by name, ", h("code", {}, "np"), " and ", h("code", {}, "tf"), "."),
       h("div.form", {}, ...fields, button("Run again", "Runs the body through", false), button("Under the debugger", "Stops at the body's first line: tab Stop", true)),
       answer,
     );
+  }
+
+  /** The call as a pytest file; without a kernel, the lines that write it. */
+  test(recording: string): void {
+    const { call } = this;
+    if (!call) return;
+    const title = `${call.name} #${call.id} as a test`;
+    if (!this.source.act) {
+      const lines = `import pyfunc_debug as pfd\npfd.open(${JSON.stringify(recording)}).call(${call.id}).to_pytest("test_call_${call.id}.py")`;
+      this.show(title, h("p.dim", {}, "These lines write a pytest file that runs the body again on the recorded inputs and asks for what came of it."), this.file(lines));
+      return;
+    }
+    const asked = ++this.asked;
+    const ask = (save: boolean): void => {
+      this.source.act!("test", { call: call.id, save }).then(
+        (told) => asked === this.asked && this.show(title, ...this.tested(told as Tested, () => ask(true))),
+        (error: Error) => asked === this.asked && this.show(title, h("p", {}, error.message), /kept in full/.test(error.message) ? this.keep(call) : null),
+      );
+    };
+    ask(false);
+  }
+
+  private tested(test: Tested, save: () => void): (HTMLElement | null)[] {
+    const button = h("button.btn.sm", { type: "button", title: `Writes ${test.name} next to the notebook`, "data-focus": "test-save" }, `Save ${test.name}`);
+    button.addEventListener("click", save);
+    return [
+      h("p.dim", {}, "A pytest file: it runs the body again on the recorded inputs, outside its graph, and asks for what came of it."),
+      ...test.notes.map((one) => h("p.warn", {}, ...prose(one))),
+      this.file(test.text, button),
+      test.saved ? h("p", { role: "status" }, "Saved ", h("code", {}, test.saved), test.arrays ? ", with its arrays in " : "", test.arrays ? h("code", {}, test.arrays) : null, ".") : null,
+    ];
+  }
+
+  /** A text to copy. */
+  private file(text: string, ...more: HTMLElement[]): HTMLElement {
+    const button = h("button.btn.sm", { type: "button", "data-focus": "test-copy" }, "Copy");
+    button.addEventListener("click", () => copy(text, button, "select the text to copy it"));
+    return h("div", {}, h("div.form", {}, button, ...more), h("pre.testfile", { tabindex: 0, "aria-label": "The text" }, text));
   }
 
   private async run(call: CallDetail, debugger_: boolean, answer: HTMLElement): Promise<void> {
@@ -184,13 +223,16 @@ export class Looks {
     ];
   }
 
-  private async ask<T>(method: "value" | "compare", params: never | object, show: (result: T | null) => void): Promise<void> {
+  private async ask<T>(method: "value" | "compare", params: never | object, show: (result: T | null) => void, fail?: (why: string) => void): Promise<void> {
     const asked = ++this.asked;
     try {
       const { result } = await this.source.ask(method, params as never);
       if (asked === this.asked) show(result as T | null);
     } catch (error) {
-      if (asked === this.asked) this.show("Not available", h("p", {}, error instanceof Error ? error.message : String(error)));
+      if (asked !== this.asked) return;
+      const why = error instanceof Error ? error.message : String(error);
+      if (fail) fail(why);
+      else this.show("Not available", h("p", {}, why));
     }
   }
 
@@ -200,6 +242,12 @@ export class Looks {
     const wasOpen = !this.element.hidden;
     keepFocus(this.element, () => clear(this.element, h("div.lhead", {}, h("b", {}, title), h("span.sp"), close), ...content));
     this.element.hidden = false;
-    if (!wasOpen) this.element.scrollIntoView({ block: "nearest" });
+    const roomy = (one: HTMLElement | null): boolean => one !== null && one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).overflowY === "auto";
+    const pane = [".detail", ".cols"].map((one) => this.element.closest<HTMLElement>(one)).find(roomy);
+    if (pane) {
+      // What just opened is what one wants to see: from its top where it is larger than the pane.
+      const [own, box] = [this.element.getBoundingClientRect(), pane.getBoundingClientRect()];
+      if (!wasOpen || own.top > box.bottom || own.height > box.height / 2) pane.scrollTop += Math.min(own.top - box.top, Math.max(0, own.bottom - box.bottom));
+    } else if (!wasOpen) this.element.scrollIntoView({ block: "nearest" });
   }
 }

@@ -5,6 +5,7 @@ import { clear, h, keepFocus } from "../dom";
 import { int, time } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
+import { toEditor } from "./editor";
 import { note } from "./call";
 import { codeLine, plainText } from "./highlight";
 
@@ -74,24 +75,6 @@ export class SourcePane {
       .catch((error: Error) => clear(this.element, note(error.message)));
   }
 
-  /** To the cell that the file is, or to an editor that takes links. */
-  private editor(page: SourcePage): HTMLElement | null {
-    const cell = /^(?:In|cell) ?\[(\d+)\]/.exec(page.name)?.[1];
-    if (cell !== undefined && this.source.kind === "kernel") {
-      const go = h("button.lk", { type: "button", "data-focus": "to-cell", title: "Scrolls to the cell in this notebook" }, "go to the cell");
-      go.addEventListener("click", () => {
-        const found = [...document.querySelectorAll<HTMLElement>(".jp-InputPrompt")].filter((one) => one.textContent?.trim() === `[${cell}]:`);
-        const place = found[found.length - 1]?.closest<HTMLElement>(".jp-Cell");
-        if (place) place.scrollIntoView({ block: "center" });
-        else go.textContent = "the cell is not in this page";
-      });
-      return go;
-    }
-    if (cell !== undefined || !/^([A-Za-z]:)?[\\/]/.test(page.file)) return null;
-    const line = page.marks[0]?.line ?? 1;
-    return h("a.lk", { href: `vscode://file/${page.file.replace(/\\/g, "/").replace(/^\//, "")}:${line}`, "data-focus": "to-editor", title: "Opens the file in Visual Studio Code, if it is on this machine" }, "open in VS Code");
-  }
-
   private scroll(line: number): void {
     const scroller = this.element.querySelector<HTMLElement>(".scroll");
     const item = this.element.querySelector<HTMLElement>(`li[data-line="${line}"]`);
@@ -121,7 +104,7 @@ export class SourcePane {
         h("span.g", {}, "run"),
         h("span.ln"),
         this.chooser(page),
-        this.editor(page),
+        toEditor({ file: page.file, line: page.marks[0]?.line ?? 1, name: page.name }, this.source.kind === "kernel", "to-editor"),
         h("span.dim", {}, trimmed),
         page.counted ? null : h("span.dim.uncounted", { title: "record with lines=True, --lines" }, "lines not counted (--lines)"),
         h("span.key", {}, h("i.kt"), "Python at graph trace", h("i.kp"), "Python at run (a body)"),

@@ -68,7 +68,7 @@ export class StopPane {
   readonly chip = h("button.chip", { type: "button", hidden: true, "data-focus": "stop-chip" });
   private readonly none = h("div.none");
   private readonly why = h("span.swhy");
-  private readonly way = h("small.way", { title: "How the kernel hears this panel: found out by a ping at this stop" });
+  private readonly way = h("small.way", { title: "How the kernel hears this panel: a ping at this stop showed it" });
   private readonly trouble = h("span.trouble", { role: "status" });
   private readonly source = h("ol.src");
   private readonly scroll = h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Source of the stopped call", "data-focus": "stop-source" }, this.source);
@@ -304,8 +304,8 @@ export class StopPane {
       h(
         "div.all",
         {},
-        this.button("continue all", () => this.say("continue all"), "This call and every waiting one go on"),
-        this.button("detach", () => this.say("detach"), "The same, and every breakpoint is disabled"),
+        this.button("continue all", () => this.say("continue all"), "This call and all that wait go on"),
+        this.button("detach", () => this.say("detach"), "All go on, and every breakpoint is disabled"),
       ),
     );
     this.side.scrollTop = top;

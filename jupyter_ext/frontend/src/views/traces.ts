@@ -47,7 +47,7 @@ export class TracesPane {
 
   private paint(row: LedgerRow, page: TracesPage | null): void {
     if (!page?.rows.length) {
-      const why = row.kind === "" && row.traced === 0 ? "It was traced before the recording began, or not at all." : "Nothing of it was traced while recording.";
+      const why = row.kind === "" && row.traced === 0 ? "It was traced before the recording began, or not at all." : "It was not traced while recording.";
       clear(this.element, note(`No graph trace of \`${row.name}\`. ${why}`));
       return;
     }
