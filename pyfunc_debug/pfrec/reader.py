@@ -409,9 +409,10 @@ class Reader:
         for forward, number in self._among("SELECT forward, id FROM call WHERE forward IN ({}) ORDER BY id", ids):
             gradients.setdefault(forward, []).append(number)
         held = stopped.held_ns(stopped.stops_of(self._among(f"{stopped.QUERY} AND call IN ({{}}) ORDER BY id", ids)))
-        gil = {row[0]: _gil(row[1:], held.get(row[0], 0)) for row in self._among(
-            "SELECT call, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call IN ({})",
-            ids)}  # fmt: skip
+        with self._reading():
+            gil = {row[0]: _gil(row[1:], held.get(row[0], 0)) for row in self._among(
+                "SELECT call, grade, wait_ns, held_ns, released_ns, reacquire_ns, blame FROM gil WHERE call IN ({})",
+                ids)}  # fmt: skip
         failures = {row[0]: _failure(row[1:]) for row in self._among(
             "SELECT id, type, message, traceback, frames FROM failure WHERE id IN ({})",
             [row[11] for row in rows if row[11] is not None])}  # fmt: skip
@@ -502,4 +503,5 @@ def _failure(row: Sequence[Any]) -> Failure:
 
 def _gil(row: Sequence[Any], held_at_stops: int) -> Gil:
     grade, wait, *parts, blame = row
-    return Gil(grade, wait, *stopped.without(held_at_stops, *parts), tuple((who, ns) for who, ns in json.loads(blame)))
+    blamed = checks.guarded(lambda: tuple((who, ns) for who, ns in json.loads(blame)))
+    return Gil(grade, wait, *stopped.without(held_at_stops, *parts), blamed)

@@ -26,7 +26,7 @@ def main() -> int:
         counts, wrong = files.run(options.count, options.seed, Path(folder))
     longest = counts.pop("longest ms")
     print(f"{options.count} damaged files, {sum(counts.values()):,} questions: {counts['done']:,} answered, "
-          f"{counts['refused']:,} refused in one line, {counts['net']:,} of them by the last resort; "
+          f"{counts['refused']:,} refused in one line, {counts['net']:,} more by the last resort; "
           f"the longest file took {longest / 1000:.2g} s of CPU time")  # fmt: skip
     print("\n".join(wrong) or "nothing went wrong")
     return int(bool(wrong))
