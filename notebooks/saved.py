@@ -27,7 +27,7 @@ _SCRUBBED = (
     (re.compile(r"(/[\w.-]+)+/(?=site-packages/)"), ""),
 )
 _NUMBER = re.compile(r"<?-?\d[\d,.]*(e[+-]?\d+)?")
-_CORES = re.compile(r"^\*\*\* .* calls are parked .*$", re.MULTILINE)
+_CORES = re.compile(r"^\*\*\* .* parked .*$", re.MULTILINE)
 """What a prompt says first where TensorFlow has only as many threads as are stopped."""
 _UNIT = re.compile(r"\b0 ?(ns|us|ms|s)\b")
 
