@@ -43,6 +43,7 @@ def test_a_start_that_fails_leaves_nothing_on(tf, tmp_path, monkeypatch, gradien
     recording.close()
 
 
+@pytest.mark.slow
 def test_a_warning_made_an_exception_does_not_break_the_import_of_tensorflow(tmp_path):
     program = """
         import sys, warnings

@@ -254,6 +254,7 @@ def test_unloading_restores_the_shell(tmp_path, monkeypatch):
     InteractiveShell.clear_instance()
 
 
+@pytest.mark.slow
 def test_loading_imports_neither_tensorflow_nor_widgets():
     code = (
         "import sys; from IPython.core.interactiveshell import InteractiveShell; s = InteractiveShell.instance();"

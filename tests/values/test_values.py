@@ -340,6 +340,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_an_array_that_another_thread_writes_to_meanwhile_does_no_harm():
     done = subprocess.run([sys.executable, "-c", OTHERS_WRITE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
