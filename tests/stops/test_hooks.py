@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -50,7 +51,9 @@ TYPED = [
 def test_pytest_gives_the_terminal_back_for_one_prompt(tmp_path, capture):
     (tmp_path / "test_it.py").write_text(UNDER_PYTEST)
     command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", *capture, "test_it.py"]
-    screen, code = talk(command, TYPED, cwd=tmp_path)
+    # This test may itself run in a worker of xdist's, the pytest that it starts does not.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    screen, code = talk(command, TYPED, cwd=tmp_path, env=environment)
     assert code == 0, screen
     assert "1 passed" in screen
     assert "have a look" in screen
