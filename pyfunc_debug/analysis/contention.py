@@ -7,8 +7,9 @@ never as a wait of 0.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,16 +188,33 @@ def _add_blame(reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums]) -
     blamed = reader.rows(f"SELECT node, blame {_MEASURED} AND blame <> '[]'")
     calls = reader.rows("SELECT id, node, thread FROM call") if blamed else []
     where = {call: (node, thread) for call, node, thread in calls}
+    added: Counter[tuple[int, str, tuple[int, int] | None]] = Counter()
     for node, text in blamed:
-        one = sums[nodes[node].id]
-        for label, ns in _blame(text):
-            body, holder = call_of(label)
-            holder_node, thread = where.get(holder, (None, None)) if holder is not None else (None, None)
-            if holder_node is not None:
-                holder_node = nodes[holder_node].id
-            one.blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
-            matrix[nodes[node].body, body] += ns
+        for body, holder, took in _parts(text):
+            added[node, body, where.get(int(holder)) if holder else None] += int(took)
+    for (node, body, holder_of), ns in added.items():
+        holder_node, thread = holder_of if holder_of is not None else (None, None)
+        if holder_node is not None:
+            holder_node = nodes[holder_node].id
+        sums[nodes[node].id].blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns
+        matrix[nodes[node].body, body] += ns
     return matrix
+
+
+_PART = re.compile(r'\["([^"]*?)(?: \(#(\d+)\))?", (\d+)\]')
+"""One entry of a blame as json.dumps writes it. A recording may hold millions: this takes half of the time of json."""
+
+
+def _parts(text: str) -> Sequence[tuple[str, str, str]]:
+    """Body, number of its call ("" where none is named) and nanoseconds of each entry."""
+    found = _PART.findall(text)
+    if len(found) == text.count("[") - 1 and "\\" not in text:
+        return found
+    return [
+        (body, "" if call is None else str(call), str(ns))
+        for label, ns in _blame(text)
+        for body, call in (call_of(label),)
+    ]
 
 
 def _blame(text: str) -> tuple[tuple[str, int], ...]:
