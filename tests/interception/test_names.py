@@ -33,6 +33,8 @@ OTHERS = {
     "_parent_ident": "ipykernel: who asked for the cell",
     "_reply_subshell_for": "ipykernel: where a comm is answered",
     "_shape_tuple": "EagerTensor's: the C in values calls it, and values knows nothing of interception",
+    "_init_pdb": "pytest: the debugger that gives its terminal back before it prompts",
+    "_pluginmanager": "pytest: where its capturing of output is found",
     "_pyfunc_debug": "ours, in IPython's user namespace",
 }
 """Private names of others that may stand elsewhere, with the reason."""
