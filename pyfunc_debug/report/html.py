@@ -145,8 +145,9 @@ def _one(
         plain = ledger_html(answers.ledger())
     items = "".join(
         f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
-        f"<i>{html.escape(f.fix)}</i></li>"
+        f"<{tag}>{html.escape(f.fix)}</{tag}></li>"
         for f in found or ()
+        for tag in ("pre" if "\n" in f.fix else "i",)
     )
     return _pack(data, arrays), answers, f"{f'<ul>{items}</ul>' if items else ''}{plain}"
 
