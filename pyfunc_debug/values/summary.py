@@ -81,6 +81,8 @@ def summarize(held: Any, policy: Policy) -> Summary:
             return _typed(held)
         if isinstance(thing, np.ndarray):
             return summarize_array(thing, policy)
+        if isinstance(thing, bytes):  # NumPy's own bytes lose the zeros at their end
+            return summarize_array(np.array(bytes(thing), object), policy)
         if hasattr(thing, "dtype") and hasattr(thing, "shape"):
             return _tensor(thing, policy)
         return summarize_array(np.asarray(thing), policy)

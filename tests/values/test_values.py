@@ -432,3 +432,12 @@ def test_holding_numbers_leaks_nothing(tf):
         hold_quickly([number, tensor], Policy.SHAPE, 10**6)
         hold_quickly([number, "text"], Policy.SUMMARY, 10**6)
     assert [sys.getrefcount(one) for one in things] == before
+
+
+@pytest.mark.parametrize("value", [b"a\x00", b"\x00", b""])
+def test_text_keeps_the_zeros_at_its_end(tf, value):
+    for given in (value, np.bytes_(value), tf.constant(value)):
+        (held,), _ = hold([given], Policy.FULL, 10**6)
+        summary = summarize(held, Policy.FULL)
+        assert decode(*encode(summary.data)[1:]).item() == value
+        assert summary.digest == summarize(hold([tf.constant(value)], Policy.FULL, 10**6)[0][0], Policy.FULL).digest
