@@ -14,6 +14,7 @@ from IPython.core.magic import no_var_expand
 from jupyter_ext import cells, options, stops
 from jupyter_ext.display import has_widgets, lists_of_calls, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.program import syntax
 
 _ATTRIBUTE = "_pyfunc_debug"
 _MOST_NODES = 10
@@ -272,7 +273,7 @@ class PyfuncMagics:
 
         __tracebackhide__ = True
         shell = self.shell
-        tree = ast.parse(shell.transform_cell(statement))
+        tree = syntax.parse(shell.transform_cell(statement))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         if tree.body:
             exec(shell.compile(tree, "<pyfunc_trace>", "exec"), shell.user_global_ns, shell.user_ns)

@@ -15,6 +15,7 @@ from pyfunc_debug.analysis.tables import render
 from pyfunc_debug.errors import BadOptionError, NotKeptError
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values.policy import matches
 
@@ -179,7 +180,7 @@ def definitions(text: str) -> list[tuple[str, int, int]]:
             yield from visit(child, f"{name}." if scope else prefix)
 
     try:
-        return list(visit(ast.parse(text), ""))
+        return list(visit(syntax.parse(text), ""))
     except SyntaxError:
         return []
 
@@ -188,7 +189,7 @@ def extent(text: str, line: int) -> tuple[int, int]:
     """First and last line of the innermost function whose definition (or decorator, or lambda) is at a line."""
     best: tuple[int, int] | None = None
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except SyntaxError:
         tree = ast.Module([], [])
     for node in ast.walk(tree):

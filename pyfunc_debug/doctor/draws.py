@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from pyfunc_debug.program import syntax
+
 
 def in_graph(line: str, draw: str) -> str | None:
     """A line of the user's with a draw of TensorFlow's in place of Python's; None where there is no such op.
@@ -15,7 +17,7 @@ def in_graph(line: str, draw: str) -> str | None:
     head = line.rstrip(":") + ": pass" if line.endswith(":") else line
     head = head.removeprefix("el") if head.startswith("elif ") else head
     try:
-        tree = ast.parse(head)
+        tree = syntax.parse(head)
     except SyntaxError:
         return None
     drawn = _Drawn(draw)
@@ -83,4 +85,4 @@ def _op(call: ast.Call) -> ast.expr | None:
 
 
 def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return syntax.expression(text)

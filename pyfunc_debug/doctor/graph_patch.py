@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.source import Function, Source, indent_of, read
 from pyfunc_debug.doctor.replacement import call_at, direct_call, imports
+from pyfunc_debug.program import syntax
 
 _PORTED = "tnp"
 
@@ -126,9 +127,9 @@ def _renamed(source: Source, function: ast.Lambda, numpy: Mapping[str, str]) -> 
         def visit_Name(self, node: ast.Name) -> ast.AST:
             if node.id not in numpy:
                 return node
-            return ast.parse(f"{_PORTED}.{numpy[node.id]}" if numpy[node.id] else _PORTED, mode="eval").body
+            return syntax.expression(f"{_PORTED}.{numpy[node.id]}" if numpy[node.id] else _PORTED)
 
-    tree = ast.parse(ast.unparse(function), mode="eval")
+    tree = ast.Expression(syntax.expression(ast.unparse(function)))
     return ast.unparse(ast.fix_missing_locations(Names().visit(tree)))
 
 

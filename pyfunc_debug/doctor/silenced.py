@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Protocol
 
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Frame
 
 _COMMENT = re.compile(r"#.*?\bpyfunc:\s*ignore(?:\[([^\]]*)\])?")
@@ -70,7 +71,7 @@ class Silenced:
 def _statements(text: str) -> list[tuple[int, int]]:
     """First and last lines of statements; of those with a body, of what stands before it."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     found = []

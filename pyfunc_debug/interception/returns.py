@@ -18,6 +18,7 @@ from typing import Any
 from pyfunc_debug.events import NotConverted, Observer
 from pyfunc_debug.interception.calls import IN_PROGRESS
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.program import syntax
 
 FIRST = 8
 """How many calls of a node are looked at from its first on ..."""
@@ -109,19 +110,19 @@ def _watched(original: Any, statements: str, names: dict[str, Any]) -> Any:
     try:
         lines, first = inspect.getsourcelines(original)
         # Inside of a class for its indentation, and as far down as it is in its file.
-        tree = ast.parse("\n" * (first - 2) + "class _:\n" + "".join(lines), original.__code__.co_filename)
+        tree = syntax.parse("\n" * (first - 2) + "class _:\n" + "".join(lines), original.__code__.co_filename)
     except (OSError, SyntaxError, TypeError):
         return None
     method = tree.body[0].body[0] if isinstance(tree.body[0], ast.ClassDef) else None
     if not isinstance(method, ast.FunctionDef) or method.name != original.__name__ or method.decorator_list:
         return None
-    inserted = ast.parse(statements).body
+    inserted = syntax.parse(statements).body
     asked = {one.id for new in inserted for one in ast.walk(new) if isinstance(one, ast.Name)} & {"self", "token"}
     line = _insert(method, inserted)
     if line is None or not asked <= {one.arg for one in method.args.args}:
         return None
     names = {**names, _FAILED: _not_converted}
-    factory = ast.parse(f"def factory({', '.join(names)}): pass").body[0]
+    factory = syntax.parse(f"def factory({', '.join(names)}): pass").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body = [_Returning(line).visit(method), ast.Return(ast.Name(method.name, ast.Load()))]
     module = ast.fix_missing_locations(ast.Module([factory], []))
@@ -146,7 +147,7 @@ def _insert(method: ast.FunctionDef, inserted: list[ast.stmt]) -> int | None:
         return None
     block, index = found[0]
     handler = f"except Exception as {_ERROR}:\n    {_FAILED}({_VALUE}, {_ERROR})\n    raise"
-    guarded = ast.parse(f"try: pass\n{handler}").body[0]
+    guarded = syntax.parse(f"try: pass\n{handler}").body[0]
     assert isinstance(guarded, ast.Try)
     for new in (*inserted, guarded):
         for node in ast.walk(new):
@@ -183,7 +184,7 @@ class _Returning(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.lineno > self._line and node.value is not None:
-            test = ast.parse(f"{_SEEN} is not None", mode="eval").body
+            test = syntax.expression(f"{_SEEN} is not None")
             done = ast.Call(ast.Name(_DONE, ast.Load()), [ast.Name(_SEEN, ast.Load()), node.value], [])
             for one in (test, *ast.walk(test), done, done.func, done.args[0]):
                 ast.copy_location(one, node.value)

@@ -18,6 +18,7 @@ from typing import Any
 
 from pyfunc_debug.errors import NotKeptError
 from pyfunc_debug.places import file_label
+from pyfunc_debug.program import syntax
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -104,11 +105,11 @@ class _Module:
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
         try:
-            self.tree = ast.parse(text)
+            self.tree = syntax.parse(text)
         except (SyntaxError, ValueError):
             lines = ["" if re.match(r"\s*[%!?]", line) else line for line in lines]
             try:
-                self.tree = ast.parse("\n".join(lines))
+                self.tree = syntax.parse("\n".join(lines))
             except (SyntaxError, ValueError):
                 self.tree = ast.Module([], [])
         self.lines = lines

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyfunc_debug.analysis.facts import ProgramFacts
 from pyfunc_debug.analysis.source import PRINTS_SHOWN, SourceLine, lambdas_text, source_lines
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Line, Printed
 from pyfunc_debug.report.colours import Pieces, coloured
 
@@ -156,7 +157,7 @@ def _finding_mark(finding: Finding, line: int) -> Json:
 def _ends(text: str) -> list[tuple[int, int]]:
     """First and last lines of functions and lambdas; a decorated function counts from its first decorator too."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     result = []

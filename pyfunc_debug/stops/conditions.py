@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.program import syntax
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The names of a body's closure, defaults and object, and those of its module."""
@@ -34,7 +35,7 @@ class Condition:
 
     def __init__(self, text: str) -> None:
         try:
-            tree = ast.parse(text.strip(), "<condition>", "eval")
+            tree = ast.Expression(syntax.expression(text.strip(), "<condition>"))
             self._code = compile(tree, "<condition>", "eval")
         except (SyntaxError, ValueError) as error:
             raise BadOptionError(f"condition={text!r} is not a Python expression: {error}") from None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from pyfunc_debug.program import syntax
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
@@ -431,7 +432,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 expression = compile(line, "<prompt>", "eval")
             except SyntaxError:
                 before = dict(names)
-                for statement in ast.parse(line + "\n", "<prompt>").body:
+                for statement in syntax.parse(line + "\n", "<prompt>").body:
                     if isinstance(statement, ast.Expr):  # `x; y` shows both
                         code = compile(ast.Expression(statement.value), "<prompt>", "eval")
                         with self.evaluating():

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, root_is, symbolic_parts
+from pyfunc_debug.program import syntax
 
 _NUMPY = {
     "sin": "sin", "cos": "cos", "tan": "tan", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "absolute": "abs",
@@ -58,7 +59,7 @@ class _Ops(ast.NodeTransformer):
 
     def _op(self, name: str, args: list[ast.expr], keywords: list[ast.keyword] | None = None) -> ast.Call:
         self.changed = True
-        function = ast.parse(f"{self._tf}.{name}", mode="eval").body
+        function = syntax.expression(f"{self._tf}.{name}")
         return ast.Call(function, args, keywords or [])
 
     def _floats(self, node: ast.AST) -> bool:
@@ -109,7 +110,7 @@ class _Ops(ast.NodeTransformer):
         if name in _NUMPY and floats and keywords <= {"axis", "keepdims"}:
             return self._op(_NUMPY[name], node.args, node.keywords)
         if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
-            return self._op("cast", [node.args[0], ast.parse(f"{self._tf}.{name}", mode="eval").body])
+            return self._op("cast", [node.args[0], syntax.expression(f"{self._tf}.{name}")])
         ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
@@ -123,13 +124,13 @@ class _Ops(ast.NodeTransformer):
         if name == "astype" and len(node.args) == 1:
             kind = dotted(node.args[0]).rpartition(".")[2] or getattr(node.args[0], "value", "")
             kind = {"float": "float32", "int": "int32", "bool": "bool"}.get(str(kind), str(kind))
-            return self._op("cast", [owner, ast.parse(f"{self._tf}.{kind}", mode="eval").body])
+            return self._op("cast", [owner, syntax.expression(f"{self._tf}.{kind}")])
         if name == "reshape":
             single = len(node.args) == 1 and isinstance(node.args[0], (ast.Tuple, ast.List, ast.Name))
             shape = node.args[0] if single else ast.List(list(node.args), ast.Load())
             return self._op("reshape", [owner, shape])
         if name in ("flatten", "ravel"):
-            return self._op("reshape", [owner, ast.parse("[-1]", mode="eval").body])
+            return self._op("reshape", [owner, syntax.expression("[-1]")])
         if name in ("get_shape", "set_shape", "ref"):
             return node
         strings = any(dtype_of(one) == "string" for one in symbolic_parts(owner, self._spot).values())
@@ -149,7 +150,7 @@ class _Ops(ast.NodeTransformer):
             return ast.Subscript(self._op("shape", node.args), ast.Constant(0), ast.Load())
         if name in ("int", "float", "bool") and len(node.args) == 1:
             kind = {"int": "int32", "float": "float32", "bool": "bool"}[name]
-            return self._op("cast", [*node.args, ast.parse(f"{self._tf}.{kind}", mode="eval").body])
+            return self._op("cast", [*node.args, syntax.expression(f"{self._tf}.{kind}")])
         if name in ("list", "tuple") and len(node.args) == 1:
             return self._op("unstack", node.args)
         if name == "range":

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
+from pyfunc_debug.program import syntax
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -20,7 +21,7 @@ class Source:
     def __init__(self, lines: list[str]) -> None:
         self.lines = [line.rstrip("\n") for line in lines]
         try:
-            self.tree: ast.Module = ast.parse("\n".join(_without_magics(self.lines)))
+            self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
         except (SyntaxError, ValueError, RecursionError):
             self.tree = ast.Module([], [])
         every = (self.tree, *all_nodes(self.tree))

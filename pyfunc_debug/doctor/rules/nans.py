@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, together
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("nan-born", "inf-born")
@@ -89,7 +90,7 @@ class _Guard(ast.NodeTransformer):
         }.get(last)  # fmt: skip
         if guard is not None and node.args and head not in ("math", ""):
             self.changed = True
-            node.args[0] = ast.parse(f"{guard[0]}({ast.unparse(node.args[0])}, {guard[1]})", mode="eval").body
+            node.args[0] = syntax.expression(f"{guard[0]}({ast.unparse(node.args[0])}, {guard[1]})")
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -97,5 +98,5 @@ class _Guard(ast.NodeTransformer):
         if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
             self.changed = True
             below = ast.unparse(node.right)
-            node.right = ast.parse(f"({below} + 1e-12)", mode="eval").body
+            node.right = syntax.expression(f"({below} + 1e-12)")
         return node

@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function, Node
 
 NAMES = ("shared-state", "parallel-random", "trace-only")
@@ -173,7 +174,7 @@ def _timestamp(facts: Facts, function: Function, read: code.Write) -> str:
 def _each_time(facts: Facts, function: Function, write: code.Write) -> str:
     """The change in a py_function, which is given the function's own values that it needs."""
     found = facts.definition(function.file, function.line)
-    tree = ast.parse(write.text, mode="eval").body
+    tree = syntax.expression(write.text)
     own = [one for one in names(tree) if found is not None and one in code.local_names(found)]
     given = ", ".join(own)
     new = f"tf.py_function(lambda{' ' * bool(own)}{given}: {write.text}, [{given}], [])"
@@ -222,7 +223,7 @@ def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int,
 
 def _sets(write: code.Write) -> bool:
     """`self.size = x.shape[0]`: what a function of a dataset finds out once, and may mean so."""
-    return isinstance(ast.parse(write.text).body[0], ast.Assign)
+    return isinstance(syntax.parse(write.text).body[0], ast.Assign)
 
 
 def _of_tensorflow(write: code.Write) -> bool:

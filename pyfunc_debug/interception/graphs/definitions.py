@@ -8,6 +8,8 @@ import linecache
 import types
 from collections.abc import Iterator
 
+from pyfunc_debug.program import syntax
+
 
 def definition(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The definition that compiled to a code object; None if its file has changed since, or has none such."""
@@ -27,7 +29,7 @@ def definition(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 @functools.lru_cache(maxsize=16)
 def _parsed(text: str, file: str) -> tuple[ast.Module, types.CodeType] | None:
     try:
-        tree = ast.parse(text, file)
+        tree = syntax.parse(text, file)
         return tree, compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError):
         return None

@@ -17,6 +17,7 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.program import syntax
 from pyfunc_debug.program.frames import is_installed, is_user
 
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -128,7 +129,7 @@ def statements(file: str) -> tuple[dict[int, int], frozenset[int]]:
             visit(child)
 
     try:
-        visit(ast.parse("".join(linecache.getlines(file))))
+        visit(syntax.parse("".join(linecache.getlines(file))))
     except (SyntaxError, ValueError):
         return {}, frozenset()
     return first, frozenset(comprehensions)
@@ -151,7 +152,7 @@ def loops_left(file: str) -> frozenset[int]:
         )
 
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = syntax.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return frozenset()
     for node in ast.walk(tree):
@@ -205,7 +206,7 @@ def _calls(node: Any, *names: str) -> bool:
 @functools.lru_cache(maxsize=512)
 def _module(file: str) -> _Module:
     with open(file, encoding="utf-8") as text:
-        tree = ast.parse(text.read())
+        tree = syntax.parse(text.read())
     roles: dict[str, str] = {}
     headers: dict[str, int] = {}
     dead: set[int] = set()
