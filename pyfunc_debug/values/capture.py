@@ -25,6 +25,10 @@ _STRING_BYTES = 256
 """What an element of a string tensor is taken to weigh: to know it, one would have to copy it."""
 _AT_ONCE_BYTES = 256 << 10
 """Up to this size a tensor that a body is given is read at once: it takes some 60 us, and its memory is not kept."""
+_PLAIN = frozenset(
+    ("bool", "complex64", "complex128", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
+     "uint8", "uint16", "uint32", "uint64")
+)  # fmt: skip
 STATISTICS_BYTES = 512
 """What the statistics of a value weigh in the queue."""
 _COPY_ALL_BYTES = 4 << 20
@@ -159,13 +163,20 @@ def _hold_tensor(value: Any, policy: int, room: int) -> Held:
     return Held(value if copied is None else copied, dtype, nbytes=size)
 
 
-def _copy_tensor(tensor: Any) -> np.ndarray[Any, Any] | None:
-    """A copy of a tensor's elements; None where its memory cannot be read in place, or NumPy has no such type."""
-    try:
-        copied = np.array(memoryview(tensor))
-    except (TypeError, ValueError, BufferError, RuntimeError, NotImplementedError):
+def _copy_tensor(tensor: Any) -> Any:
+    """A copy of a tensor's elements; None where it cannot be read at once, or NumPy has no such type."""
+    if not _is_plain(tensor.dtype) or not hasattr(tensor, "_shape_tuple"):  # a ragged one, say
         return None
-    return copied if copied.dtype.name == tensor.dtype.name else None  # a qint16 is given as int16
+    try:
+        return tensor.numpy()
+    except Exception:  # it failed while it was made, say: the writer tells so
+        return None
+
+
+@functools.lru_cache(maxsize=256)
+def _is_plain(dtype: Any) -> bool:
+    """Whether NumPy has the type under the same name; a qint16 is given as int16."""
+    return getattr(dtype, "name", "") in _PLAIN
 
 
 @functools.lru_cache(maxsize=256)
