@@ -189,14 +189,26 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
       tree: The file that it is in, for generators that are made elsewhere: `rng = np.random.default_rng(1)`.
     """
     made = _generators(tree) - local_names(function) if tree is not None else set()
+    own = _variables(function)
     found = []
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in own:
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
             if (head in ("np.random", "numpy.random", "random") and last not in _GENERATORS) or head in made:
                 found.append(Write(node.lineno, head, ast.unparse(node)))
     return found
+
+
+def _variables(function: Definition) -> set[str]:
+    """Names that a function binds and does not import: its `random` is not the module."""
+    imported = {
+        (one.asname or one.name).partition(".")[0]
+        for node in own_nodes(function)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for one in node.names
+    }
+    return local_names(function) - imported
 
 
 def _generators(tree: ast.AST, seeded: bool = False) -> set[str]:
@@ -273,8 +285,9 @@ _IMPURE = re.compile(
 
 def impure(function: Definition) -> Write | None:
     """The first call in a function that gives another value each time: a clock, memory that nobody filled, an order."""
+    own = _variables(function)
     for node in own_nodes(function):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and _root(node.func) not in own:
             match = _IMPURE.search(f"{ast.unparse(node.func)}(")
             if match is not None and "(" not in ast.unparse(node.func):
                 return Write(node.lineno, match.group().rstrip(".("), ast.unparse(node))
@@ -288,8 +301,9 @@ _CLOCK = re.compile(
 
 def clock(function: Definition) -> Write | None:
     """The first reading of a clock in a function itself."""
+    own = _variables(function)
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and _CLOCK.match(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and _root(node.func) not in own and _CLOCK.match(ast.unparse(node.func)):
             return Write(node.lineno, ast.unparse(node.func), ast.unparse(node))
     return None
 

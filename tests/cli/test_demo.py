@@ -17,6 +17,7 @@ def test_the_demo_records_a_real_pipeline(tmp_path):
     # Code to paste is not folded.
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith(("     ", "  -> "))) <= 80
     assert "even_contrast returned NaN from finite inputs" in " ".join(done.stdout.split())
+    assert "-random]" not in done.stdout  # each of its calls makes its own generator
     recording = pfd.open(tmp_path / "demo.pfrec")
     rows = {node.node.body: node for row in recording.ledger().rows for node in row.nodes}
     assert set(rows) == {"cut_patch", "even_contrast", "log_huber"}

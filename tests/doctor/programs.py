@@ -1074,6 +1074,19 @@ def noise_from_a_generator_of_its_own():
 
 
 @near("parallel-random")
+def a_generator_of_its_own_that_is_called_random():
+    both = threading.Barrier(2)
+    np.random.seed(7)
+
+    def noisy(x):
+        both.wait(HANG_S)
+        random = np.random.default_rng([7, int(x.sum())])
+        return x + random.normal(size=x.shape).astype(np.float32)
+
+    list(together(noisy))
+
+
+@near("parallel-random")
 def noise_in_one_call_at_a_time():
     np.random.seed(7)
     list(mapped(lambda x: x + np.random.normal(size=x.shape).astype(np.float32), different(5, 3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -86,7 +87,8 @@ def _with_lock(facts: Facts, file: str | None, write: code.Write) -> str:
 def _of_its_own(draw: code.Write) -> str:
     """The same draw from a generator that is made for each element, from its index."""
     last = draw.text.removeprefix(f"{draw.name}.")
-    made = 'random.Random(f"{SEED} {index}")' if draw.name == "random" else "np.random.default_rng([SEED, index])"
+    python = draw.name == "random" and hasattr(random.Random, last.partition("(")[0])
+    made = 'random.Random(f"{SEED} {index}")' if python else "np.random.default_rng([SEED, index])"
     last = re.sub(r"^(rand|random_sample)\(", "random(", last) if made.startswith("np") else last
     last = re.sub(r"^randn\(", "standard_normal(", re.sub(r"^randint\(", "integers(", last)) if "np" in made else last
     return (
