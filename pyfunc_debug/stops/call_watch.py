@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -74,6 +76,18 @@ class CallWatch(TracerHost):
         outer = owner.host if isinstance(owner, Tracer) else owner
         self._nested = isinstance(outer, CallWatch)
         self.chained = outer.chained if isinstance(outer, CallWatch) else chained_tracer(self.previous)
+
+    @staticmethod
+    def of(frame: FrameType, bottom: FrameType) -> CallWatch | None:
+        """Who watches, in this thread's trace function, the call that `frame` is in; `bottom` called its body."""
+        owner = getattr(sys.gettrace(), "__self__", None)
+        watch = owner.host if isinstance(owner, Tracer) else owner
+        one: FrameType | None = frame
+        while isinstance(watch, CallWatch) and one is not None and one is not bottom:
+            if one is watch.frame:
+                return watch
+            one = one.f_back
+        return None
 
     def _stand_in(self, rule: Breakpoint, reason: str, **more: Any) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
@@ -167,10 +181,13 @@ class CallWatch(TracerHost):
         other = self.chained
         if other is not None:
             other.tell(frame, event, arg)
+        return self.entered(frame) or (None if other is None else other.follow)
+
+    def entered(self, frame: FrameType) -> Any:
         file = frame.f_code.co_filename
         if self.lines and any(same_file(rule.file or "", self.user_line(file, 1)[0]) for rule in self.lines):
             return self.local
-        return None if other is None else other.follow
+        return None
 
     def local(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The trace function of a frame in which a rule may stop."""
@@ -188,7 +205,7 @@ class CallWatch(TracerHost):
                     if reason is not None:
                         why = f"breakpoint {rule.number} ({rule.where})"
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
-            elif event == "return" and frame is self.frame and arg is not None:
+            elif event == "return" and frame is self.frame and _returns(frame, arg):
                 for rule in self.after:
                     reason = self._reason(rule, {"outputs": arg})
                     if reason is not None:
@@ -202,6 +219,17 @@ class CallWatch(TracerHost):
             self.trouble("a breakpoint", error)
             return None
         return self.local
+
+    def passed(self, frame: FrameType, event: str, arg: Any, already: Breakpoint | None) -> None:
+        more: dict[str, Any] = {}
+        rules: Iterable[Breakpoint] = ()
+        if event == "line":
+            rules, more = self._rules_at(frame), dict(frame.f_locals)
+        elif event == "return" and frame is self.frame and _returns(frame, arg):
+            rules, more = self.after, {"outputs": arg}
+        for rule in rules:
+            if rule is not already and self._reason(rule, more) == "":
+                rule.tally(STOPPED)
 
     def _reason(self, rule: Breakpoint, more: dict[str, Any]) -> str | None:
         """Why a rule stops this call here (see `Judge.reason`); None if it does not."""
@@ -373,3 +401,11 @@ class CallWatch(TracerHost):
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
         return self.shared.environment.evaluation()
+
+
+_RETURNS = {dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap}
+
+
+def _returns(frame: FrameType, value: Any) -> bool:
+    """Whether a return event is one: Python also reports it, with None, of a frame that an exception leaves."""
+    return value is not None or frame.f_code.co_code[frame.f_lasti] in _RETURNS

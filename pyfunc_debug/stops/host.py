@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.stops.chained_tracer import ChainedTracer
+from pyfunc_debug.stops.rules import Breakpoint
 from pyfunc_debug.stops.stop import Stop
 
 
@@ -48,6 +49,19 @@ class TracerHost:
 
     def look(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Looks at an event of the call once a stop in it has ended: other breakpoints still watch it."""
+
+    def passed(self, frame: FrameType, event: str, arg: Any, already: Breakpoint | None) -> None:
+        """A prompt opened at this event, after a step: breakpoints that would have stopped here are hit.
+
+        Args:
+          frame: Where.
+          event: The event.
+          arg: Its argument.
+          already: The breakpoint whose stop this is, and that is counted.
+        """
+
+    def entered(self, frame: FrameType) -> Any:
+        """The trace function of a function that is not stepped into."""
 
     def local(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The trace function of the call's frames then."""

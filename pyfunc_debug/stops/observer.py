@@ -249,15 +249,20 @@ class StopObserver:
         if isinstance(running, Tracer) and not running.ended:  # being stepped through already: go on to the next line
             running.set_step()
             return True
-        plan = self.plan(token, self.node(token, len(args)))
+        watch = CallWatch.of(frame, bottom)
+        plan = watch.plan if watch is not None else self.plan(token, self.node(token, len(args)))
         recorded = number is not None
         if others and not self.broker.can_answer(Stop(plan.facts, number, None, "breakpoint()")):
             return False
-        call_watch = CallWatch(self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded)
-        call_watch.find_chained()
+        call_watch = watch
+        if call_watch is None:
+            call_watch = CallWatch(
+                self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded
+            )
+            call_watch.find_chained()
         tracer = call_watch.tracer_for(None, "breakpoint()")
         tracer.header = header
-        tracer.from_running(frame, bottom)
+        tracer.from_running(frame, bottom, alone=watch is None)
         return True
 
 

@@ -83,7 +83,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._made: list[Any] = []
         self._aborting = False
         self._counted = False
-        self._touched: list[tuple[FrameType, Any]] = []
+        self._touched: list[tuple[FrameType, Any, bool]] = []
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
         self.header: str | None = None
@@ -133,10 +133,18 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Whether the last command was a step."""
         return not self.ended and self.stopframe is None and self.stoplineno != -1
 
-    def from_running(self, frame: FrameType, bottom: FrameType) -> None:
-        """Stops at the next line of a frame that is running: `breakpoint()`. `bottom` called the body."""
-        self.botframe = self._bottom = bottom
-        self._outermost = self._take(frame, bottom)
+    def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True) -> None:
+        """Stops at the next line of a frame that is running: `breakpoint()`.
+
+        Args:
+          frame: The frame.
+          bottom: What called the body.
+          alone: Whether nobody else watches the end of this call.
+        """
+        self.botframe = bottom
+        outermost = self._take(frame, bottom)
+        if alone:
+            self._bottom, self._outermost = bottom, outermost
         self._set_stopinfo(None, None)
         settrace(self.trace_dispatch)
 
@@ -145,10 +153,10 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         outermost = None
         while frame is not None and frame is not bottom:
             if self._shown(frame):
-                self._touched.append((frame, frame.f_trace))
+                self._touched.append((frame, frame.f_trace, frame.f_trace_lines))
                 if self.host.chained is not None:
                     self.host.chained.adopt(frame, frame.f_trace)
-                frame.f_trace = self.trace_dispatch
+                frame.f_trace, frame.f_trace_lines = self.trace_dispatch, True
                 outermost = frame
             frame = frame.f_back
         return outermost
@@ -170,7 +178,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self._set_stopinfo(self.botframe, None, -1)
             self.clear_lines()
             settrace(self._previous)
-            for frame, before in self._touched:
+            for frame, before, lines in self._touched:
+                frame.f_trace_lines = lines
                 if before is None:
                     del frame.f_trace
                 else:
@@ -227,7 +236,16 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def _dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self.ended:
             return self.host.look(frame, event, arg) if self.resume else None
+        prompts = len(self.stop.spans)
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
+        if self.resume and event == "call" and local is None:  # not stepped into: another breakpoint may be in it
+            local = self.host.entered(frame)
+        elif self.resume and len(self.stop.spans) != prompts:
+            self.host.passed(frame, event, arg, self.stop.breakpoint if not prompts else None)
+        elif self.resume and not self.ended:
+            looked = self.host.look(frame, event, arg)
+            if self.ended:  # another breakpoint took over
+                return looked
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
             self.finish()
             self.host.ended(self.stop)

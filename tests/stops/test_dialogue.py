@@ -266,6 +266,40 @@ def test_breakpoint_and_set_trace_in_a_body(tf, script):
     assert re.findall(r"numpy=([\d.]+)", said.text) == ["2.0", "4.0", "40.0"]
 
 
+def test_a_hit_is_not_lost_to_another_stop_of_the_same_call(tf, script):
+    """`breakpoint()`, steps and `c` in a body with breakpoints at its lines, in its helper, and after it."""
+
+    def body(x):
+        a = x + 1
+        breakpoint()
+        b = a * 2
+        c = helper(b)
+        return c
+
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    after = pfd.break_on("*body", when="after")
+    with pfd.answers("p a", "c", "outputs", "c") as said:
+        assert float(function(tf.constant(1.0))) == 5.0
+    assert re.search(r"-> b = a \* 2.*numpy=2.0.*float32\[\] 5\.", str(said), re.S), str(said)
+    line, inside = pfd.break_on(_line(body, 4)), pfd.break_on(_line(helper, 2))
+    with pfd.answers("n", "n", "p w", "c", "c") as said:  # to line 4, over the helper, which stops, after
+        assert float(function(tf.constant(1.0))) == 5.0
+    assert said.left == []
+    with pfd.answers("n", "n", "r", "r", "r", "c") as said:  # a step to the end of the body is a hit of `after`
+        assert float(function(tf.constant(1.0))) == 5.0
+    assert [(one.hits, one.outcomes["stopped"]) for one in (after, line, inside)] == [(3, 3), (2, 2), (2, 2)], str(said)
+
+    def nothing(x):
+        x.numpy()
+
+    nothing_after = pfd.break_on("*nothing", when="after")
+    with pfd.answers("c"):
+        tf.py_function(nothing, [1.0], [])
+    assert nothing_after.hits == 1, "it returned None"
+    for one in (after, line, inside, nothing_after):
+        one.remove()
+
+
 def test_stepping_past_the_end_gives_the_turn_back(tf, script):
     def body(x):
         breakpoint()
