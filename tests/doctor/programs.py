@@ -152,6 +152,37 @@ def nan_that_came_in():
     list(mapped(double, np.array([[1.0], [np.nan]], np.float32)))
 
 
+def quotient(a, b):
+    with np.errstate(all="ignore"):
+        return (a / b).astype(np.float32)
+
+
+@near("nan-born")
+def nan_that_is_masked_after_the_node():
+    def clean(a, b):
+        ratio = tf.numpy_function(quotient, [a, b], tf.float32)
+        return tf.where(tf.math.is_finite(ratio), ratio, 0.0)
+
+    zeros = np.zeros((3, 2), np.float32)
+    list(tf.data.Dataset.from_tensor_slices((zeros, zeros)).map(clean))
+
+
+@near("inf-born")
+def infinity_that_is_filtered_out():
+    data = tf.data.Dataset.from_tensor_slices(np.array([1.0, 0.0, 2.0], np.float32))
+    data = data.map(lambda x: tf.numpy_function(quotient, [1.0, x], tf.float32))
+    list(data.filter(lambda x: tf.math.is_finite(x)))
+
+
+@triggers("nan-born", says="NaN")
+def nan_beside_a_test_that_replaces_nothing():
+    zeros = np.zeros((3, 2), np.float32)
+    for row in tf.data.Dataset.from_tensor_slices((zeros[:1], zeros[:1])).map(
+        lambda a, b: tf.numpy_function(quotient, [a, b], tf.float32)
+    ):
+        tried(tf.debugging.check_numerics, row, "the ratio")
+
+
 @near("inf-born")
 def mask_with_infinity():
     def mask(x):
@@ -1982,6 +2013,20 @@ def a_shared_layer_of_two_towers():
     with tf.GradientTape() as tape:
         loss = (tower(tf.constant(3.0), w) - tower(tf.constant(5.0), w)) ** 2
     tape.gradient(loss, w)
+
+
+@triggers(
+    "wrong-tape", ends_with=tf.errors.UnknownError, says="the true gradient is [4, 6] for pred, [-4, -6] for label"
+)
+def two_terms_of_a_loss():
+    def loss(pred, label):
+        return tf.reduce_sum((pred - label) ** 2)
+
+    term = tf.function(lambda pred, label: tf.py_function(loss, [pred, label], tf.float32))
+    w = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        total = term(w * 2, tf.constant([0.0, 1.0])) + term(w * 3, tf.constant([0.0, 1.0]))
+    tape.gradient(total, w)
 
 
 @near("wrong-tape")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.locations import started
 from pyfunc_debug.records import Finding
 
 _MUCH_BYTES = 10_000_000
@@ -23,6 +24,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         tapes = "1 tape" if count == 1 else f"{count:,} tapes"
         body = "" if node is None else f", most of them for {facts.nodes[node].body}"
         site = facts.site(node)
+        last = facts.calls(node).last if node is not None else None
+        where = started(facts.reader, last) if last is not None else ""
         yield Finding(
             "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", node, (),
             f"TensorFlow still kept {tapes} at the end, with {size / 1e6:,.1f} MB of inputs and outputs{body}. Each is "
@@ -30,4 +33,5 @@ def check(facts: Facts) -> Iterator[Finding]:
             "call the function outside of `with tf.GradientTape()` where no gradient is needed, or put "
             "`pyfunc_debug.exact_gradients()` at the top of the program, which drops such tapes",
             site.file if site else None, site.line if site else None,
+            evidence=(f"its last call is #{last}{where}",) if last is not None else (),
         )  # fmt: skip

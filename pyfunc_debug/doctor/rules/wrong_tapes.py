@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites, started
-from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("wrong-tape", "missing-tape")
 
@@ -31,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         node, body, file, line, missing, _, _, _, first, where = group[0]
         counts = {row[0]: row[7] for row in group}
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
-        noticed = _facts(reader, first)
+        noticed = _facts(facts, first, facts.nodes[node])
         mine = started(reader, own)
         often = f"{times(sum(counts.values()))}{spread(counts)}"
         name = facts.name(facts.nodes[node])
@@ -76,9 +75,16 @@ def _unpaired(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _facts(reader: Reader, call: int) -> dict[str, str]:
-    rows = reader.rows("SELECT facts FROM notice WHERE rule = 'wrong-tape' AND call = ?", (call,))
-    return dict(json.loads(rows[0][0])) if rows else {}
+def _facts(facts: Facts, call: int, node: Node) -> dict[str, str]:
+    """What was noticed of a gradient call, with the names of the inputs where there are several."""
+    rows = facts.reader.rows("SELECT facts FROM notice WHERE rule = 'wrong-tape' AND call = ?", (call,))
+    noticed = dict(json.loads(rows[0][0])) if rows else {}
+    names = [node.paths[one] for one in noticed.get("wanted", ()) if one < len(node.paths)]
+    for key in ("stock", "true"):
+        values = (noticed.get(key) or "").split("; ")
+        if len(names) == len(values) > 1:
+            noticed[key] = ", ".join(f"{value} for {name}" for name, value in zip(names, values))
+    return noticed
 
 
 def _true(noticed: dict[str, str], name: str) -> str:

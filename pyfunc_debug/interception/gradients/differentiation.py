@@ -385,7 +385,7 @@ def _report_wrong(
         true = f"not known ({type(error).__name__})"
     observer.gradient_notice(
         Notice.WRONG_TAPE, own.token, ticket, found=used is not None,
-        stock=None if found is None else _text(found), true=true,
+        stock=None if found is None else _text(found), true=true, wanted=plan.wanted if plan.level == 1 else (),
     )  # fmt: skip
 
 
