@@ -54,6 +54,7 @@ class LiveRecording(Recording):
         self._options = options
         self._explained: BaseException | None = None
         self.explained: Finding | None = None
+        self.gives_way = False  # whether it stops when the program begins a recording of its own
         self._wanted_path = None if path is None else os.fspath(path)
         self._recorder: Recorder | None = None
         self._instruments: Instruments | None = None
@@ -84,6 +85,9 @@ class LiveRecording(Recording):
         """
         if self._state != "new":
             raise RecordingBusyError(f"this recording is {self._state}: make a new one with pyfunc_debug.record()")
+        standing = _Current.session
+        if standing is not None and standing.gives_way:
+            standing.stop()
         with _Current.lock:
             if _Current.session is not None:
                 raise RecordingBusyError(
@@ -185,11 +189,12 @@ class LiveRecording(Recording):
             chain(error)  # it will be displayed when the hooks that do this are gone
         self.stop()
 
-    def explain_failure(self, error: BaseException) -> Finding | None:
+    def explain_failure(self, error: BaseException, quietly: bool = False) -> Finding | None:
         """Prints why an exception reached the user, if its cause is a known trap, and records it for the doctor.
 
         Args:
           error: The exception, as it is about to leave the recorded code. Telling the same one again does nothing.
+          quietly: Whether it is only recorded.
 
         Returns:
           What was said, as the finding that the doctor will give; None for any other failure.
@@ -204,7 +209,8 @@ class LiveRecording(Recording):
             if explanation is None:
                 return None
             self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
-            print(explanation.text(), file=sys.stderr, flush=True)
+            if not quietly:
+                print(explanation.text(), file=sys.stderr, flush=True)
             self.explained = finding_of(recorded_facts(explanation, error))
             return self.explained
         except Exception as trouble:  # never in the way of the program's own exception

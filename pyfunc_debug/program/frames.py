@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LIBRARIES = (
     "tensorflow", "keras", "tf_keras", "tf_slim", "IPython", "ipykernel", "ipykernel_launcher", "ipywidgets",
-    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest",
+    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest", "xdist", "execnet",
 )  # fmt: skip
 _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 _OURS = tuple(os.path.join(_ROOT, name) + os.sep for name in ("pyfunc_debug", "jupyter_ext"))
