@@ -135,9 +135,20 @@ def _line_of(ident: int) -> str:
 
 def cpu_ticks(native_id: int) -> int | None:
     """CPU time of a thread of this process so far, in clock ticks; None where that cannot be read."""
+    fields = _stat(native_id)
+    return int(fields[11]) + int(fields[12]) if fields else None
+
+
+def runnable(native_id: int) -> bool:
+    """Whether a thread of this process runs, or would if a busy machine gave it a core: it waits for nothing else."""
+    fields = _stat(native_id)
+    return bool(fields) and fields[0] == "R"
+
+
+def _stat(native_id: int) -> list[str]:
+    """What Linux says of a thread, from its state on (proc(5), /proc/pid/stat); empty where that cannot be read."""
     try:
         with open(f"/proc/self/task/{native_id}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, ValueError, IndexError):
-        return None
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []

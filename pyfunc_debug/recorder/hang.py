@@ -1,7 +1,8 @@
 """Watches for calls that do not end: which they are, where they stand, and what they wait for. Said once, and recorded.
 
 A thread that looks once a second. A call counts when it is older than the limit, its thread takes no CPU and its Python
-does not move: one that works for long is left alone. While C code holds the GIL, nobody can look.
+does not move: one that works for long is left alone, and so is one that a busy machine gives no core. While C code has
+the GIL, nobody can look.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, cpu_ticks, waiting
+from pyfunc_debug.program.waiting import Waiting, cpu_ticks, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -92,6 +93,8 @@ class HangWatch:
             if before is None or state.stopped or before[0] != state.at:
                 continue
             if ticks is not None and before[1] is not None and ticks - before[1] > _BUSY_TICKS:
+                continue
+            if runnable(ticket.thread):
                 continue
             still.append((ticket, state))
         self._seen = seen

@@ -135,7 +135,8 @@ def watched(target, after_s=0.0):
     return watch, texts
 
 
-def test_a_body_that_works_for_long_is_left_alone():
+def test_a_body_that_works_for_long_is_left_alone(monkeypatch):
+    monkeypatch.setattr(hang, "runnable", lambda thread: False)  # as when it is looked at between two of its rounds
     end = threading.Event()
     ready = threading.Event()
     data = bytes(10_000_000)
@@ -164,6 +165,22 @@ def test_a_young_call_is_left_alone():
     watch.look()
     end.set()
     assert texts == []
+
+
+def test_a_call_that_gets_no_core_is_left_alone(monkeypatch):
+    """On a busy machine a thread that could run may stand still for longer than two looks."""
+    end, asked = threading.Event(), []
+    monkeypatch.setattr(hang, "runnable", lambda thread: asked.append(thread) or True)
+    watch, texts = watched(end.wait)
+    while not asked:  # until the thread stands still
+        watch.look()
+    monkeypatch.undo()
+    assert texts == []
+    while not texts:  # now it waits for what nobody sets
+        watch.look()
+    end.set()
+    assert asked[0] == watch._open[1].thread
+    assert waiting.runnable(threading.get_native_id())
 
 
 def test_it_is_told_once():
