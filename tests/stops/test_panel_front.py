@@ -41,11 +41,14 @@ class Page:
             if view is None or "seq" not in view or (view["id"], view["seq"]) == done or not self.lines:
                 continue
             command = {"command": "line", "stop": view["id"], "seq": view["seq"], "line": self.lines[0]}
+            line = self.lines.pop(0)
+            self.views.append(view)  # before it is answered: the test may go on with the answer
             if self.front.request(command, "control")["status"] == "ok":
                 done = (view["id"], view["seq"])
-                self.views.append(view)
-                self.lines.pop(0)
                 self.said.append(self.front.request(command, "control")["status"])  # the second click
+            else:
+                self.lines.insert(0, line)
+                self.views.pop()
 
 
 @pytest.fixture
