@@ -476,7 +476,7 @@ def test_the_self_test_sees_a_blind_probe(monkeypatch):
 
 
 def test_waits_outside_of_bodies_are_known_by_thread(no_switching):
-    probe = gil.open_probe("native")
+    probe = gil.open_probe("native", canary=False)  # which would be another thread that waits for the GIL
     probe.start()
     seen = threading.Event()
 

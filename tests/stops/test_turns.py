@@ -90,10 +90,16 @@ def clicker():
 
 @pytest.mark.parametrize("lines", [("c",), ("n", "p a", "c"), ("n", "n", "n", "n")])
 def test_eight_threads_a_hundred_hits(tf, clicker, lines):
-    seen = clicker(*lines)
+    from pyfunc_debug.switchboard import board
+
+    waiting = threading.Event()
+    board.broker.listeners.append(lambda: waiting.set() if board.broker.waiting() else None)
+    # Without the gate one thread may make all the calls before another one has begun.
+    seen = clicker(*lines, gate=lambda stop: waiting.wait(HANG_S))
     breakpoint_ = pfd.break_on("body")
     _parallel(tf, 100)
     breakpoint_.remove()
+    board.broker.listeners.clear()
     assert breakpoint_.outcomes == {"stopped": 100}
     assert len({stop.call for stop in seen.order}) == 100
     assert len({stop.ident for stop in seen.order}) > 1
