@@ -59,6 +59,7 @@ class Interception:
         self.inputs = Inputs(self._names, library, observer.trouble)
         self._departures = Departures(observer)
         self._maps = maps
+        self._tables: Any = None
         self._patches = Patches()
         self._line_patches = Patches()  # on top of the others, and switched on their own
         self.lines: Lines | None = None
@@ -164,6 +165,15 @@ class Interception:
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's file and line for a line that may be AutoGraph-generated."""
         return (self._maps.find(file, line) if is_generated(file) else None) or (file, line)
+
+    def statements(self, code: types.CodeType) -> dict[int, int]:
+        """By line of AutoGraph's code that begins a statement of the user's: the user's line."""
+        if self._tables is None:
+            from pyfunc_debug.interception.lines.line_maps import LineTables
+
+            self._tables = LineTables(self._maps)
+        self._maps.find(code.co_filename, code.co_firstlineno)  # one that was made before is read now
+        return {line: one.line for line, one in self._tables.of(code).source_lines.items()}
 
     def function_number(self, function: Any) -> int | None:
         """The number that `TraceFacts.object` gives a tf.function object; None if it was not traced while on."""

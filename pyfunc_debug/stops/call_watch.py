@@ -15,6 +15,7 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.program.frames import user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
+from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, same_file
@@ -50,6 +51,7 @@ class CallWatch(TracerHost):
         self.previous: Any = None
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
+        self.generated = Generated(shared.environment)
         self._nested = False
         self._armed = False
         self._seen = False
@@ -166,7 +168,7 @@ class CallWatch(TracerHost):
             if before is not None:
                 why = f"breakpoint {before.number} ({before.when})"
                 return self.tracer_for(before, why, self.before_reason).from_call(frame)
-            frame.f_trace_lines = bool(self.lines)
+            frame.f_trace_lines = bool(self.lines) or self.generated.base(frame) is not None
             settrace(self._call)
             return self.local
         except Abort:
@@ -184,9 +186,14 @@ class CallWatch(TracerHost):
         return self.entered(frame) or (None if other is None else other.follow)
 
     def entered(self, frame: FrameType) -> Any:
-        file = frame.f_code.co_filename
-        if self.lines and any(same_file(rule.file or "", self.user_line(file, 1)[0]) for rule in self.lines):
+        code = frame.f_code
+        base = self.generated.base(frame)
+        if base is not None and base is self.frame:  # a branch or a loop of the body
             return self.local
+        if self.lines:
+            file = code.co_filename if base is None else self.user_line(code.co_filename, base.f_code.co_firstlineno)[0]
+            if any(same_file(rule.file or "", file) for rule in self.lines):
+                return self.local
         return None
 
     def local(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -199,9 +206,9 @@ class CallWatch(TracerHost):
     def look(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Whether a rule stops the call at this line, or as it returns."""
         try:
-            if event == "line" and self.lines:
+            if event == "line":
                 for rule in self._rules_at(frame):
-                    reason = self._reason(rule, dict(frame.f_locals))
+                    reason = self._reason(rule, self.generated.names(frame))
                     if reason is not None:
                         why = f"breakpoint {rule.number} ({rule.where})"
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
@@ -224,7 +231,7 @@ class CallWatch(TracerHost):
         more: dict[str, Any] = {}
         rules: Iterable[Breakpoint] = ()
         if event == "line":
-            rules, more = self._rules_at(frame), dict(frame.f_locals)
+            rules, more = self._rules_at(frame), self.generated.names(frame)
         elif event == "return" and frame is self.frame and _returns(frame, arg):
             rules, more = self.after, {"outputs": arg}
         for rule in rules:
@@ -243,10 +250,15 @@ class CallWatch(TracerHost):
             rule.tally(outcome)
 
     def _rules_at(self, frame: FrameType) -> tuple[Breakpoint, ...]:
+        at = self.generated.note(frame)
+        if not self.lines:
+            return ()
         source_line = (frame.f_code.co_filename, frame.f_lineno)
         found = self._line_at.get(source_line)
         if found is None:
-            file, line = self.user_line(*source_line)
+            file, line = source_line
+            if self.generated.base(frame) is not None:
+                file, line = self.user_line(file, line)[0], at or 0
             found = tuple(rule for rule in self.lines if rule.line == line and same_file(rule.file or "", file))
             self._line_at[source_line] = found
         return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import code as codelib
 import contextlib
+import inspect
+import linecache
 import pdb
 import sys
 import traceback
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.stops.chained_tracer import settrace
+from pyfunc_debug.stops.generated import UserFrame
 from pyfunc_debug.stops.stop import one_line
 
 Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and kind.__qualname__ == "Pdb")
@@ -119,6 +122,20 @@ class Commands:
         return None
 
     do_cl = do_clear
+
+    def do_longlist(self, arg: str) -> None:
+        """ll | longlist
+
+        The whole function of this frame.
+        """
+        if not isinstance(self.curframe, UserFrame):
+            Pdb.do_longlist(self, arg)
+            return
+        file, first = self.curframe.f_code.co_filename, self.curframe.f_code.co_firstlineno
+        lines = inspect.getblock(linecache.getlines(file)[first - 1 :])
+        self._print_lines(lines, first, self.get_file_breaks(file), self.curframe)
+
+    do_ll = do_longlist
 
     def help_pdb(self) -> None:
         """pdb's own starts a pager."""

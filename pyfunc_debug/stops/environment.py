@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Notice
@@ -24,6 +24,10 @@ class Environment:
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""
         return file, line
+
+    def statements(self, code: CodeType) -> dict[int, int]:
+        """By line of generated code that begins a statement of the user's: the user's line."""
+        return {}
 
     def scope(self, token: str) -> Scope:
         """The names around the body of a node, for conditions."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.stops.chained_tracer import ChainedTracer
+from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.rules import Breakpoint
 from pyfunc_debug.stops.stop import Stop
 
@@ -18,6 +20,10 @@ class TracerHost:
     stand_in: FrameType | None = None
     forward: NodeFacts | None = None
     """Of a gradient call: the node whose gradient it is."""
+    frame: FrameType | None = None
+    """The body's."""
+    generated = Generated(Environment())
+    """What AutoGraph made of the user's functions."""
     chained: ChainedTracer | None = None
     """Another tool that traces this thread."""
 

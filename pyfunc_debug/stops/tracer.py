@@ -22,6 +22,7 @@ from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
+from pyfunc_debug.stops.generated import UserFrame
 from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
@@ -84,6 +85,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._aborting = False
         self._counted = False
         self._touched: list[tuple[FrameType, Any, bool]] = []
+        self._event = ""
+        self._raised: tuple[int, FrameType | None] | None = None
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
         self.header: str | None = None
@@ -110,7 +113,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def from_line(self, frame: FrameType) -> Any:
         """Stops here, at a line event of a frame."""
-        self.botframe = _below(frame)
+        self.botframe = self._below(frame)
         self._take(frame.f_back, self.botframe)
         self._set_stopinfo(None, None)
         settrace(self.trace_dispatch)
@@ -118,7 +121,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def from_return(self, frame: FrameType, value: Any) -> None:
         """Stops here, at the return event of a frame."""
-        self.botframe = _below(frame)
+        self.botframe = self._below(frame)
         self._set_stopinfo(None, None)
         self._guard(lambda: self.user_return(frame, value))
 
@@ -237,6 +240,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if self.ended:
             return self.host.look(frame, event, arg) if self.resume else None
         prompts = len(self.stop.spans)
+        self._event = event
         local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
         if self.resume and event == "call" and local is None:  # not stepped into: another breakpoint may be in it
             local = self.host.entered(frame)
@@ -271,11 +275,70 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.ended:
                 self.host.ended(self.stop)
 
+    def _below(self, frame: FrameType) -> FrameType | None:
+        """The first frame under the body's, else under the user's: nothing from there on is stepped into."""
+        one: FrameType | None = frame
+        while one is not None:
+            if one is self.host.frame:
+                return one.f_back
+            one = one.f_back
+        one = frame
+        while one is not None and is_user(one.f_code.co_filename):
+            one = one.f_back
+        return one
+
     def stop_here(self, frame: FrameType) -> bool:
-        return self._shown(frame) and super().stop_here(frame)
+        if not self._shown(frame):
+            return False
+        base = self.host.generated.base(frame)
+        if base is None:
+            return bool(super().stop_here(frame))
+        line = self.host.generated.at_statement(frame)
+        if self._event == "line" and line is None:
+            return False  # AutoGraph's own
+        if base is self.stopframe:
+            return bool(self.stoplineno != -1 and (line or 0) >= self.stoplineno)
+        return bool(self.stopframe is None)
+
+    def break_here(self, frame: FrameType) -> bool:
+        if not self.breaks:
+            return False
+        seen = self.host.generated.seen(frame, frame.f_lineno)
+        if seen is not frame and self.host.generated.at_statement(frame) is None:
+            return False
+        return bool(super().break_here(seen))
+
+    def break_anywhere(self, frame: FrameType) -> bool:
+        return bool(self.breaks) and bool(super().break_anywhere(self.host.generated.seen(frame, frame.f_lineno)))
+
+    def dispatch_line(self, frame: FrameType) -> Any:
+        self.host.generated.note(frame)
+        return super().dispatch_line(frame)
+
+    def dispatch_call(self, frame: FrameType, arg: Any) -> Any:
+        base = self.host.generated.base(frame)
+        if base is None or base is frame:
+            return super().dispatch_call(frame, arg)
+        return self.trace_dispatch if base.f_trace is not None else None  # a branch or a loop of it
+
+    def dispatch_return(self, frame: FrameType, arg: Any) -> Any:
+        base = self.host.generated.base(frame)
+        return super().dispatch_return(frame, arg) if base is None or base is frame else self.trace_dispatch
+
+    def dispatch_exception(self, frame: FrameType, arg: Any) -> Any:
+        base = self.host.generated.base(frame)
+        if base is not None and self._raised == (id(arg[1]), base):  # was said in a branch of it
+            return self.trace_dispatch
+        self._raised = id(arg[1]), base
+        return super().dispatch_exception(frame, arg)
+
+    def _set_stopinfo(self, stopframe: Any, returnframe: Any, *args: Any, **named: Any) -> None:
+        super()._set_stopinfo(_real(stopframe), _real(returnframe), *args, **named)
 
     def _shown(self, frame: FrameType | None) -> bool:
-        return frame is not None and (is_user(frame.f_code.co_filename) or frame is self.host.stand_in)
+        if frame is None or frame.f_globals.get("__name__", "").startswith("namedtuple_"):  # its file is <string>
+            return False
+        return is_user(frame.f_code.co_filename) or frame is self.host.stand_in
 
     def _set_caller_tracefunc(self, current_frame: FrameType) -> None:
         if self._shown(current_frame.f_back):  # else bdb would trace TensorFlow's frame
@@ -291,7 +354,9 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             shown.append((f, f.f_lineno))
         if not shown:
             return stack, index
-        return shown, shown.index(current) if current in shown else len(shown) - 1
+        at = len(shown) if current is None or current not in shown else shown.index(current) + 1
+        generated = self.host.generated
+        return [*generated.stack(shown[:at]), *generated.stack(shown[at:])], len(generated.stack(shown[:at])) - 1
 
     def user_return(self, frame: FrameType, return_value: Any) -> None:
         self.stop.outputs = return_value
@@ -474,19 +539,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def _keep(self, frame: FrameType, before: dict[str, Any], names: Any) -> None:
         """Makes assignments stick in the frame, and notes which there were."""
-        if sys.version_info < (3, 13):
+        if isinstance(frame, UserFrame):
+            frame.keep(before)
+        elif sys.version_info < (3, 13):
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
         for name, value in dict(names).items():
             if name != "__return__" and (name not in before or before[name] is not value):
                 self.changed.append(name)
 
 
-def _below(frame: FrameType) -> FrameType | None:
-    """The first frame under the user's: nothing from there on is stepped into."""
-    one: FrameType | None = frame
-    while one is not None and is_user(one.f_code.co_filename):
-        one = one.f_back
-    return one
+def _real(frame: Any) -> Any:
+    return frame.real if isinstance(frame, UserFrame) else frame
 
 
 def _callers(frame: FrameType) -> list[tuple[FrameType, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, Observer
@@ -38,6 +38,10 @@ class ProcessEnvironment(Environment):
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         interception = self.interception
         return interception.user_line(file, line) if interception is not None else (file, line)
+
+    def statements(self, code: CodeType) -> dict[int, int]:
+        interception = self.interception
+        return interception.statements(code) if interception is not None else {}
 
     def scope(self, token: str) -> Scope:
         interception = self.interception

@@ -1,0 +1,195 @@
+"""Code that AutoGraph generated, as the user wrote it.
+
+A body that is defined inside a tf.function, or inside a function of Dataset.map, runs as AutoGraph's file: more lines,
+names of AutoGraph's, and a function for each branch and loop, which TensorFlow calls. Here these frames are one frame,
+at the user's line, with the user's names.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from pyfunc_debug.stops.environment import Environment
+
+_PART = r"(get_state|set_state|if_body|else_body|loop_body|loop_test|extra_test)"
+_PARTS = re.compile(rf"{_PART}(_\d+)?")
+_HIDDEN = re.compile(rf"ag__|vars_|(fscope|do_return|retval_|break_|continue_|{_PART})(_\d+)?")
+_NO_VALUES = ("Undefined", "UndefinedReturnValue")
+"""What AutoGraph gives variables that have no value yet."""
+
+
+def store(frame: FrameType, names: dict[str, Any]) -> None:
+    """Makes what `frame.f_locals` was given stick in the frame."""
+    frame.f_locals.update(names)
+    if sys.version_info < (3, 13):
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+class UserCode:
+    """The code object of a user's function, of which AutoGraph made another: the rest is that one's."""
+
+    def __init__(self, code: CodeType, file: str, line: int) -> None:
+        self._code = code
+        self.co_filename = file
+        self.co_firstlineno = line
+        self.co_name = code.co_name.removeprefix("tf__")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._code, name)
+
+
+class UserFrame:
+    """A frame of generated code, for pdb.
+
+    Args:
+      frames: The frame of the user's function, and those of its branches and loops that it is in, outermost first.
+      code: The function as the user knows it.
+      line: The user's line.
+    """
+
+    def __init__(self, frames: list[FrameType], code: UserCode, line: int) -> None:
+        self.real = frames[0]
+        self._frames = frames
+        self._line = line
+        self.f_code = code
+        self.f_globals = self.real.f_globals
+        self.f_builtins = self.real.f_builtins
+        self.f_back = self.real.f_back
+        self.f_lasti = self.real.f_lasti
+        self.f_locals = names_of(frames)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UserFrame) and other.real is self.real
+
+    def __hash__(self) -> int:
+        return hash(self.real)
+
+    @property
+    def f_lineno(self) -> int:
+        """The user's line."""
+        return self._line
+
+    @f_lineno.setter
+    def f_lineno(self, line: int) -> None:
+        raise ValueError("AutoGraph rewrote this function: there is no jump in it")
+
+    def keep(self, before: dict[str, Any]) -> None:
+        """Makes assignments stick: each in the frame that has the variable."""
+        for name, value in self.f_locals.items():
+            if name in before and before[name] is value:
+                continue
+            owner = next((one for one in reversed(self._frames) if _has(one.f_code, name)), self.real)
+            store(owner, {name: value})
+
+
+def _has(code: CodeType, name: str) -> bool:
+    return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
+
+
+def names_of(frames: list[FrameType]) -> dict[str, Any]:
+    """The user's variables in a function and those of its branches that it is in."""
+    found: dict[str, Any] = {}
+    for frame in frames:
+        own = frame.f_code.co_varnames[: frame.f_code.co_argcount] if frame is not frames[0] else ()
+        found.update(
+            (name, value)
+            for name, value in frame.f_locals.items()
+            if name not in own and not _HIDDEN.fullmatch(name) and type(value).__name__ not in _NO_VALUES
+        )
+    return found
+
+
+class Generated:
+    """Frames of generated code during one call.
+
+    Args:
+      environment: What knows AutoGraph's source maps.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._statements: dict[int, tuple[CodeType, dict[int, int]]] = {}  # those of different files compare equal
+        self._last: dict[FrameType, int] = {}
+
+    def base(self, frame: FrameType) -> FrameType | None:
+        """The frame of the user's function that a generated frame is, or is a branch or loop of; else None."""
+        file = frame.f_code.co_filename
+        if "__autograph_generated_file" not in file:
+            return None
+        base: FrameType | None = frame
+        while base is not None and self._is_part(base.f_code):
+            code, base = base.f_code, base.f_back
+            while base is not None and (
+                base.f_code.co_filename != file or not any(one is code for one in base.f_code.co_consts)
+            ):
+                base = base.f_back
+        return base
+
+    def _is_part(self, code: CodeType) -> bool:
+        if code.co_name == "<lambda>":  # AutoGraph's own, for `and`, `or` and conditional expressions
+            return not self.statements(code)
+        return _PARTS.fullmatch(code.co_name) is not None
+
+    def statements(self, code: CodeType) -> dict[int, int]:
+        """By line of generated code that begins a statement of the user's: the user's line."""
+        found = self._statements.get(id(code))
+        if found is None:
+            found = self._statements[id(code)] = code, self._environment.statements(code)
+        return found[1]
+
+    def at_statement(self, frame: FrameType) -> int | None:
+        """The user's line, if a generated frame is about to begin a statement of theirs."""
+        return self.statements(frame.f_code).get(frame.f_lineno)
+
+    def note(self, frame: FrameType) -> int | None:
+        """A frame came to a line: the user's; None for one of AutoGraph's own, and for other code."""
+        base = self.base(frame)
+        line = self.at_statement(frame) if base is not None else None
+        if base is not None and line is not None:
+            self._last[base] = line
+        return line
+
+    def names(self, frame: FrameType) -> dict[str, Any]:
+        """The user's variables, in any frame."""
+        base = self.base(frame)
+        return dict(frame.f_locals) if base is None else names_of(self._frames(base, frame))
+
+    def _frames(self, base: FrameType, frame: FrameType) -> list[FrameType]:
+        found: list[FrameType] = []
+        one: FrameType | None = frame
+        while one is not None:
+            if one is frame or one is base or self.base(one) is base:
+                found.append(one)
+            if one is base:
+                break
+            one = one.f_back
+        return found[::-1]
+
+    def seen(self, frame: FrameType, line: int) -> Any:
+        """A frame as pdb is to see it: itself, or a `UserFrame`."""
+        base = self.base(frame)
+        if base is None:
+            return frame
+        code, user_line = base.f_code, self._environment.user_line
+        file, first = user_line(code.co_filename, code.co_firstlineno)
+        if file == code.co_filename:  # no map is known
+            return frame
+        at = self._last.get(base) or user_line(frame.f_code.co_filename, line)[1]
+        return UserFrame(self._frames(base, frame), UserCode(code, file, first), at)
+
+    def stack(self, entries: list[tuple[FrameType, int]]) -> list[tuple[Any, int]]:
+        """A stack, outermost first, in which a function with its branches and loops is one entry."""
+        found: list[tuple[Any, int]] = []
+        for frame, line in entries:
+            one = self.seen(frame, line)
+            if one is frame:
+                found.append((frame, line))
+                continue
+            if found and found[-1][0] == one:
+                found.pop()
+            found.append((one, one.f_lineno))
+        return found
