@@ -11,6 +11,7 @@ Importing it imports neither TensorFlow nor IPython: public names are loaded whe
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyfunc_debug.api.exact_gradients import exact_gradients
     from pyfunc_debug.api.explain import explain
     from pyfunc_debug.api.graduate import graduate
+    from pyfunc_debug.api.ide import ide
     from pyfunc_debug.api.record import record
     from pyfunc_debug.api.recording import Recording
     from pyfunc_debug.api.recording import Recording as open  # noqa: N813 - the documented name
@@ -44,6 +46,7 @@ _PUBLIC = {
     "compare": ("pyfunc_debug.api.compare", "compare"),
     "check": ("pyfunc_debug.api.check", "check"),
     "graduate": ("pyfunc_debug.api.graduate", "graduate"),
+    "ide": ("pyfunc_debug.api.ide", "ide"),
     "answers": ("pyfunc_debug.api.breakpoints", "answers"),
     "break_on": ("pyfunc_debug.api.breakpoints", "break_on"),
     "breakpoints": ("pyfunc_debug.api.breakpoints", "breakpoints"),
@@ -85,6 +88,7 @@ __all__ = [
     "exact_gradients",
     "explain",
     "graduate",
+    "ide",
     "open",
     "post_mortem",
     "record",
@@ -109,3 +113,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_PUBLIC})
+
+
+if os.environ.get("PYFUNC_DEBUG") == "ide":
+    __getattr__("ide")()

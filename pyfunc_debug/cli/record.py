@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the program; does not return when it ends by an exception or a signal of its own."""
-    program = _program(arguments)
+    program = program_of(arguments)
     path = arguments.output or options.free_path(program.name)
     recording = record(path, **options.record_arguments(arguments))
     ending = _Ending(recording, arguments.quiet)
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BaseException as error:
         recording.note_end(error)
         ending.interrupted = isinstance(error, KeyboardInterrupt)
-        _report(error, program)
+        report(error, program)
         ending.explained = recording.explain_failure(error) or recording.explained
         return 1
     finally:
@@ -73,17 +73,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _program(arguments: argparse.Namespace) -> Program:
+def program_of(arguments: argparse.Namespace) -> Program:
+    """The program that the command line names.
+
+    Raises:
+      BadOptionError: it names none, or one that does not exist.
+    """
     if arguments.module is not None:
         if not arguments.module:
             raise BadOptionError("-m needs the name of a module")
         return from_module(arguments.module[0], arguments.module[1:])
     if not arguments.script:
-        raise BadOptionError("which program? pyfunc-debug record [options] (SCRIPT | -m MODULE) [ARG]...")
+        raise BadOptionError(f"which program? pyfunc-debug {arguments.command} [options] (SCRIPT | -m MODULE) [ARG]...")
     return from_script(arguments.script[0], arguments.script[1:])
 
 
-def _report(error: BaseException, program: Program) -> None:
+def report(error: BaseException, program: Program) -> None:
     """Prints the traceback as `python` would, through the program's own sys.excepthook, without our frames."""
     traceback: types.TracebackType | None = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code is not program.code:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -62,6 +63,9 @@ class Switchboard:
         self._hooks = Hooks(self._breakpoint)
         self._interrupts = Interrupts(self.broker)
         self._last_failures: Any = None  # of the interception that was on last
+        self._ide_asked = False
+        self._ide_patches: Any = None
+        self._cancel_ide: Callable[[], None] | None = None
 
     # -- plugging in --------------------------------------------------------------------------------------------------
 
@@ -81,8 +85,13 @@ class Switchboard:
         with self._lock:
             interception = self.interception
             if interception is None:
+                self._help_ide(False)  # whoever sees all calls shows them to the IDE, too
                 interception = Interception(self.relay)
-                interception.start()
+                try:
+                    interception.start()
+                except BaseException:
+                    self._help_ide(self._ide_asked)
+                    raise
                 interception.failures.on_stop_iteration = self._stop_iteration
                 interception.failures.on_failure = self.observer.call_failed
                 interception.failures.call_of = self.relay.number
@@ -115,6 +124,7 @@ class Switchboard:
             self._display.uninstall()
             self._hooks.uninstall()
             self._interrupts.uninstall()
+            self._help_ide(self._ide_asked)
             return foreign
 
     def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
@@ -194,15 +204,56 @@ class Switchboard:
             self._interrupts.install()
             self._hooks.install()
             self._look_for_debugger()
+        elif ide_attached():
+            self._help_ide(True)
 
     def _look_for_debugger(self) -> None:
         """An IDE that is attached sees bodies' threads only if we report them to it, call by call."""
-        self.observer.debugger = ide_attached()
+        self.observer.debugger = self._ide_asked or ide_attached()
         self.relay.choose_path()
 
     def cell_ends(self) -> None:
         """The cell ended: the kernel and its event loop get SIGINT back."""
         self._interrupts.uninstall()
+        self._help_ide(self._ide_asked)
+
+    def help_ide(self, on: bool) -> None:
+        """Lets an IDE's line breakpoints stop in bodies, whenever it attaches. Python 3.12's debuggers need no help.
+
+        Raises:
+          UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
+        """
+        with self._lock:
+            self._ide_asked = on and sys.version_info < (3, 12)
+            self._help_ide(self._ide_asked)
+            if self.interception is not None:
+                self._look_for_debugger()
+
+    def _help_ide(self, on: bool) -> None:
+        """Without interception a patch of its own shows the calls to the IDE."""
+        wanted = on and self.interception is None and sys.version_info < (3, 12)
+        if wanted and self._ide_patches is None and self._cancel_ide is None:
+            self._cancel_ide = when_imported("tensorflow", self._patch_for_ide)
+        elif not wanted and (self._ide_patches is not None or self._cancel_ide is not None):
+            if self._cancel_ide is not None:
+                self._cancel_ide()
+            if self._ide_patches is not None:
+                self._ide_patches.revert()
+            self._ide_patches = self._cancel_ide = None
+
+    def _patch_for_ide(self) -> None:
+        from pyfunc_debug.interception.ide import ide_patches
+        from pyfunc_debug.interception.patches import Patches
+
+        in_import = self._cancel_ide is not None
+        try:
+            patches = Patches()
+            patches.apply(ide_patches(self._environment.attach_debugger))
+            self._ide_patches = patches
+        except PyfuncDebugError as error:
+            if not in_import:
+                raise
+            warnings.warn(f"pyfunc_debug: no IDE breakpoints: {error}", PyfuncDebugWarning, stacklevel=2)
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 

@@ -146,6 +146,86 @@ def _connect(port, process):
     raise AssertionError("the adapter does not listen")
 
 
+PIPELINE = textwrap.dedent(
+    """
+    import os
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import tensorflow as tf
+    def double(x):
+        return x * 2
+    def body(x):
+        y = double(x)
+        if x == 7:
+            raise ValueError("seven")
+        return y
+    for part in ([0, 1, 2, 3, 4], [7]):
+        data = tf.data.Dataset.from_tensor_slices(part)
+        try:
+            for value in data.map(lambda n: tf.py_function(body, [n], tf.int32), num_parallel_calls=2):
+                print("value", int(value), flush=True)
+        except tf.errors.InvalidArgumentError:
+            print("it failed", flush=True)
+    """
+)
+
+
+def test_an_ide_launches_a_program_that_knows_nothing_of_us(tmp_path):
+    """Conditional breakpoint, logpoint, evaluate, step into, and "user uncaught" exceptions, on tf.data's threads."""
+    program = tmp_path / "pipeline.py"
+    program.write_text(PIPELINE)
+    line = {text.strip(): number for number, text in enumerate(PIPELINE.splitlines(), 1)}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    adapter = subprocess.Popen(
+        [sys.executable, "-m", "debugpy.adapter", "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        client = _connect(port, adapter)
+        client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
+        launch = client.send(
+            "launch", module="pyfunc_debug", args=["ide", str(program)], python=[sys.executable], cwd=str(tmp_path),
+            console="internalConsole", justMyCode=True, subProcess=False,
+        )  # fmt: skip
+        client.event("initialized")
+        found = client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[
+            {"line": line["return x * 2"], "logMessage": "doubles {int(x)}"},
+            {"line": line["y = double(x)"], "condition": "int(x) == 3"},
+        ])["breakpoints"]  # fmt: skip
+        assert all(one["verified"] for one in found)
+        client.ask("setExceptionBreakpoints", filters=["userUnhandled"])
+        client.ask("configurationDone")
+        client.response(launch)
+
+        def top():
+            stopped = client.event("stopped")
+            frames = client.ask("stackTrace", threadId=stopped["threadId"])["stackFrames"]
+            return stopped["threadId"], stopped["reason"], frames[0]
+
+        thread, reason, frame = top()
+        assert (reason, frame["name"], frame["line"]) == ("breakpoint", "body", line["y = double(x)"])
+        assert client.ask("evaluate", expression="int(x) + 100", frameId=frame["id"])["result"] == "103"
+        client.ask("stepIn", threadId=thread)
+        thread, reason, frame = top()
+        assert (reason, frame["name"]) == ("step", "double")
+        client.ask("continue", threadId=thread)
+        thread, reason, frame = top()
+        assert (reason, frame["name"].split()[0]) == ("exception", "body")
+        client.ask("continue", threadId=thread)
+        client.event("terminated")
+        printed = "".join(one["body"]["output"] for one in client.events if one["event"] == "output")
+        assert [f"doubles {n}" in printed for n in (0, 1, 2, 3, 4, 7)] == [True] * 6
+        assert [f"value {n}" in printed for n in (0, 2, 4, 6, 8)] == [True] * 5
+        assert "it failed" in printed
+        client.send("disconnect")
+        client.socket.close()
+        adapter.wait(HANG_S)
+    finally:
+        adapter.kill()
+        adapter.wait()
+
+
 def test_an_imported_debugpy_that_nobody_uses_stays_asleep():
     """Asking it whether an IDE is attached imports its server, which replaces sys.breakpointhook for good."""
     program = (
