@@ -39,7 +39,7 @@ LONG = [
     "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py", "jupyter_ext/test_from_call.py",
     "doctor/test_failures.py", "report/test_pytest_file.py", "api/test_graduate.py", "cli/test_lessons.py",
     "pfrec/test_files.py", "faults/test_damaged_files.py", "stops/test_hooks.py", "test_import.py",
-    "pytest_plugin/test_plugin.py",
+    "pytest_plugin/test_plugin.py", "doctor/test_placement.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, the longest first: they begin first, so that both processes end
 together, and carry the marker `slow`."""

@@ -177,8 +177,7 @@ def replacement(node: HeldNode, outside: str) -> str:
         for frame in reversed(node.stack):
             edit = direct_call((frame.file, frame.line))
             if edit is not None:
-                pasted = "\n".join(f"  {line.strip()}" for line in edit.lines)
-                return f"As its source reads, {name} uses TensorFlow's ops only. {edit.instruction()}\n{pasted}"
+                return "\n".join((edit.instruction(), *edit.lines))  # its source has TensorFlow's ops only
     what = f"line {found[0].line} ({found[0].text})" if found else "its call"
     return (
         f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument. "

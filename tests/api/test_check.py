@@ -83,7 +83,7 @@ def test_a_function_is_told_line_by_line_with_what_to_paste():
     assert rules(found) == [("serialization", "warning")] * 2 + [("xla", "note")] * 2
     eager, numpy = found[:2]
     assert (eager.file, eager.line) == (__file__, line_of(step.python_function, "tf.py_function"))
-    assert eager.fix.endswith("\n  y = normalise(x)")
+    assert eager.fix.endswith("\n    y = normalise(x)")
     assert numpy.line == line_of(step.python_function, "tf.numpy_function")
     assert f"histogram needs Python at line {line_of(histogram, 'np.histogram')} (np.histogram)" in numpy.fix
 

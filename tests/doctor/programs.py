@@ -1974,6 +1974,58 @@ def datasets_of_several_lines():
         list(dataset.map(lambda x: x + 3).map(lambda x: x + 4).map(lambda x: x + 5).map(lambda x: x + 6))
 
 
+def compiled(function):
+    tried(tf.function(function, jit_compile=True), tf.constant([1.0, 2.0]))
+
+
+def doubled_values(x):
+    return x * 2
+
+
+@triggers("xla", says="asks XLA to compile", pastes=True)
+def a_compiled_function_with_python():
+    @tf.function(jit_compile=True)
+    def step(x):
+        return tf.py_function(doubled_values, [x], tf.float32)
+
+    tried(step, tf.constant([1.0, 2.0]))
+
+
+@triggers("xla", says="asks XLA", severity="warning")
+def numpy_in_a_compiled_lambda():
+    compiled(lambda x: tf.numpy_function(lambda y: np.sort(y), [x], tf.float32))
+
+
+@triggers("xla", says="compile outer")
+def python_in_a_function_that_a_compiled_one_calls():
+    inner = tf.function(lambda x: tf.py_function(doubled_values, [x], tf.float32))
+
+    def outer(x):
+        return inner(x) + 1
+
+    compiled(outer)
+
+
+@near("xla")
+def a_compiled_function_without_python():
+    compiled(lambda x: x * 2)
+
+
+@near("xla")
+def python_beside_a_compiled_function():
+    step = tf.function(lambda x: tf.py_function(doubled_values, [x], tf.float32))
+    compiled(lambda x: x * 2)
+    step(tf.constant([1.0, 2.0]))
+
+
+@near("xla")
+def a_compiled_function_in_one_with_python():
+    fast = tf.function(lambda x: x * 2, jit_compile=True)
+    tf.function(lambda x: fast(tf.ensure_shape(tf.py_function(doubled_values, [x], tf.float32), [2])))(
+        tf.constant([1.0, 2.0])
+    )
+
+
 @near("empty-recording")
 def a_node_that_ran():
     tf.numpy_function(lambda x: x, [tf.constant(1.0)], tf.float32)

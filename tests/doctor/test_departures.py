@@ -67,7 +67,7 @@ def test_a_node_that_is_saved_is_told(program, tmp_path):
     (found,) = recorded(lambda: program(folder))
     assert found[:2] == ("serialization", f"the py_function of normalise was saved to {folder}")
     if program is save:
-        assert found[2].endswith("\n  return normalise(x)")
+        assert found[2].endswith("\n        return normalise(x)")
 
 
 def test_a_dataset_for_the_service_is_told(monkeypatch):

@@ -22,6 +22,7 @@ from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
+from pyfunc_debug.interception.graphs.placement import Placement
 from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
@@ -58,6 +59,7 @@ class Functions:
         self._clashes: set[tuple[str, str, str]] = set()
         self._rank_lost = False  # whether some dataset's elements have no rank
         self.live = LiveRuns()
+        self.placement = Placement(names, observer)
 
     @property
     def innermost(self) -> int | None:
@@ -141,6 +143,8 @@ class Functions:
                 failure=None if raised is None else self._failure(raised), shapes=shapes,
             )
         )  # fmt: skip
+        if concrete is not None:
+            self.placement.traced(function, concrete, tokens or ())
 
     def _look_outside(
         self, trace: int, function: FunctionFacts, python_function: Any, graph: Any, tokens: frozenset[str]
@@ -239,7 +243,7 @@ class Functions:
         live, here, observer = self.live, self._here, self._observer
 
         def call_function(context: Any, name: Any, tensor_inputs: Any, num_outputs: Any) -> Any:
-            run = self._begin(name, getattr(here, "function", None))
+            run = self._begin(context, name, getattr(here, "function", None))
             if run is None:
                 return original(context, name, tensor_inputs, num_outputs)
             live.begin(run)
@@ -258,7 +262,7 @@ class Functions:
 
         return call_function
 
-    def _begin(self, raw_name: Any, concrete: Any) -> RunFacts | None:
+    def _begin(self, context: Any, raw_name: Any, concrete: Any) -> RunFacts | None:
         try:
             name = _text(raw_name)
             kind: RunKind = "backward" if name.startswith("__inference___backward_") else "forward"
@@ -268,6 +272,8 @@ class Functions:
             tokens = self._library.tokens(name)
             if tokens and concrete is not None and self._imported.get(name) != []:
                 self._tell_clashes(name, concrete)
+            if tokens:
+                self.placement.ran(context, function, tokens)
             return RunFacts(
                 next(self._run_ids), kind, name, trace, function, tokens, _thread.get_native_id(),
                 time.monotonic_ns(), self._started_at(raw_name),

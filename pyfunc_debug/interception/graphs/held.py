@@ -94,7 +94,7 @@ def held(thing: Any) -> Held:
             )
         return Held("tf.function", name, reader.nodes(graphs), private.compiled(thing))
     if names.concrete_function_type is not None and isinstance(thing, names.concrete_function_type):
-        compiled = _attribute(thing, "_XlaMustCompile")
+        compiled = private.must_compile(thing)
         return Held("tf.function", readable(_text(thing.name)), reader.nodes([thing.graph]), compiled)
     if isinstance(thing, tf.Graph):
         return Held("graph", "the graph", reader.nodes([thing]))
@@ -233,12 +233,6 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
                         )
                     )  # fmt: skip
     return Held("SavedModel", folder, tuple(dict.fromkeys(found)))
-
-
-def _attribute(concrete: Any, name: str) -> bool:
-    """A boolean attribute of a ConcreteFunction's definition; False where it has none."""
-    attributes = concrete.function_def.attr
-    return name in attributes and bool(attributes[name].b)
 
 
 def _text(name: Any) -> str:

@@ -112,6 +112,8 @@ class Nodes:
             facts = describe(made)
             if facts is not None:
                 self._observer.node_made(facts)
+                if made.result is not None and not made.is_grad:
+                    self._functions.placement.made(facts.token, self._op(made.result))
         except Exception as error:
             self._observer.trouble("describing a node", error)
 

@@ -7,6 +7,7 @@ recording. Those that calls and gradients depend on are in modules whose texts `
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
@@ -138,6 +139,12 @@ def compiled(function: Any) -> bool:
     return getattr(function, "_jit_compile", None) is True
 
 
+def must_compile(concrete: Any) -> bool:
+    """Whether XLA compiles a ConcreteFunction."""
+    attributes = concrete.function_def.attr
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
+
+
 def restored_name(function: Any) -> str | None:
     """The name of a function of a SavedModel; None for other tf.functions."""
     return getattr(function, "_name", None) if getattr(function, "concrete_functions", None) else None
@@ -180,6 +187,11 @@ def keras_compiled(model: Any) -> bool:
 def parallel_calls(dataset: Any) -> Any:
     """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_num_parallel_calls", None)
+
+
+def data_debug_mode() -> bool:
+    """Whether functions of tf.data run in Python (`tf.data.experimental.enable_debug_mode`)."""
+    return bool(getattr(sys.modules.get("tensorflow.python.data.ops.debug_mode"), "DEBUG_MODE", False))
 
 
 def batch_size(dataset: Any) -> Any:
