@@ -1,4 +1,4 @@
-"""Builds the three optional C extensions; everything else stands in pyproject.toml.
+"""Builds the three optional C extensions, and puts one .pth file beside the packages; the rest is in pyproject.toml.
 
 Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
 and recording costs more (docs/costs.md): the hot path is Python's, and summaries of values are made with NumPy from
@@ -8,8 +8,25 @@ copies.
 import platform
 import sys
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+
+STARTUP = """import os; os.environ.get("PYFUNC_DEBUG", "").startswith("record:") and \
+__import__("pyfunc_debug.job.waiter", fromlist=["wait"]).wait()
+""".replace("\\\n", "")
+"""Python runs this line as it starts: PYFUNC_DEBUG=record:FOLDER switches a process on (docs/processes.md)."""
+
+
+class BuildWithStartup(build_py):
+    """Adds pyfunc_debug.pth to a wheel. An editable install has none: `record --processes` works there as well."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            (Path(self.build_lib) / "pyfunc_debug.pth").write_text(STARTUP)
+
 
 # On a free-threaded Python there is no GIL to watch, and importing an extension with the limited API is not possible.
 has_gil = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -29,5 +46,6 @@ statistics = Extension(
 )
 hot = Extension("pyfunc_debug.recorder._hot", sources=["pyfunc_debug/recorder/_hot.c"], optional=True)
 setup(
-    ext_modules=[statistics, *([hot] if has_gil and sys.platform == "linux" else []), *([probe] if watchable else [])]
+    ext_modules=[statistics, *([hot] if has_gil and sys.platform == "linux" else []), *([probe] if watchable else [])],
+    cmdclass={"build_py": BuildWithStartup},
 )

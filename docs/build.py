@@ -275,9 +275,7 @@ def build() -> str:
     groups: dict[str, list[str]] = {"Functions": [], "Objects": [], "Records": [], "Errors and warnings": []}
     for name, module, original in public():
         one = definition(module, original)
-        if name == "open":
-            groups["Functions"] += ["### `open`", "", "`pfd.open(path)` is `pfd.Recording(path)`: see there.", ""]
-        elif isinstance(one, ast.FunctionDef):
+        if isinstance(one, ast.FunctionDef):
             groups["Functions"] += shown_function("###", f"pfd.{name}", one)
         elif is_error(one):
             groups["Errors and warnings"] += shown_class("###", f"pfd.{name}", one)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pyfunc_debug.api.explain import explain
     from pyfunc_debug.api.graduate import graduate
     from pyfunc_debug.api.ide import ide
+    from pyfunc_debug.api.job import Job, open
     from pyfunc_debug.api.record import record
     from pyfunc_debug.api.recording import Recording
-    from pyfunc_debug.api.recording import Recording as open  # noqa: N813 - the documented name
     from pyfunc_debug.errors import (
         BadOptionError,
         BadRecordingError,
@@ -52,7 +52,8 @@ _PUBLIC = {
     "breakpoints": ("pyfunc_debug.api.breakpoints", "breakpoints"),
     "post_mortem": ("pyfunc_debug.api.breakpoints", "post_mortem"),
     "explain": ("pyfunc_debug.api.explain", "explain"),
-    "open": ("pyfunc_debug.api.recording", "Recording"),
+    "open": ("pyfunc_debug.api.job", "open"),
+    "Job": ("pyfunc_debug.api.job", "Job"),
     "Recording": ("pyfunc_debug.api.recording", "Recording"),
     "PyfuncDebugError": ("pyfunc_debug.errors", "PyfuncDebugError"),
     "PyfuncDebugWarning": ("pyfunc_debug.errors", "PyfuncDebugWarning"),
@@ -72,6 +73,7 @@ __all__ = [
     "BadOptionError",
     "BadRecordingError",
     "CannotWriteError",
+    "Job",
     "NotDeterministicError",
     "NotInstalledError",
     "NotKeptError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from pathlib import Path
 
@@ -73,6 +74,10 @@ def test_every_example_runs(names, capsys):
         scope = dict(names)
         if name == "record":
             Path("train.pfrec").unlink()
+        if name.startswith("Job"):
+            scope["job"] = pfd.open([names["recording"].path])
+            Path("run").mkdir(exist_ok=True)
+            shutil.copy(names["recording"].path, "run/main.pfrec")
         try:
             exec(compile(code, name, "exec"), scope)
         except Exception as error:

@@ -18,6 +18,7 @@ from pyfunc_debug.places import source_line
 from pyfunc_debug.program.printable import printable
 
 if TYPE_CHECKING:
+    from pyfunc_debug.analysis.job import JobLedger
     from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
     from pyfunc_debug.records import Function
 
@@ -192,6 +193,42 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
             head += "\n\nNo call of a py_function was recorded yet."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
     return f"{head}\n\n{foot}".rstrip()
+
+
+def job_text(ledger: JobLedger, width: int = 80, color: bool = False) -> str:
+    """The ledger of a job as text: its processes, its bodies, and what stands out."""
+    processes = _plain_table("process", "host", "pid", "calls", "err", "s in calls", "recording")
+    for process in ledger.processes:
+        processes.add_row(
+            process.name, process.host, str(process.pid or "?"), count(process.calls), count(process.errors),
+            f"{process.total_ns / 1e9:,.2f}", process.state, style="bold" if process.state == "died" else "",
+        )  # fmt: skip
+    bodies = _plain_table("body  (times in ms)", "processes", "calls", "err", "mean", "slowest in", "mean there")
+    for row in ledger.rows:
+        name = Text(row.body)
+        name.append(f"  {kind_text(row.kind)} {source_line(row.file, row.line)}", style="dim")
+        slowest = row.slowest
+        bodies.add_row(
+            name, f"{len(row.by)}", count(row.calls), count(row.errors), milliseconds(row.mean_ns),
+            "-" if slowest is None or len(row.by) < 2 else ledger.processes[slowest].name,
+            "-" if slowest is None or len(row.by) < 2 else milliseconds(row.by[slowest].times.mean_ns),
+            style="bold" if row.errors else "",
+        )  # fmt: skip
+    shown = [render(table, max(width, least_width(table)), color) for table in (processes, bodies) if table.row_count]
+    if not ledger.rows:
+        shown.append("No process ran a py_function.")
+    if ledger.remarks:
+        shown.append(render(Text("\n".join(ledger.remarks)), width, color))
+    return "\n\n".join(shown)
+
+
+def _plain_table(first: str, *others: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column(first, overflow="fold", ratio=1, min_width=16)
+    for header in others:
+        words = header in ("host", "recording", "slowest in")
+        table.add_column(header, justify="left" if words else "right", no_wrap=True)
+    return table
 
 
 def ledger_html(ledger: Ledger) -> str:

@@ -387,6 +387,9 @@ class LiveRecording(Recording):
 
     def abandon(self) -> None:
         """In a forked child: stops recording there, and leaves the file to the parent."""
+        if self._cancel_import is not None:
+            self._cancel_import()
+            self._cancel_import = None
         if self._recorder is not None:
             self._recorder.abandon()
         self._state = "stopped"

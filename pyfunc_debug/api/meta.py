@@ -12,6 +12,7 @@ from typing import Any
 from pyfunc_debug.pfrec import SCHEMA_VERSION
 from pyfunc_debug.places import cells_here
 from pyfunc_debug.program.pools import cores
+from pyfunc_debug.program.role import role
 from pyfunc_debug.recorder import Budget
 from pyfunc_debug.values import Policies
 
@@ -32,9 +33,12 @@ class Options:
 
 def first_meta(options: Options) -> dict[str, Any]:
     """What the file says when recording begins."""
+    name, rank = role()
     return {
         "schema": SCHEMA_VERSION,
         "pid": os.getpid(),
+        "role": name,
+        "rank": rank,
         "host": socket.gethostname(),
         "argv": sys.argv,
         "cwd": os.getcwd(),

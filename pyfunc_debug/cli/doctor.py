@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pyfunc_debug.api.job import Job
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.doctor import SEVERITIES
 from pyfunc_debug.doctor.settings import settings
 from pyfunc_debug.doctor.text import findings_text
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.pfrec.folders import is_many
 
 _DESCRIPTION = """What deserves attention in a recording: the cause, the line, and the fix. docs/doctor.md has a section
 for each rule. A comment `# pyfunc: ignore[RULE]` on a line silences it there. Exit code 1: there is an error, or
@@ -20,7 +22,9 @@ whatever --fail-on says."""
 def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser("doctor", help="what deserves attention in a recording", description=_DESCRIPTION)
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="+", help="several, a folder or a pattern: all processes of a job"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--select", action="append", metavar="RULE", help="only this rule, or glob; may be repeated")
     parser.add_argument("--ignore", action="append", metavar="RULE", help="not this rule; may be repeated")
@@ -36,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     severity = arguments.fail_on or settings().fail_on
     if severity not in (*SEVERITIES, "never"):
         raise BadOptionError(f"fail-on = {severity!r} in pyproject.toml is none of {', '.join(SEVERITIES)}, never")
-    findings = Recording(arguments.file).findings(arguments.select, arguments.ignore, front="shell")
+    many = len(arguments.file) > 1 or is_many(arguments.file[0])
+    recorded = Job(arguments.file) if many else Recording(arguments.file[0])
+    findings = recorded.findings(arguments.select, arguments.ignore, front="shell")
     if arguments.json:
         options.show_json([finding.as_dict() for finding in findings])
     else:

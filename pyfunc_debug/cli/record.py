@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import glob
 import os
 import signal
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.api.breakpoints import break_on
@@ -16,6 +18,9 @@ from pyfunc_debug.api.record import record
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.job.child import follow_forks
+from pyfunc_debug.job.children import file_in, record_children
+from pyfunc_debug.pfrec.folders import recordings_in
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
 
@@ -38,6 +43,10 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--when", choices=WHENS, default="before", help="where the --break calls stop (before)")
     parser.add_argument("--if", dest="condition", metavar="EXPR", help="stop them only where this holds")
+    parser.add_argument(
+        "--processes", action="store_true",
+        help="record child processes too: each Python process that loads TensorFlow writes a file in the folder -o",
+    )  # fmt: skip
     parser.add_argument("-q", "--quiet", action="store_true", help="print no ledger at the end")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m"
@@ -49,9 +58,11 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the program; does not return when it ends by an exception or a signal of its own."""
     program = program_of(arguments)
-    path = arguments.output or options.free_path(program.name)
-    recording = record(path, **options.record_arguments(arguments))
-    ending = _Ending(recording, arguments.quiet)
+    asked = options.record_arguments(arguments)
+    folder = _folder_for_all(arguments, program.name, asked) if arguments.processes else None
+    path = file_in(folder) if folder else arguments.output or options.free_path(program.name)
+    recording = record(path, **asked)
+    ending = _Ending(recording, arguments.quiet, folder)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
     recording.start()
@@ -88,6 +99,25 @@ def program_of(arguments: argparse.Namespace) -> Program:
     return from_script(arguments.script[0], arguments.script[1:])
 
 
+def _folder_for_all(arguments: argparse.Namespace, name: str, asked: dict[str, Any]) -> str:
+    """Makes the folder for the recordings of this process and its children, and the children record themselves."""
+    folder: str = arguments.output or f"{name}-processes"
+    if os.path.isfile(folder):
+        raise BadOptionError(
+            f"-o {folder} is a file: with --processes it is a folder, with a recording for each process"
+        )
+    older = glob.glob(os.path.join(glob.escape(folder), "*.pfrec*"))
+    if older and not arguments.overwrite:
+        raise BadOptionError(
+            f"{folder} holds recordings already: choose another folder, or --overwrite to delete them first"
+        )
+    for one in older:
+        os.remove(one)
+    record_children(folder, asked)
+    follow_forks()
+    return folder
+
+
 def report(error: BaseException, program: Program) -> None:
     """Prints the traceback as `python` would, through the program's own sys.excepthook, without our frames."""
     traceback: types.TracebackType | None = error.__traceback__
@@ -100,9 +130,10 @@ def report(error: BaseException, program: Program) -> None:
 class _Ending:
     """What happens after everything else: the ledger, and the signal that ended the program."""
 
-    def __init__(self, recording: LiveRecording, quiet: bool) -> None:
+    def __init__(self, recording: LiveRecording, quiet: bool, folder: str | None) -> None:
         self.recording = recording
         self.quiet = quiet
+        self.folder = folder  # of all processes' recordings
         self.interrupted = False
         self.explained: Finding | None = None  # said under the traceback already
         self.process = os.getpid()
@@ -129,11 +160,26 @@ class _Ending:
 
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
+        if self.folder is not None and len(recordings_in([self.folder])) > 1:
+            self._print_job(self.folder, width, color)
+            return
         print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
         findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
-        if findings:
-            from pyfunc_debug.doctor.text import findings_text
-
-            all_of_them = f"pyfunc-debug doctor {os.path.relpath(self.recording.path)}"
-            print(f"\n{findings_text(findings, width, _SHOWN, all_of_them)}", file=sys.stderr)
+        _print_findings(findings, width, os.path.relpath(self.recording.path))
         print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)
+
+    def _print_job(self, folder: str, width: int, color: bool) -> None:
+        from pyfunc_debug.analysis.tables import job_text
+        from pyfunc_debug.api.job import Job
+
+        job = Job([folder])
+        print(f"\n{job_text(job.ledger(), width, color)}", file=sys.stderr)
+        _print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
+        print(f"\n{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
+
+
+def _print_findings(findings: Sequence[Finding], width: int, path: str) -> None:
+    if findings:
+        from pyfunc_debug.doctor.text import findings_text
+
+        print(f"\n{findings_text(findings, width, _SHOWN, f'pyfunc-debug doctor {path}')}", file=sys.stderr)

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.pfrec.folders import recordings_in
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 
@@ -14,14 +15,14 @@ from pyfunc_debug.report import html
 def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser("report", help="recordings as one HTML file", description=__doc__)
-    parser.add_argument("file", metavar="FILE", nargs="+", help="several recordings are shown as one")
+    parser.add_argument("file", metavar="FILE", nargs="+", help="several, or a folder's, are shown as one")
     parser.add_argument("-o", "--output", metavar="HTML", default="report.html", help="where to write (report.html)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the report."""
-    html.write_together(arguments.file, arguments.output, _findings)
+    html.write_together(recordings_in(arguments.file), arguments.output, _findings)
     print(f"wrote {arguments.output} ({os.path.getsize(arguments.output) / 1e6:.2g} MB)")
     return 0
 

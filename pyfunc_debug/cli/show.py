@@ -10,10 +10,13 @@ from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.analysis.describe import call_text, node_text
 from pyfunc_debug.analysis.ledger import as_dict
 from pyfunc_debug.analysis.stages import make_stages
-from pyfunc_debug.analysis.tables import ledger_text
+from pyfunc_debug.analysis.tables import job_text, ledger_text
+from pyfunc_debug.api.job import Job
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.follow import follow
+from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.pfrec.folders import is_many
 
 _SHOWN = 20
 
@@ -25,7 +28,9 @@ def add_parser(commands: Any) -> None:
         help="show a recording: ledger, nodes, calls",
         description="Shows a recording, also one still being made.",
     )
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="+", help="several, a folder or a pattern: the processes of a job as one"
+    )
     parser.add_argument(
         "--node", metavar="GLOB", help="the nodes whose body, op name or token fits, with their last calls"
     )
@@ -45,8 +50,10 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
-    recording = Recording(arguments.file)
     width, color = options.terminal()
+    if len(arguments.file) > 1 or is_many(arguments.file[0]):
+        return _job(arguments, width, color)
+    recording = Recording(arguments.file[0])
     if arguments.follow:
         return follow(recording, width)
     if arguments.call is not None:
@@ -80,6 +87,19 @@ def run(arguments: argparse.Namespace) -> int:
             options.show_json(as_dict(ledger))
         else:
             print(ledger_text(ledger, width, color))
+    return 0
+
+
+def _job(arguments: argparse.Namespace, width: int, color: bool) -> int:
+    job = Job(arguments.file)
+    for option in ("node", "call", "function", "source", "gil", "follow"):
+        if getattr(arguments, option) not in (None, False):
+            raise BadOptionError(f"--{option} is about one recording: give one of these files, as {job.paths[0]}")
+    ledger = job.ledger(arguments.all)
+    if arguments.json:
+        options.show_json(dataclasses.asdict(ledger))
+    else:
+        print(job_text(ledger, width, color))
     return 0
 
 

@@ -38,9 +38,11 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
     if limits:
         why, fix = f"nothing was recorded: {limits}", "use a TensorFlow from 2.16 on"
     elif "tensorflow" not in (meta.get("versions") or {}):
-        why = "nothing was recorded: TensorFlow was not imported in this process. If another process does the work, "
-        why += "only that process can record it"
-        fix = "with pyfunc_debug.record('child.pfrec'):  # in the process that runs TensorFlow\n    ..."
+        why = "nothing was recorded: TensorFlow was not imported in this process. If it starts others that do the "
+        why += "work, record these too"
+        fix = facts.again("--processes") or (
+            "with pyfunc_debug.record('child.pfrec'):  # in the process that runs TensorFlow\n    ..."
+        )
     elif wanted != "*":
         why = f"nothing was recorded: no py_function matches {wanted!r}"
         fix = facts.again("--nodes '*'") or "pyfunc_debug.record(nodes='*')"

@@ -1,0 +1,233 @@
+"""One ledger over the recordings of several processes: each body once, with the process in which it is slowest.
+
+Numbers of calls, nodes and threads belong to one recording. Bodies are the same where they are the same line of code.
+Only durations are compared between processes: clocks of different machines are not.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pyfunc_debug.analysis.contention import grade_of
+from pyfunc_debug.analysis.death import how_it_ended
+from pyfunc_debug.analysis.footer import is_interrupted
+from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Parts, Times, make_ledger
+from pyfunc_debug.pfrec import Reader
+
+_STRAGGLES = 1.5
+"""A process is a straggler in a body from this many times the median of the others."""
+_LEAST_CALLS = 5
+"""With fewer calls in a process its mean says little."""
+_LEAST_NS = 100_000
+"""A mean that lies less above the others' is not worth a sentence."""
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """A process of the job.
+
+    Attributes:
+      name: Its role, with host and process id where two have the same.
+      state: `complete`, `recording`, `died` (it ended without completing its recording), `SIGTERM` (that ended it, as
+        multiprocessing's pools end their workers) or `stopped early`.
+      calls, errors: Calls of all bodies that the ledger shows, gradient calls too.
+      total_ns: Time in these calls, summed.
+      grade: How the GIL was measured.
+    """
+
+    name: str
+    path: str
+    host: str
+    pid: int | None
+    state: str
+    calls: int
+    errors: int
+    total_ns: int
+    grade: str
+
+
+@dataclass(frozen=True)
+class BodyRow:
+    """A body over all processes. `by` has the calls of each process that has any, by its number in the ledger."""
+
+    body: str
+    kind: str
+    file: str | None
+    line: int | None
+    by: dict[int, CallSums]
+
+    @property
+    def calls(self) -> int:
+        """Forward calls in all processes, stored and dropped."""
+        return sum(one.calls for one in self.by.values())
+
+    @property
+    def errors(self) -> int:
+        """Those that failed."""
+        return sum(one.errors for one in self.by.values())
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Mean duration of the calls that ended."""
+        ended = sum(one.times.count for one in self.by.values())
+        return sum(one.times.total_ns for one in self.by.values()) / ended if ended else None
+
+    @property
+    def slowest(self) -> int | None:
+        """The process whose calls take longest on average."""
+        means = {number: one.times.mean_ns for number, one in self.by.items() if one.times.mean_ns is not None}
+        return max(means, key=lambda number: means[number]) if means else None
+
+
+@dataclass(frozen=True)
+class JobLedger:
+    """What the processes of a job did. Prints as tables."""
+
+    processes: tuple[ProcessRow, ...]
+    rows: tuple[BodyRow, ...]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        from pyfunc_debug.analysis.tables import job_text
+
+        return job_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def make_job_ledger(readers: Iterable[Reader], include_internal: bool = False) -> JobLedger:
+    """The ledger of a job.
+
+    Args:
+      readers: Its recordings, open one at a time if the iterable makes them so.
+      include_internal: Whether to show TensorFlow's and Keras' own nodes.
+    """
+    processes: list[ProcessRow] = []
+    roles: list[str] = []
+    by_body: dict[tuple[str, str, str | None, int | None], dict[int, CallSums]] = defaultdict(dict)
+    for number, reader in enumerate(readers):
+        ledger = make_ledger(reader, include_internal)
+        nodes = [node for row in ledger.rows for node in row.nodes]
+        for node in nodes:
+            same = by_body[(node.node.body, node.node.kind, node.node.file, node.node.line)]
+            same[number] = _added(same[number], node.forward) if number in same else node.forward
+        processes.append(_process(reader, nodes))
+        roles.append(str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0]))
+    named = tuple(_named(process, role, roles.count(role) > 1) for process, role in zip(processes, roles, strict=True))
+    rows = tuple(BodyRow(*key, by) for key, by in by_body.items())
+    rows = tuple(sorted(rows, key=lambda row: -sum(one.times.total_ns for one in row.by.values())))
+    return JobLedger(named, rows, tuple(_remarks(named, rows)))
+
+
+def _added(one: CallSums, other: CallSums) -> CallSums:
+    """Calls of one body in two functions."""
+    count, total = one.times.count + other.times.count, one.times.total_ns + other.times.total_ns
+    longest = max((times.max_ns for times in (one.times, other.times) if times.max_ns is not None), default=None)
+    parts: Parts | None = None
+    if one.parts is not None and other.parts is not None:
+        both = [(getattr(one.parts, key.name), getattr(other.parts, key.name)) for key in fields(Parts)]
+        sums: list[Any] = [None if None in pair else sum(pair) for pair in both]
+        parts = Parts(*sums)
+    return CallSums(
+        one.stored + other.stored, one.dropped + other.dropped, one.errors + other.errors, one.failed + other.failed,
+        one.running + other.running, Times(count, total / count if count else None, None, total, longest), parts,
+        interrupted=one.interrupted + other.interrupted,
+    )  # fmt: skip
+
+
+def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
+    meta = reader.meta
+    sums = [one for node in nodes for one in (node.forward, node.gradient)]
+    state = str(meta.get("state", "?"))
+    if is_interrupted(reader.path, meta):
+        state = "died" if how_it_ended(reader) == "died" else "SIGTERM"
+    pid = meta.get("pid")
+    return ProcessRow(
+        "", reader.path, str(meta.get("host", "?")), pid if isinstance(pid, int) else None, state,
+        sum(one.calls for one in sums), sum(one.errors for one in sums), sum(one.times.total_ns for one in sums),
+        str((meta.get("gil") or {}).get("grade", "none")),
+    )  # fmt: skip
+
+
+def _named(process: ProcessRow, role: str, again: bool) -> ProcessRow:
+    fields = {**process.__dict__, "name": f"{role} ({process.host}, {process.pid})" if again else role}
+    return ProcessRow(**fields)
+
+
+def _remarks(processes: Sequence[ProcessRow], rows: Sequence[BodyRow]) -> list[str]:
+    found = [text for row in rows if (text := _straggler(processes, row)) is not None]
+    found += [
+        f"{one.name} died: `pyfunc-debug show {os.path.relpath(one.path)}` says in which call"
+        for one in processes if one.state == "died"
+    ]  # fmt: skip
+    missing = Counter(one.state for one in processes)["recording"]
+    if missing:
+        found.append(f"{missing} of {len(processes)} processes {'is' if missing == 1 else 'are'} still recording")
+    return found
+
+
+def _straggler(processes: Sequence[ProcessRow], row: BodyRow) -> str | None:
+    """In words, the process in which a body takes much longer than in the others, and what the time is spent on."""
+    means = {
+        number: one.times.mean_ns for number, one in row.by.items()
+        if one.times.mean_ns is not None and one.times.count >= _LEAST_CALLS
+    }  # fmt: skip
+    if len(means) < 2:
+        return None
+    slow = max(means, key=lambda number: means[number])
+    others = [number for number in means if number != slow]
+    median = statistics.median(means[number] for number in others)
+    if means[slow] < _STRAGGLES * median or means[slow] - median < _LEAST_NS:
+        return None
+    times = "" if median < 1 else f", {means[slow] / median:.3g} times"
+    whom = f"{processes[others[0]].name}'s" if len(others) == 1 else f"the median of the {len(others)} other processes"
+    text = (
+        f"{processes[slow].name} is the straggler in {row.body}: {_ms(means[slow])} a call{times} {whom} "
+        f"({_ms(median)})"
+    )
+    why = _why(processes, row, slow, others, means[slow] - median)
+    return f"{text}; {why}" if why else text
+
+
+def _why(processes: Sequence[ProcessRow], row: BodyRow, slow: int, others: Sequence[int], more_ns: float) -> str | None:
+    """Which part of the calls' time makes the difference, where all of it was measured in all of them."""
+    parts = {number: _parts(row.by[number], processes[number].grade) for number in (slow, *others)}
+    if any(one is None for one in parts.values()):
+        return None
+    mine = parts[slow]
+    assert mine is not None
+    gain = [
+        mine[index] - statistics.median(one[index] for number, one in parts.items() if number != slow and one)
+        for index in range(3)
+    ]
+    worst = max(range(3), key=lambda index: gain[index])
+    if gain[worst] < 0.5 * more_ns:
+        return None
+    words = (
+        "its body holds the GIL longer: it computes more in Python",
+        "its body waits or computes with the GIL released: C code, files, network, sleep",
+        "it waits for the GIL inside the body: other Python threads of that process run",
+    )[worst]
+    return f"{_ms(gain[worst])} of the difference: {words}"
+
+
+def _parts(sums: CallSums, grade: str) -> tuple[float, float, float] | None:
+    """Held, released and waiting inside, in ns a call; None where not every call was measured."""
+    parts, calls = sums.parts, sums.times.count
+    if grade_of(grade) != "native" or parts is None or not calls:
+        return None
+    found = (parts.held_ns, parts.released_ns, parts.inside_ns)
+    if None in found or abs(sum(one or 0.0 for one in found) - parts.body_ns) > 0.05 * parts.body_ns:
+        return None
+    held, released, inside = ((one or 0.0) / calls for one in found)
+    return held, released, inside
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.2f} ms" if ns < 1e8 else f"{ns / 1e6:,.0f} ms"

@@ -1,0 +1,151 @@
+"""Several recordings as one: what `open` gives for a folder, a pattern or a list."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pyfunc_debug.analysis.job import JobLedger, make_job_ledger
+from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.folders import is_many, recordings_in
+from pyfunc_debug.records import Finding, Findings, Front
+
+
+@dataclass(frozen=True, repr=False)
+class JobFinding(Finding):
+    """A finding of a job. `node` and `calls` are numbers of the first of `processes`, which are named by their role."""
+
+    processes: tuple[str, ...] = ()
+
+
+class Job(Sequence[Recording]):
+    """The recordings of a job's processes, in the order of their names. A sequence: `job[0]` is one recording.
+
+    Args:
+      paths: Files, folders and patterns.
+
+    Raises:
+      BadRecordingError: there is none, or one cannot be read.
+
+    Example:
+      job = pfd.open("run/")
+      print(job.ledger())
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = recordings_in(paths)
+        self._open: dict[int, Recording] = {}
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        if number not in self._open:
+            self._open[number] = Recording(self.paths[number])
+        return self._open[number]
+
+    def __repr__(self) -> str:
+        return f"<job of {len(self)} recordings: {', '.join(map(os.path.basename, self.paths[:3]))}, ...>"
+
+    def ledger(self, include_internal: bool = False) -> JobLedger:
+        """Each process, and each body over all of them, with the process in which it is slowest.
+
+        Args:
+          include_internal: Whether to show TensorFlow's and Keras' own nodes too.
+
+        Returns:
+          What prints as tables; `rows` are its bodies, `processes` its processes, `remarks` what stands out.
+
+        Example:
+          for row in job.ledger().rows:
+              print(row.body, row.calls, row.slowest)
+        """
+        return make_job_ledger(self._readers(), include_internal)
+
+    def findings(
+        self, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None, front: Front = "python"
+    ) -> Findings:
+        """What the doctor says of all processes: the same thing on the same line once, with the processes named.
+
+        Args:
+          select: Only these rules, or globs.
+          ignore: Not these.
+          front: For whom fixes are written.
+
+        Returns:
+          `JobFinding`s, worst first.
+
+        Example:
+          for finding in job.findings():
+              print(finding.rule, finding.processes)
+        """
+        processes = self.ledger().processes
+        names = [process.name for process in processes]
+        others_work = any(process.calls for process in processes)  # then one without calls is as it should be
+        found: dict[tuple[Any, ...], JobFinding] = {}
+        for name, path in zip(names, self.paths, strict=True):
+            with contextlib.closing(Recording(path)) as recording:
+                of_this_one = recording.findings(select, ignore, front=front)
+            for one in of_this_one:
+                if others_work and one.rule == "empty-recording":
+                    continue
+                same = (one.rule, one.severity, one.file, one.line)
+                seen = found.get(same)
+                if seen is None:
+                    plain = {field.name: getattr(one, field.name) for field in fields(Finding)}
+                    found[same] = JobFinding(**plain, processes=(name,))
+                elif name not in seen.processes:
+                    found[same] = replace(seen, processes=(*seen.processes, name))
+        order = {"error": 0, "warning": 1, "note": 2}
+        return Findings(sorted(map(_told, found.values()), key=lambda one: order[one.severity]))
+
+    def close(self) -> None:
+        """Closes the files."""
+        for one in self._open.values():
+            one.close()
+        self._open.clear()
+
+    def _readers(self) -> Iterator[Reader]:
+        """One at a time: a job may have more recordings than this process may have open files."""
+        for path in self.paths:
+            reader = Reader(path)
+            try:
+                yield reader
+            finally:
+                reader.close()
+
+
+def _told(finding: JobFinding) -> JobFinding:
+    """With the processes in its evidence, where every front shows them."""
+    first, *others = finding.processes
+    more = f" and {len(others)} more: {', '.join(others[:5])}" if others else ""
+    return replace(finding, evidence=(*finding.evidence, f"in the process {first}{more}"))
+
+
+def open(path: str | os.PathLike[str] | Sequence[str]) -> Any:
+    """Opens a recording, or those of a job.
+
+    Args:
+      path: A .pfrec file, which may still be growing; or a folder, a pattern, or a list of these: then a `Job`.
+
+    Returns:
+      The recording, or the job.
+
+    Raises:
+      BadRecordingError: it is missing, damaged, too new, or something else.
+
+    Example:
+      recording = pfd.open("train.pfrec")
+      print(recording.ledger())
+    """
+    if isinstance(path, (str, os.PathLike)):
+        name = os.fspath(path)
+        return Job([name]) if is_many(name) else Recording(name)
+    return Job(list(path))

@@ -1,0 +1,1 @@
+"""Jobs of many processes: each records into a file of its own in one folder."""

@@ -1,0 +1,97 @@
+"""What a process of a recorded job does: records itself, quietly, and completes its file when it ends.
+
+A new process finds its way here by `on_path/sitecustomize.py`; a forked one by `follow_forks`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from pyfunc_debug.errors import PyfuncDebugError
+from pyfunc_debug.job.children import OPTIONS, file_in
+from pyfunc_debug.job.waiter import wait, wanted_folder
+from pyfunc_debug.program.role import multiprocessing_name
+
+
+class _Child:
+    recording: Any = None
+    follows = False
+
+
+class _Token:
+    """multiprocessing keeps only a weak reference to what it calls after a fork."""
+
+
+_TOKEN = _Token()
+
+
+def start() -> None:
+    """Begins the recording of this process. Runs inside the program's own imports and forks: it never raises."""
+    folder = wanted_folder()
+    if folder is None:
+        return
+    follow_forks()
+    try:
+        from pyfunc_debug.api.record import record
+
+        os.makedirs(folder, exist_ok=True)
+        options = json.loads(os.environ.get(OPTIONS, "{}"))
+        _Child.recording = record(file_in(folder), **options).start()
+    except (PyfuncDebugError, OSError, ValueError, TypeError) as error:
+        print(f"pyfunc-debug: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
+        return
+    if multiprocessing_name() is not None:
+        from multiprocessing.util import register_after_fork
+
+        _finish_at_its_end()
+        register_after_fork(_TOKEN, lambda _: _finish_at_its_end())  # what was asked for before it runs is forgotten
+
+
+def _finish_at_its_end() -> None:
+    """A process of multiprocessing may end without Python's own exit handlers."""
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _finish, exitpriority=-1)
+
+
+def _finish() -> None:
+    recording, _Child.recording = _Child.recording, None
+    if recording is not None:
+        try:
+            recording.stop()
+        except Exception as error:
+            print(f"pyfunc-debug: the recording of process {os.getpid()} was not completed: {error}", file=sys.stderr)
+
+
+def follow_forks() -> None:
+    """From now on forked children of this process record themselves too."""
+    if not _Child.follows and hasattr(os, "register_at_fork"):
+        _Child.follows = True
+        os.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork() -> None:
+    """In the child, after the recording of the parent was let go here (api/live.py)."""
+    _Child.recording = None
+    if wanted_folder() is None:
+        return
+    if "tensorflow" not in sys.modules:
+        wait()
+    elif _by_multiprocessing():  # which gives the child its name, and forgets what is to be done at its end, after this
+        from multiprocessing.util import register_after_fork
+
+        register_after_fork(_TOKEN, lambda _: start())
+    else:
+        start()
+
+
+def _by_multiprocessing() -> bool:
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") in ("multiprocessing.popen_fork", "multiprocessing.forkserver"):
+            return True
+        frame = frame.f_back
+    return False

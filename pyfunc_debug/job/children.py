@@ -1,0 +1,40 @@
+"""What a program hands to its child processes so that each records itself: three variables of the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import Any
+
+from pyfunc_debug.job.waiter import VARIABLE
+from pyfunc_debug.program.role import role
+
+OPTIONS = "PYFUNC_DEBUG_OPTIONS"
+"""JSON: the keyword arguments of `record`."""
+_ON_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_path")
+
+
+def record_children(folder: str, options: dict[str, Any]) -> None:
+    """Makes each Python process that this one starts record itself, and those which they start.
+
+    Args:
+      folder: Where; it is made if it is not there.
+      options: Keyword arguments of `record`.
+    """
+    os.makedirs(folder, exist_ok=True)
+    os.environ[VARIABLE] = f"record:{os.path.abspath(folder)}"
+    os.environ[OPTIONS] = json.dumps(options)
+    others = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = _ON_PATH if not others else f"{_ON_PATH}{os.pathsep}{others}"
+
+
+def file_in(folder: str) -> str:
+    """The file of this process: `HOST-PID-ROLE.pfrec`, numbered where there is one already."""
+    host = socket.gethostname().partition(".")[0]
+    stem = os.path.join(folder, f"{host}-{os.getpid()}-{role().name}")
+    path, number = f"{stem}.pfrec", 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{stem}-{number}.pfrec"
+    return path

@@ -1,0 +1,65 @@
+"""What a process is in its job: `worker-1`, `rank-3`, `Process-2`, or the program's name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import NamedTuple
+
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID")
+"""What launchers of many processes set: torchrun, Slurm, Open MPI, MPICH, and scripts for JAX."""
+
+
+class Role(NamedTuple):
+    """A process's part in a job.
+
+    Attributes:
+      name: In few words, as it can stand in a file's name.
+      rank: Its number among those of its kind; None where nobody gave it one.
+    """
+
+    name: str
+    rank: int | None
+
+
+def role() -> Role:
+    """The role of this process: from TF_CONFIG, else from a launcher's rank, else from multiprocessing or its program.
+
+    Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's and mpirun's documentation.
+    """
+    task = _task()
+    if task is not None:
+        return task
+    for name in _RANKS:
+        text = os.environ.get(name, "")
+        if text.isdigit():
+            return Role(f"rank-{int(text)}", int(text))
+    child = multiprocessing_name()
+    if child is not None:
+        return Role(_plain(child), None)
+    if sys.argv[1:2] == ["record"] and os.path.basename(sys.argv[0]) in ("pyfunc-debug", "__main__.py"):
+        return Role("main", None)
+    program = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    return Role(_plain(program) if program not in ("", "-c", "-m") else "python", None)
+
+
+def multiprocessing_name() -> str | None:
+    """The name that multiprocessing gave this process, as `Process-1`; None if it did not start it."""
+    processes = sys.modules.get("multiprocessing.process")
+    name: str = "MainProcess" if processes is None else processes.current_process().name
+    return None if name == "MainProcess" else name  # its parent is known to it only later, after importing the program
+
+
+def _task() -> Role | None:
+    try:
+        task = json.loads(os.environ["TF_CONFIG"])["task"]
+        kind, index = str(task["type"]), int(task["index"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    return Role(_plain(f"{kind}-{index}"), index)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text)[:60] or "python"

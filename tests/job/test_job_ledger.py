@@ -1,0 +1,63 @@
+"""One ledger over several recordings: what is summed, and who is called a straggler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pyfunc_debug as pfd
+from tests.doctor.recordings import call, node, written
+
+MS = 1_000_000
+
+
+def recorded(path: Path, role: str, ms: float, calls: int = 10, held: float = 1.0, host: str = "workshop") -> str:
+    """A process in which `decode` takes so many milliseconds a call, of which it holds the GIL this share."""
+    rows = [
+        call(one, start_ns=one * 100 * MS, end_ns=one * 100 * MS + int(ms * MS), cpu_ns=int(ms * MS))
+        for one in range(1, calls + 1)
+    ]
+    gil = [
+        {"call": one["id"], "grade": "native", "wait_ns": 0, "held_ns": int(ms * MS * held),
+         "released_ns": int(ms * MS) - int(ms * MS * held), "reacquire_ns": 0, "blame": "[]"}
+        for one in rows
+    ]  # fmt: skip
+    meta = {"role": role, "host": host, "gil": {"grade": "native", "why": "self-test passed"}, "pid": 7}
+    return written(path, meta=meta, node=[node(body="decode")], call=rows, gil=gil)
+
+
+def test_bodies_are_summed_and_the_slow_process_is_named_with_what_its_time_is_spent_on(tmp_path):
+    for number, ms in enumerate((1.0, 1.1, 6.0)):
+        recorded(tmp_path / f"{number}.pfrec", f"worker-{number}", ms, held=0.1 if number == 2 else 1.0)
+    ledger = pfd.open([str(tmp_path)]).ledger()
+    (row,) = ledger.rows
+    assert (row.calls, row.errors, row.slowest) == (30, 0, 2)
+    assert row.mean_ns == pytest.approx((10 + 11 + 60) / 30 * MS)
+    assert [(one.name, one.calls, one.state) for one in ledger.processes] == [
+        ("worker-0", 10, "complete"), ("worker-1", 10, "complete"), ("worker-2", 10, "complete"),
+    ]  # fmt: skip
+    assert ledger.remarks == (
+        "worker-2 is the straggler in decode: 6.00 ms a call, 5.71 times the median of the 2 other processes "
+        "(1.05 ms); 5.40 ms of the difference: its body waits or computes with the GIL released: C code, files, "
+        "network, sleep",
+    )
+    text = str(ledger)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "worker-2" in text
+
+
+@pytest.mark.parametrize(
+    ("slow", "calls"),
+    [(1.3, 10), (6.0, 4), (1.0, 10)],
+    ids=["close to the others", "too few calls to say", "equal"],
+)
+def test_nobody_is_called_a_straggler_without_reason(tmp_path, slow, calls):
+    recorded(tmp_path / "a.pfrec", "worker-0", 1.0)
+    recorded(tmp_path / "b.pfrec", "worker-1", slow, calls)
+    assert pfd.open([str(tmp_path)]).ledger().remarks == ()
+
+
+def test_two_processes_of_one_role_are_told_apart(tmp_path):
+    paths = [recorded(tmp_path / f"{host}.pfrec", "train", 1.0, host=host) for host in ("ada", "bob")]
+    assert [one.name for one in pfd.open(paths).ledger().processes] == ["train (ada, 7)", "train (bob, 7)"]

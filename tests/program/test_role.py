@@ -1,0 +1,51 @@
+"""What a process is in its job, from what launchers set."""
+
+import json
+import multiprocessing
+
+import pytest
+
+from pyfunc_debug.program.role import role
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch):
+    for name in ("TF_CONFIG", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("TF_CONFIG", json.dumps({"cluster": {}, "task": {"type": "worker", "index": 3}}), ("worker-3", 3)),
+        ("TF_CONFIG", json.dumps({"task": {"type": "a/b", "index": "0"}}), ("a_b-0", 0)),
+        ("TF_CONFIG", "no json", ("train", None)),
+        ("TF_CONFIG", "[]", ("train", None)),
+        ("RANK", "12", ("rank-12", 12)),
+        ("SLURM_PROCID", "0", ("rank-0", 0)),
+        ("RANK", "", ("train", None)),
+    ],
+)
+def test_a_launcher_says_it(monkeypatch, variable, text, expected):
+    monkeypatch.setenv(variable, text)
+    monkeypatch.setattr("sys.argv", ["/home/u/train.py", "--fast"])
+    assert role() == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["/home/u/my train.py"], "my_train"),
+        (["-c"], "python"),
+        ([], "python"),
+        (["x/pyfunc-debug", "record", "t.py"], "main"),
+    ],
+)
+def test_else_its_program(monkeypatch, argv, expected):
+    monkeypatch.setattr("sys.argv", argv)
+    assert role() == (expected, None)
+
+
+def test_a_child_of_multiprocessing_has_the_name_it_was_given(monkeypatch):
+    monkeypatch.setattr(multiprocessing.process.current_process(), "_name", "loader 2")
+    assert role() == ("loader_2", None)
