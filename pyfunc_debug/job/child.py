@@ -10,7 +10,6 @@ import os
 import sys
 from typing import Any
 
-from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.job.children import OPTIONS, file_in
 from pyfunc_debug.job.waiter import wait, wanted_folder
 from pyfunc_debug.program.role import multiprocessing_name
@@ -40,7 +39,7 @@ def start() -> None:
         os.makedirs(folder, exist_ok=True)
         options = json.loads(os.environ.get(OPTIONS, "{}"))
         _Child.recording = record(file_in(folder), **options).start()
-    except (PyfuncDebugError, OSError, ValueError, TypeError) as error:
+    except Exception as error:
         print(f"pyfunc-debug: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
         return
     if multiprocessing_name() is not None:
