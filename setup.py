@@ -13,10 +13,10 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
-STARTUP = """import os; os.environ.get("PYFUNC_DEBUG", "").startswith("record:") and \
-__import__("pyfunc_debug.job.waiter", fromlist=["wait"]).wait()
-""".replace("\\\n", "")
-"""Python runs this line as it starts: PYFUNC_DEBUG=record:FOLDER switches a process on (docs/processes.md)."""
+STARTUP = (
+    'import os; "PYFUNC_DEBUG" in os.environ and __import__("pyfunc_debug.job.waiter", fromlist=["wait"]).wait()\n'
+)
+"""Python runs this line as it starts: PYFUNC_DEBUG=record:FOLDER and PYFUNC_DEBUG=ide switch a process on."""
 
 
 class BuildWithStartup(build_py):

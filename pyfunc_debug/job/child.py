@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from pyfunc_debug.job.children import OPTIONS, file_in
-from pyfunc_debug.job.waiter import wait, wanted_folder
+from pyfunc_debug.job.waiter import wait, wanted_place
 from pyfunc_debug.program.role import multiprocessing_name
 
 
@@ -29,16 +29,15 @@ _TOKEN = _Token()
 
 def start() -> None:
     """Begins the recording of this process. Runs inside the program's own imports and forks: it never raises."""
-    folder = wanted_folder()
-    if folder is None:
+    place = wanted_place()
+    if place is None:
         return
     follow_forks()
     try:
         from pyfunc_debug.api.record import record
 
-        os.makedirs(folder, exist_ok=True)
         options = json.loads(os.environ.get(OPTIONS, "{}"))
-        _Child.recording = record(file_in(folder), **options).start()
+        _Child.recording = record(file_in(place), **options).start()
     except Exception as error:
         print(f"pyfunc-debug: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
         return
@@ -75,7 +74,7 @@ def follow_forks() -> None:
 def _after_fork() -> None:
     """In the child, after the recording of the parent was let go here (api/live.py)."""
     _Child.recording = None
-    if wanted_folder() is None:
+    if wanted_place() is None:
         return
     if "tensorflow" not in sys.modules:
         wait()

@@ -29,10 +29,18 @@ def record_children(folder: str, options: dict[str, Any]) -> None:
     os.environ["PYTHONPATH"] = _ON_PATH if not others else f"{_ON_PATH}{os.pathsep}{others}"
 
 
-def file_in(folder: str) -> str:
-    """The file of this process: `HOST-PID-ROLE.pfrec`, numbered where there is one already."""
+def file_in(place: str) -> str:
+    """The file of this process, numbered where there is one already.
+
+    Args:
+      place: A folder: then it is `HOST-PID-ROLE.pfrec` there. Or the .pfrec file; "": named after the process's role.
+    """
     host = socket.gethostname().partition(".")[0]
-    stem = os.path.join(folder, f"{host}-{os.getpid()}-{role().name}")
+    if place.endswith(".pfrec") or not place:
+        stem = place.removesuffix(".pfrec") or role().name
+    else:
+        os.makedirs(place, exist_ok=True)
+        stem = os.path.join(place, f"{host}-{os.getpid()}-{role().name}")
     path, number = f"{stem}.pfrec", 1
     while os.path.exists(path):
         number += 1

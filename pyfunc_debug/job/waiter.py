@@ -13,7 +13,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 VARIABLE = "PYFUNC_DEBUG"
-"""`record:FOLDER`: each Python process that loads TensorFlow writes a recording of its own in that folder."""
+"""`record:FOLDER`: each Python process that loads TensorFlow writes a recording of its own in that folder.
+`record:FILE.pfrec`, or `record` alone: the same for one process, into a file that is numbered if it is taken.
+"""
 
 
 class Waiter:
@@ -37,14 +39,14 @@ class Waiter:
             sys.meta_path.remove(self)
 
 
-def wanted_folder() -> str | None:
-    """The folder that `PYFUNC_DEBUG=record:FOLDER` names, or None."""
-    verb, _, folder = os.environ.get(VARIABLE, "").partition(":")
-    return folder if verb == "record" and folder else None
+def wanted_place() -> str | None:
+    """What follows `record` in the variable: a folder, a .pfrec file, or nothing; None where it asks for no recording."""
+    verb, _, place = os.environ.get(VARIABLE, "").partition(":")
+    return place if verb == "record" else None
 
 
 def wait() -> None:
     """Begins to wait, where the environment asks for it."""
     waiting = any(isinstance(one, Waiter) for one in sys.meta_path)
-    if wanted_folder() is not None and "tensorflow" not in sys.modules and not waiting:
+    if wanted_place() is not None and "tensorflow" not in sys.modules and not waiting:
         sys.meta_path.insert(0, Waiter())

@@ -14,6 +14,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
+from pyfunc_debug.job.children import file_in
 from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +130,7 @@ def test_commands_take_a_folder_a_pattern_or_several_files(tmp_path, capsys):
 
 def test_the_line_that_a_wheel_brings_records_a_process_where_the_variable_asks_for_it(tmp_path):
     """Python reads such a line as it starts; this runs the same text in a fresh process."""
-    line = re.search(r'STARTUP = """(.*?)"""', (ROOT / "setup.py").read_text(), re.DOTALL)[1].replace("\\\\\n", "")
+    line = re.search(r"STARTUP = '(.*?)\\n'", (ROOT / "setup.py").read_text())[1]
     (tmp_path / "tensorflow.py").write_text("print('imported')")
     program = f"{line}\nimport sys, tensorflow\nprint([n for n in sys.modules if n.startswith('pyfunc_debug')][:1])"
     for variable, told in (
@@ -143,3 +144,13 @@ def test_the_line_that_a_wheel_brings_records_a_process_where_the_variable_asks_
         assert out.stdout == told, out.stderr
     (recorded,) = (tmp_path / "run").iterdir()
     assert recorded.name.endswith("-python.pfrec")
+
+
+def test_a_place_is_a_folder_a_file_or_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["/home/u/train.py"])
+    for name in ("TF_CONFIG", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "a.pfrec").touch()
+    assert (file_in("a.pfrec"), file_in("")) == ("a-2.pfrec", "train.pfrec")
+    assert re.fullmatch(rf"run/[^/]+-{os.getpid()}-train\.pfrec", file_in("run"))
