@@ -40,7 +40,7 @@ class Waiter:
 
 
 def wanted_place() -> str | None:
-    """What follows `record` in the variable: a folder, a .pfrec file, or nothing; None where it asks for no recording."""
+    """What follows `record` in the variable: a folder, a .pfrec file or nothing; None if it does not ask to record."""
     verb, _, place = os.environ.get(VARIABLE, "").partition(":")
     return place if verb == "record" else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -130,7 +131,8 @@ def test_commands_take_a_folder_a_pattern_or_several_files(tmp_path, capsys):
 
 def test_the_line_that_a_wheel_brings_records_a_process_where_the_variable_asks_for_it(tmp_path):
     """Python reads such a line as it starts; this runs the same text in a fresh process."""
-    line = re.search(r"STARTUP = '(.*?)\\n'", (ROOT / "setup.py").read_text())[1]
+    setup = ast.parse((ROOT / "setup.py").read_text())
+    line = next(ast.literal_eval(one.value) for one in setup.body if isinstance(one, ast.Assign))
     (tmp_path / "tensorflow.py").write_text("print('imported')")
     program = f"{line}\nimport sys, tensorflow\nprint([n for n in sys.modules if n.startswith('pyfunc_debug')][:1])"
     for variable, told in (
