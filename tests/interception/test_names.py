@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,12 +35,14 @@ OTHERS = {
     "_reply_subshell_for": "ipykernel: where a comm is answered",
     "_shape_tuple": "EagerTensor's: the C in values calls it, and values knows nothing of interception",
     "_init_pdb": "pytest: the debugger that gives its terminal back before it prompts",
+    "_excinfo": "pytest: the exceptions that a TestCase ended with",
     "_pluginmanager": "pytest: where its capturing of output is found",
     "_pyfunc_debug": "ours, in IPython's user namespace",
 }
 """Private names of others that may stand elsewhere, with the reason."""
 
 
+@functools.cache
 def tensorflows() -> set[str]:
     """Every private name that the room knows."""
     found: set[str] = set()
