@@ -39,10 +39,11 @@ LONG = [
     "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py", "jupyter_ext/test_from_call.py",
     "doctor/test_failures.py", "report/test_pytest_file.py", "api/test_graduate.py", "cli/test_lessons.py",
     "pfrec/test_files.py", "faults/test_damaged_files.py", "stops/test_hooks.py", "test_import.py",
+    "truth/test_gutter.py", "truth/test_gil_parts.py", "truth/test_diff.py", "truth/test_compare.py",
     "pytest_plugin/test_plugin.py", "doctor/test_placement.py",
 ]  # fmt: skip
-"""Test files that start programs, kernels or browsers, the longest first: they begin first, so that both processes end
-together, and carry the marker `slow`."""
+"""Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
+both processes end together, and carry the marker `slow`."""
 
 _originals: dict[tuple[str, str], Any] = {}
 

@@ -1,7 +1,7 @@
-"""Runs corpus programs in this process and writes what came out as JSON: `run.py stock|recorded FOLDER [NAME...]`.
+"""Runs corpus programs and writes what came out as JSON: `run.py FOLDER [NAME...]`, into stock.json and recorded.json.
 
-Recorded, each program has a recording of its own in FOLDER. Stock and recorded programs run in the same order, in fresh
-processes, from the same random state.
+Recorded, each program has a recording of its own in FOLDER. Stock and recorded programs run in the same order, from the
+same random state, each in a process of its own, forked from one that has only imported TensorFlow.
 """
 
 from __future__ import annotations
@@ -63,5 +63,25 @@ def main(mode: str, folder: str, names: list[str]) -> None:
         json.dump(outcome, file)
 
 
+def fork(mode: str, folder: str, names: list[str]) -> int:
+    """A process that runs `main`; its number."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            main(mode, folder, names)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return child
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    import tensorflow  # noqa: F401  # once for both, and nothing of it runs here
+
+    children = [fork(mode, sys.argv[1], sys.argv[2:]) for mode in ("stock", "recorded")]
+    sys.exit(int(sum(os.waitpid(child, 0)[1] for child in children) > 0))

@@ -27,16 +27,12 @@ def outcomes(tmp_path_factory) -> dict[str, Any]:
     for group in ([], *([name] for name in sorted(ALONE))):
         here = folder / (group[0] if group else "together")
         here.mkdir()
-        running = {
-            mode: subprocess.Popen(
-                [sys.executable, "-m", "tests.corpus.run", mode, str(here), *group],
-                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )
-            for mode in ("stock", "recorded")
-        }  # fmt: skip
-        for mode, process in running.items():
-            output, _ = process.communicate(timeout=HANG_S)
-            assert process.returncode == 0, output[-4000:]
+        ran = subprocess.run(
+            [sys.executable, "-m", "tests.corpus.run", str(here), *group],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG_S, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout[-4000:]
+        for mode in ("stock", "recorded"):
             done = json.loads((here / f"{mode}.json").read_text())
             found[mode] |= done
             found["folder"] |= dict.fromkeys(done, here)

@@ -43,6 +43,8 @@ OPTIONS = {
     "no_gil": {"gil": False},
 }
 MODES = [*OPTIONS, "break_on", "exact_gradients"]
+IDLE = [mode for mode in MODES if mode not in ("none", "shape", "sample", "full")]
+"""Where the program does nothing meanwhile, what is kept of values makes no difference."""
 
 
 def on_and_off(mode: str, folder: str, run) -> None:
@@ -71,7 +73,7 @@ def state() -> dict:
     hooks = (sys.excepthook, sys.displayhook, sys.breakpointhook, threading.excepthook, sys.unraisablehook)
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGSEGV)
     gc.collect()
-    kinds = Counter(type(one).__qualname__ for one in gc.get_objects() if _of(type(one), "tensorflow"))
+    kinds = Counter(map(type, gc.get_objects()))
     return {
         "tokens": [registry._unique_id, sorted(registry._funcs)],
         "tape cache": [key.decode() for key in script_ops.tape_cache],
@@ -97,12 +99,12 @@ def state() -> dict:
         "switch interval": sys.getswitchinterval(),
         "collector": [gc.get_threshold(), len(gc.callbacks), gc.isenabled()],
         "files": len(os.listdir("/proc/self/fd")),
-        "memory": dict(kinds),
+        "memory": sorted((one.__qualname__, n) for one, n in kinds.items() if _tensorflows(one)),
     }  # fmt: skip
 
 
-def _of(kind: type, package: str) -> bool:
-    return str(kind.__module__).startswith(package)
+def _tensorflows(kind: type) -> bool:
+    return str(kind.__module__).startswith("tensorflow")
 
 
 def digest(thing: object) -> str:

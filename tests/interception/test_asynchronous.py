@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,6 @@ import pytest
 from tests.limits import HANG_S
 
 GLOBALLY = """
-import sys
 import tensorflow as tf
 tf.config.experimental.set_synchronous_execution(False)
 with start():
@@ -19,7 +19,6 @@ with start():
     print(tf.function(lambda x: tf.py_function(lambda x: x * 2, [x], tf.float32))(tf.constant(4.0)).numpy())
 """
 IN_A_BODY = """
-import sys
 import tensorflow as tf
 from tensorflow.python.eager import context, executor
 kept = []
@@ -37,28 +36,57 @@ with start():
         except Exception as error:
             print(type(error).__name__)
 """
-END = "sys.stdout.flush()\nimport os\nos._exit(0)"  # TensorFlow itself may hang when it ends asynchronous executors
 STARTS = {
-    "C": "def start():\n    import pyfunc_debug as pfd\n    return pfd.record(sys.argv[1], values=sys.argv[2])",
+    "C": "def start():\n    import pyfunc_debug as pfd\n    return pfd.record(path, values=values)",
 }
 STARTS["Python"] = STARTS["C"].replace(
     "    import pyf", "    sys.modules['pyfunc_debug.recorder._hot'] = None\n    import pyf"
 )
+EACH = """
+import json, os, sys
+import tensorflow as tf
+for name, program, path, values in json.load(sys.stdin):
+    print(name, flush=True)
+    child = os.fork()
+    if not child:
+        exec(program, {"path": path, "values": values, "sys": sys})
+        sys.stdout.flush()
+        os._exit(0)  # TensorFlow itself may hang when it ends asynchronous executors
+    assert os.waitpid(child, 0)[1] == 0
+"""
+PRINTED = {
+    "globally": ["1.0", "2.0", "3.0", "8.0"],
+    "in a body": ["2.0", "InvalidArgumentError", "4.0", "InvalidArgumentError"],
+}
 
 
-def run(program: str, way: str, path: str, values: str) -> list[str]:
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What each program printed: in a process of its own, forked from one that has imported TensorFlow only."""
+    folder = tmp_path_factory.mktemp("recordings")
+    programs = [
+        (f"{way} {values} {where}", f"{STARTS[way]}\n{program}", str(folder / f"{way}-{values}-{where}.pfrec"), values)
+        for way in STARTS
+        for values in ("shape", "summary")
+        for where, program in (("globally", GLOBALLY), ("in a body", IN_A_BODY))
+    ]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"{STARTS[way]}\n{program}{END}", path, values],
+        [sys.executable, "-W", "ignore", "-c", EACH], input=json.dumps(programs),
         capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "Exception ignored" not in done.stderr
-    return done.stdout.split()
+    found = {}
+    for line in done.stdout.splitlines():
+        if line.startswith(tuple(STARTS)):
+            lines = found[line] = []
+        else:
+            lines.append(line)
+    return found
 
 
+@pytest.mark.parametrize("where", PRINTED)
 @pytest.mark.parametrize("values", ["shape", "summary"])
-@pytest.mark.parametrize("way", ["C", "Python"])
-def test_the_program_goes_on(tf, tmp_path, way, values):
-    assert run(GLOBALLY, way, str(tmp_path / "a.pfrec"), values) == ["1.0", "2.0", "3.0", "8.0"]
-    printed = run(IN_A_BODY, way, str(tmp_path / "b.pfrec"), values)
-    assert printed == ["2.0", "InvalidArgumentError", "4.0", "InvalidArgumentError"]
+@pytest.mark.parametrize("way", STARTS)
+def test_the_program_goes_on(printed, way, values, where):
+    assert printed[f"{way} {values} {where}"] == PRINTED[where]
