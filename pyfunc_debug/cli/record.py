@@ -81,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         for one in breaks:
             print(f"pyfunc-debug: {one!r}", file=sys.stderr)
+            one.told = True
     return 0
 
 

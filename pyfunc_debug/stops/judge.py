@@ -50,7 +50,9 @@ class Judge:
         condition = rule.test
         if condition is not None:
             try:
+                unjudged = rule.unjudged
                 if not self._holds(rule, condition, plan, number, args, more):
+                    rule.came_false = rule.came_false or unjudged == rule.unjudged
                     return None
             except Abort:
                 raise

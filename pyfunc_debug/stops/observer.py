@@ -6,7 +6,6 @@ names. A body without a Python frame (np.sin) is stopped in a stand-in frame tha
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
 import sys
@@ -23,7 +22,9 @@ from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
 from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.judge import Judge
+from pyfunc_debug.stops.misses import why_not_hit
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.shared import Shared
@@ -57,7 +58,7 @@ class StopObserver:
         """Whether an IDE's debugger is attached: every body's thread is shown to it."""
         self._inside: dict[int, CallWatch] = {}
         rules.listeners.append(self._rules_changed)
-        rules.nearest = self._nearest
+        rules.why_not_hit = self._why_not_hit
         broker.on_unanswered = self._unanswered
 
     def _rules_changed(self) -> None:
@@ -129,13 +130,15 @@ class StopObserver:
             return rule.fits(facts)
         return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
 
-    def _nearest(self, rule: Breakpoint) -> str:
-        if rule.file is not None or rule in self._fitted or not (self._nodes or self._gone_names):
-            return ""
-        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal} | self._gone_names
-        found = difflib.get_close_matches(rule.where, names, 3, 0.5) or sorted(names)[:5]
-        there = f" (there are {', '.join(found)})" if found else ""
-        return f", no node of that name so far{there}"
+    def _why_not_hit(self, rule: Breakpoint) -> str:
+        return why_not_hit(rule, list(self._nodes.values()), list(self._gone_names), rule in self._fitted)
+
+    def tell_misses(self) -> None:
+        """At the end of a program: breakpoints that were never hit, and why."""
+        for rule in self.rules.all():
+            why = self._why_not_hit(rule) if rule.enabled and not rule.hits and not rule.told else ""
+            if why:
+                self.say(f"breakpoint {rule.number} ({rule.when} {rule.text()}): 0 hits because {why}")
 
     # -- the hot path -------------------------------------------------------------------------------------------------
 
@@ -222,7 +225,10 @@ class StopObserver:
         if "PYTEST_XDIST_WORKER" in os.environ:
             why = "pytest-xdist's workers have no terminal: run pytest with -n 0"
         self.say(f"a breakpoint was hit and nobody can answer ({why}): recorded, going on", True)
-        frames = [f"{name} ({cell_label(file) or file}:{line})" for file, line, name in stop_frames()]
+        frames = [
+            f"{frame.f_code.co_name} ({cell_label(frame.f_code.co_filename) or frame.f_code.co_filename}:{line})"
+            for frame, line in Generated(self.environment).stack(stop_frames())
+        ]
         self.environment.note(
             Notice.STOP_UNANSWERED, stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
             frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
@@ -266,12 +272,12 @@ class StopObserver:
         return True
 
 
-def stop_frames() -> list[tuple[str, int, str]]:
+def stop_frames() -> list[tuple[FrameType, int]]:
     """The user's frames of this thread, outermost first."""
     found = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_user(frame.f_code.co_filename):
-            found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+            found.append((frame, frame.f_lineno))
         frame = frame.f_back
     return found[::-1]

@@ -16,11 +16,12 @@ from typing import Literal
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.stops.conditions import Condition
 
 When = Literal["before", "after", "error", "gradient"]
 WHENS = ("before", "after", "error", "gradient")
-_LINE = re.compile(r"(.+\.(?:py|ipynb)|<.+>):(\d+)")
+_LINE = re.compile(r"(.+\.(?:py|ipynb)|<.+>|cell \[\d+\]):(\d+)")
 
 STOPPED = "stopped"
 SKIPPED = "skipped"
@@ -50,6 +51,8 @@ class Breakpoint:
       hits: How many calls fulfilled it; `outcomes` says what became of them.
       error: Why its condition could not be evaluated the last time, or empty.
       condition_errors: How many calls its condition could not be evaluated for.
+      came_false: Whether its condition was false for a call.
+      told: Whether its hits were shown at the end of the program.
       unjudged: How many calls passed because its condition was being evaluated, and had run them or may have.
     """
 
@@ -75,9 +78,11 @@ class Breakpoint:
         self.test = Condition(condition) if condition is not None else None
         self.condition_errors = 0
         self.unjudged = 0
+        self.came_false = False
+        self.told = False
         self.removed = False
         self._remove = remove
-        self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
+        self.why_not_hit: Callable[[Breakpoint], str] = lambda rule: ""
         self._lock = threading.Lock()  # calls hit on many threads; never held while user code runs
         self._taken = False
 
@@ -176,7 +181,8 @@ class Breakpoint:
         if self.removed:
             state = ", removed"
         elif not self.hits and not state:
-            state = self.nearest(self)
+            why = self.why_not_hit(self)
+            state = f" because {why}" if why else ""
         return f"<breakpoint {self.number}: {self.when} {self.text()}, {counts}{state}>"
 
 
@@ -184,10 +190,18 @@ def same_file(shown: str, file: str) -> bool:
     """Whether `train.py` or `lib/train.py` means this file."""
     if shown.startswith("<") or file.startswith("<"):
         return shown == file
-    wanted = os.path.normpath(shown)
-    return os.path.normpath(file) == os.path.abspath(wanted) or os.path.normpath(file).endswith(
-        os.sep + wanted.lstrip(os.sep)
-    )
+    if shown.startswith("cell ["):
+        return cell_label(file) == shown
+    return _same_path(shown, file)
+
+
+@functools.lru_cache(maxsize=4096)
+def _same_path(shown: str, file: str) -> bool:
+    """Code that was started by a relative name has one; links may lead to either."""
+    wanted, real = os.path.normpath(shown), os.path.realpath(file)
+    if os.path.realpath(wanted) == real:
+        return True
+    return not os.path.isabs(wanted) and any(name.endswith(os.sep + wanted) for name in (os.path.abspath(file), real))
 
 
 class Rules:
@@ -195,12 +209,12 @@ class Rules:
 
     Attributes:
       listeners: Called in this order after every change of the list.
-      nearest: What to say of a breakpoint that no node fits so far.
+      why_not_hit: What to say of a breakpoint that no node fits so far.
     """
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[], None]] = []
-        self.nearest: Callable[[Breakpoint], str] = lambda rule: ""
+        self.why_not_hit: Callable[[Breakpoint], str] = lambda rule: ""
         self._all: tuple[Breakpoint, ...] = ()
         self._last = 0
 
@@ -237,7 +251,7 @@ class Rules:
         breakpoint_ = Breakpoint(
             self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove  # type: ignore[arg-type]  # checked above
         )  # fmt: skip
-        breakpoint_.nearest = self.nearest
+        breakpoint_.why_not_hit = self.why_not_hit
         self._all = (*self._all, breakpoint_)
         self._tell_listeners()
         return breakpoint_

@@ -370,14 +370,24 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     # -- prompting ----------------------------------------------------------------------------------------------------
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
+        self._hold(lambda: super(Tracer, self).interaction(frame, tb_or_exc))
+
+    def bp_commands(self, frame: FrameType) -> Any:
+        """Runs the commands of a line breakpoint that was made at a prompt: they need somebody who hears them."""
+        if getattr(self, "currentbp", 0) not in self.commands:
+            return True
+        self._hold(lambda: super(Tracer, self).bp_commands(frame))
+        return None
+
+    def _hold(self, prompt: Callable[[], Any]) -> None:
         span: list[int | None] = [time.monotonic_ns(), None, None]
         self.stop.spans.append(span)
         try:
-            self._interact(frame, tb_or_exc, span)
+            self._interact(prompt, span)
         finally:
             span[2] = time.monotonic_ns()
 
-    def _interact(self, frame: FrameType | None, tb_or_exc: Any, span: list[int | None]) -> None:
+    def _interact(self, prompt: Callable[[], Any], span: list[int | None]) -> None:
         first = len(self.stop.spans) == 1
         queues = self._broker.active not in (None, self.stop)
         if first and queues:
@@ -398,7 +408,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 self.say(f"{self.header}\n")
             if self.stop.condition_error:
                 self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
-        super().interaction(frame, tb_or_exc)
+        prompt()
         if self._aborting:
             raise Abort("quit at a pyfunc_debug stop")
 

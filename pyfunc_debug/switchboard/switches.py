@@ -174,6 +174,7 @@ class Switchboard:
 
     def _at_exit(self) -> None:
         self.observer.close(_LAST_CALLS_S)
+        self.observer.tell_misses()
         self.rules.clear()
 
     def _tensorflow_is_there(self) -> None:

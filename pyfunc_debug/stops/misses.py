@@ -1,0 +1,82 @@
+"""Why a breakpoint was not hit, as far as that is known: a sentence for each that would otherwise miss in silence."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import linecache
+import os
+from collections.abc import Collection
+
+from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.program import syntax
+from pyfunc_debug.stops.rules import Breakpoint, length, same_file
+
+
+def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool) -> str:
+    """Why there are 0 hits, after "because"; empty where nothing is known.
+
+    Args:
+      rule: The breakpoint.
+      nodes: The nodes that there are.
+      gone: Names of bodies whose nodes are gone.
+      called: Whether a node that it may mean was called since it was made.
+    """
+    if rule.condition_errors or rule.unjudged:
+        return ""  # said with their counts
+    if rule.came_false:
+        return "its condition was false each time"
+    nodes = [node for node in nodes if not node.internal]
+    if not nodes and not gone:
+        return "no node was called since it was set"
+    return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)
+
+
+def _name(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool) -> str:
+    if called:
+        return {"error": "no call of it failed", "after": "no call of it returned"}.get(rule.when, "")
+    fitting = sorted({node.body.name for node in nodes if rule.fits(node)})
+    if fitting:
+        names = ", ".join(fitting[:3])
+        return f"no gradient of {names} was computed" if rule.when == "gradient" else f"{names} was not called"
+    names_ = {node.body.name for node in nodes} | set(gone)
+    found = difflib.get_close_matches(rule.where, names_, 3, 0.5) or sorted(names_)[:5]
+    return f"no node of that name was called so far (there are {', '.join(found)})"
+
+
+def _line(rule: Breakpoint, nodes: Collection[NodeFacts], called: bool) -> str:
+    wanted, line = rule.file or "", rule.line or 0
+    bodies = {(node.body.file, node.body.line) for node in nodes if node.body.file and node.body.line}
+    sites = {(frame.file, frame.line) for node in nodes for frame in node.stack}
+    files = {file for file, _ in bodies | sites if file is not None}
+    known = next((file for file in sorted(files) if same_file(wanted, file)), None)
+    if known is None and not os.path.isfile(wanted):
+        there = ", ".join(sorted({os.path.basename(file) for file in files})[:5])
+        return f"no file of that name has a node or a body (there are {there})"
+    starts = [first for file, first in bodies if first is not None and file == known]
+    inside = any(known and first <= line < first + length(known, first) for first in starts)
+    what = {"error": "no error passed that line", "gradient": "no gradient of its body was computed"}.get(rule.when)
+    if inside or known is None:
+        if not called:
+            return "no body was called since"
+        return what or ("its body did not return" if rule.when == "after" else "no call came to that line")
+    span = _function(known, line)
+    if span is not None and any(file == known and span[1] <= at <= span[2] for file, at in sites):
+        return f"TensorFlow runs that line: {span[0]} becomes a graph, and Python comes there only while it is traced"
+    return what or "no call of a body came to that line"
+
+
+@functools.lru_cache(maxsize=64)
+def _function(file: str, line: int) -> tuple[str, int, int] | None:
+    """Name, first and last line of the innermost function around a line."""
+    try:
+        tree = syntax.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
+    found = [
+        (node.name, node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(found, key=lambda one: one[1], default=None)

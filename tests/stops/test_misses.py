@@ -1,0 +1,103 @@
+"""A breakpoint that is not hit says why, and a file is found by each of its names."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+
+import pytest
+
+import pyfunc_debug as pfd
+
+PROGRAM = """
+import tensorflow as tf
+def rel_body(x):
+    y = x * 2.0
+    if y > 100.0:
+        y = y - 1.0
+    return y
+@tf.function
+def run(x):
+    x = x + 0.0
+    return tf.py_function(rel_body, [x], tf.float32)
+def unused(x):
+    return x
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tf, tmp_path_factory):
+    """Compiled under a relative name, as runpy and cProfile do, in a folder that a link leads to."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "rel_prog.py").write_text(PROGRAM)
+    (folder / "link").symlink_to(folder, target_is_directory=True)
+    (folder / "other.py").write_text("x = 1\n")
+    here = os.getcwd()
+    os.chdir(folder)
+    names = {"__name__": "rel_prog"}
+    exec(compile(PROGRAM, "rel_prog.py", "exec"), names)
+    assert float(names["run"](tf.constant(1.0))) == 2.0
+    yield names["run"]
+    os.chdir(here)
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "why"),
+    [
+        ("rel_bdoy", {}, "no node of that name was called so far (there are rel_body"),
+        ("rel_body", {"condition": "x > 50"}, "its condition was false each time"),
+        ("rel_body", {"when": "error"}, "no call of it failed"),
+        ("rel_body", {"when": "gradient"}, "no gradient of rel_body was computed"),
+        ("rel_prog.py:6", {}, "no call came to that line"),
+        ("rel_prog.py:10", {}, "TensorFlow runs that line: run becomes a graph, and Python comes there only while"),
+        ("rel_prog.py:13", {}, "no call of a body came to that line"),
+        ("rel_porg.py:4", {}, "no file of that name has a node or a body (there are"),
+    ],
+)
+def test_no_hits_are_explained(tf, program, where, options, why, capsys):
+    from pyfunc_debug.switchboard import board
+
+    stop = pfd.break_on(where, **options)
+    assert float(program(tf.constant(1.0))) == 2.0
+    assert f"0 hits because {why}" in repr(stop)
+    board.observer.tell_misses()  # as at the end of a program
+    assert f"{where}" in (said := capsys.readouterr().err)
+    assert f"0 hits because {why}" in said
+    stop.remove()
+
+
+def test_a_file_is_found_by_each_of_its_names(tf, program):
+    names = ("rel_prog.py", "./rel_prog.py", os.path.abspath("rel_prog.py"), os.path.abspath("link/rel_prog.py"))
+    stops = [pfd.break_on(f"{name}:4", policy="skip") for name in names]
+    with pfd.answers(*["p float(x)", "c"] * len(names)) as dialogue:
+        assert float(program(tf.constant(1.0))) == 2.0
+    assert str(dialogue).count("-> y = x * 2.0") == 1, "a call stops once at a line"
+    for stop in stops:
+        stop.remove()
+    for name in names:
+        stop = pfd.break_on(f"{name}:4")
+        with pfd.answers("c"):
+            program(tf.constant(1.0))
+        assert stop.hits == 1, name
+        stop.remove()
+
+
+def test_commands_of_a_line_breakpoint_made_at_a_prompt_run(tf, program):
+    stop = pfd.break_on("rel_body")
+    dialogue = textwrap.dedent(
+        """
+        b 7
+        commands
+        silent
+        p 'y is', float(y)
+        end
+        c
+        c
+        """
+    ).split("\n")[1:-1]
+    with pfd.answers(*dialogue) as said:
+        assert float(program(tf.constant(4.0))) == 8.0
+    stop.remove()
+    assert re.search(r"\('y is', 8.0\)", str(said)), str(said)
+    assert said.left == []
