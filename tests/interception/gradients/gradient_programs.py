@@ -994,17 +994,28 @@ def configure():
 
 
 def main():
+    """Runs programs in modes (`plain,stock`), each in a process of its own, forked from this one."""
+    modes, names = (sys.argv[1:2] or ["plain"])[0].split(","), sys.argv[2:]
+    for mode in modes:
+        child = os.fork()
+        if not child:
+            run_all(mode, names)
+            sys.stdout.flush()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0, mode
+
+
+def run_all(mode, names):
     """Runs programs one after the other: plain, or while recording in stock or exact mode, or with the switch only."""
     configure()
     gc.freeze()  # TensorFlow's modules need not be looked at after each program
-    mode, names = (sys.argv[1:2] or ["plain"])[0], sys.argv[2:]
     found = {}
     for name in names or PROGRAMS:
         around = nothing if mode == "plain" else watched
         with around(mode) as extra:
             found[name] = outcome(name)
         found[name].update(extra)
-    print("\n" + json.dumps(found))
+    print("\n" + json.dumps({mode: found}))
 
 
 @contextlib.contextmanager
