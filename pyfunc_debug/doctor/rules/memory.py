@@ -45,7 +45,8 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
         node = max(eager, key=lambda one: facts.calls(one.id).count)
     site = facts.site(node.id)
     held = f", and with them {size / 1e6:,.1f} MB of arrays in their closures" if size >= _MUCH_BYTES / 10 else ""
-    evidence = [f"{count:,} entries, {calls:,} calls, {size:,} bytes in closures"]
+    each = f", {size / count:,.0f} for each entry" if size else ""
+    evidence = [f"{count:,} entries, {calls:,} calls, {size:,} bytes in closures{each}"]
     if eagerly > count / 2:
         grows = "each eager call of a py_function leaves one"
         edit = (

@@ -1,0 +1,79 @@
+"""Bodies that run again and again for inputs that they had before, and give the same: what a cache would save."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("recomputed",)
+_ROWS = 5000
+"""How many calls of a node are compared."""
+_LEAST = 20
+_HIT_RATE = 0.5
+_SAVED_NS = 2_000_000_000
+_SHARE = 0.15
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line. Bodies with random numbers, a state or a clock are left alone."""
+    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
+    if not isinstance(clock, dict) or not isinstance(end, int):
+        return
+    wall = end - int(clock["monotonic_ns"])
+    for group in facts.lines:
+        node = max(group, key=lambda one: facts.calls(one.id).count)
+        calls = facts.calls(node.id)
+        if calls.count < _LEAST or calls.total_ns < max(_SAVED_NS, _SHARE * wall):
+            continue
+        function, tree = facts.function(node), facts.tree(node.file)
+        if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
+            continue
+        if code.clock(function):
+            continue
+        known, different, results = _known(facts, node)
+        saved = calls.total_ns / calls.count * (known - different)
+        if known < _LEAST or results != different or known - different < _HIT_RATE * known:
+            continue
+        if saved >= max(_SAVED_NS, _SHARE * wall):
+            yield _finding(facts, node, known, different, saved, wall)
+
+
+def _known(facts: Facts, node: Node) -> tuple[int, int, int]:
+    """Calls that can be compared, different inputs among them, and different pairs of inputs and outputs."""
+    rows = facts.reader.rows(
+        "SELECT count(*), count(DISTINCT given), count(DISTINCT given || '>' || gave) FROM (SELECT "
+        "group_concat(hex(v.digest) || v.dtype || v.shape) FILTER (WHERE v.role = 'input') AS given, "
+        "group_concat(hex(v.digest) || v.dtype || v.shape) FILTER (WHERE v.role = 'output') AS gave FROM "
+        f"(SELECT id FROM call WHERE node = ? AND kind = 'forward' AND status = 'ok' ORDER BY id LIMIT {_ROWS}) c "
+        "JOIN value v ON v.call = c.id GROUP BY c.id HAVING count(*) = count(v.digest)) WHERE given > '' AND gave > ''",
+        (node.id,),
+    )
+    return int(rows[0][0]), int(rows[0][1]), int(rows[0][2])
+
+
+def _finding(facts: Facts, node: Node, known: int, different: int, saved: float, wall: int) -> Finding:
+    again = known - different
+    site = facts.site(node.id)
+    return Finding(
+        NAMES[0], "note", node.id, (),
+        f"{node.body} had the inputs of an earlier call in {again:,} of {known:,} calls, and gave the same again: some "
+        f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s",
+        _cached(facts, node) or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
+        site.file if site else node.file, site.line if site else node.line,
+        evidence=(f"{different:,} different inputs in {known:,} calls: a cache would have served {again / known:.0%}",),
+    )  # fmt: skip
+
+
+def _cached(facts: Facts, node: Node) -> str:
+    """The line of the map that calls a node, with a cache behind it."""
+    for frame in reversed(node.stack):
+        calls = pastes.around(facts.tree(frame.file), frame.line, ast.Call)
+        maps = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "map"]
+        if maps:
+            new = f"{pastes.text_of(facts, frame.file, maps[-1])}.cache()"
+            return pastes.written(pastes.replaced(facts, frame.file, {maps[-1]: new}))
+    return ""
