@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.differences import CallDifference, Differences, compare_calls, difference
 from pyfunc_debug.analysis.equality import Tolerance
+from pyfunc_debug.analysis.flat import flat_query
 from pyfunc_debug.analysis.inputs import Loop, make_loops
 from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
@@ -497,7 +498,9 @@ class Recording:
           table: "calls", "values", "nodes", "functions", "traces", "runs", "failures", "threads" or "gil".
 
         Returns:
-          A DataFrame with the table's columns; times in ns.
+          A DataFrame with the table's columns; times in ns unless named otherwise. "calls" also has body,
+          function_name, thread_name, time (UTC), ms (without time at breakpoints), wait_ms and gil_grade, failure_type
+          and message, inputs and outputs in words, and how many nan and inf its outputs have.
 
         Raises:
           BadOptionError: no such table.
@@ -505,20 +508,40 @@ class Recording:
 
         Example:
           frame = recording.to_pandas("calls")
-          frame.groupby("node").cpu_ns.sum()
+          frame.groupby("body").ms.describe()
         """
-        tables = {
-            "calls": "call", "values": "value", "nodes": "node", "functions": "function", "traces": "trace",
-            "runs": "run", "failures": "failure", "threads": "thread", "gil": "gil",
-        }  # fmt: skip
-        if table not in tables:
-            raise BadOptionError(f"there is no table {table!r}: choose one of {', '.join(tables)}")
+        query, types = flat_query(self._reader, table)
         try:
             import pandas as pd
         except ImportError as error:
             raise NotInstalledError("to_pandas needs pandas: pip install pandas") from error
-        columns, rows = self._reader.query(f"SELECT * FROM {tables[table]}")
-        return pd.DataFrame(rows, columns=columns)
+        columns, rows = self._reader.query(query)
+        frame = pd.DataFrame(rows, columns=columns)
+        for name in (name for name, kind in types.items() if kind == "time"):
+            frame[name] = pd.to_datetime(frame[name], unit="ns", utc=True)
+        return frame
+
+    def export(self, path: str | os.PathLike[str], format: str) -> str:
+        """Writes the recording for other tools; see docs/export.md.
+
+        Args:
+          path: The file to write; for parquet the folder.
+          format: "parquet" (needs pyarrow), "chrome", or "perfetto" (needs perfetto).
+
+        Returns:
+          The absolute path of what was written.
+
+        Raises:
+          BadOptionError: no such format.
+          NotInstalledError: its package is not installed.
+          CannotWriteError: it cannot be written there.
+
+        Example:
+          recording.export("train.trace.json", format="chrome")
+        """
+        from pyfunc_debug.report.exports import export
+
+        return export([self._reader], path, format)
 
     def close(self) -> None:
         """Closes the file."""

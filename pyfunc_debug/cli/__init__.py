@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyfunc_debug.cli import check, demo, doctor, ide, learn, pack, query, record, report, show
+from pyfunc_debug.cli import check, demo, doctor, export, ide, learn, pack, query, record, report, show
 from pyfunc_debug.cli.bounds import bounded
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
-_COMMANDS = (record, ide, show, doctor, check, report, query, pack, demo, learn)
-_READING = ("show", "doctor", "report", "query", "pack")
+_COMMANDS = (record, ide, show, doctor, check, report, query, export, pack, demo, learn)
+_READING = ("show", "doctor", "report", "query", "export", "pack")
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
 
 

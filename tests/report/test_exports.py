@@ -1,0 +1,97 @@
+"""What other tools get: the same numbers as in the recording, in their own formats."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pyfunc_debug as pfd
+from pyfunc_debug.cli import main
+from tests.report import recordings
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exports")
+    recorded = pfd.open(recordings.small(folder / "train.pfrec", steps=6))
+    yield recorded
+    recorded.close()
+
+
+@pytest.fixture(scope="module")
+def calls(recording):
+    return list(recording.calls())
+
+
+def test_a_row_of_calls_has_what_one_asks_for(recording, calls):
+    frame = recording.to_pandas("calls")
+    bodies = {node.id: node.body for node in recording.nodes()}
+    assert frame.body.tolist() == [bodies[call.node] for call in calls]
+    assert frame.ms.tolist() == pytest.approx([call.duration_ns / 1e6 for call in calls])
+    assert frame.wait_ms.tolist() == pytest.approx([call.gil.wait_ns / 1e6 for call in calls])
+    assert frame.inputs[0] == "; ".join(f"{value.path} {value.text}" for value in calls[0].inputs)
+    clock = recording.meta["clock"]
+    wall_ns = calls[0].start_ns - clock["monotonic_ns"] + clock["wall_ns"]
+    assert frame.time[0].value == wall_ns
+    assert frame.failure_type.dropna().tolist() == [call.failure.type for call in calls if call.failure]
+
+
+def test_a_chrome_trace_ties_gradients_to_their_calls(recording, calls, tmp_path):
+    path = recording.export(tmp_path / "train.trace.json", format="chrome")
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    bodies = [event for event in events if event.get("cat") in ("forward", "gradient") and event["ph"] == "X"]
+    found = {event["args"]["call"]: event for event in bodies}
+    assert {number: event["dur"] for number, event in found.items()} == {
+        call.id: pytest.approx((call.end_ns - call.start_ns) / 1000) for call in calls
+    }
+    starts = {event["id"]: event["tid"] for event in events if event["ph"] == "s"}
+    ends = [event["id"] for event in events if event["ph"] == "f"]
+    differentiated = [call for call in calls if call.forward is not None]
+    assert sorted(ends) == sorted(f"{recording.meta['pid']}.{call.forward}" for call in differentiated)
+    assert set(starts) == set(ends)
+    names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert names == {thread.name for thread in recording.reader.threads()}
+
+
+def test_a_perfetto_trace_begins_and_ends_each_slice(recording, calls, tmp_path):
+    trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = trace_pb2.Trace()
+    with open(recording.export(tmp_path / "train.perfetto-trace", format="perfetto"), "rb") as file:
+        trace.ParseFromString(file.read())
+    events = [packet for packet in trace.packet if packet.HasField("track_event")]
+    kinds = [packet.track_event.type for packet in events]
+    assert kinds == [trace_pb2.TrackEvent.TYPE_SLICE_BEGIN, trace_pb2.TrackEvent.TYPE_SLICE_END] * (len(events) // 2)
+    spans = {
+        begin.track_event.debug_annotations[0].string_value: end.timestamp - begin.timestamp
+        for begin, end in zip(events[::2], events[1::2]) if begin.track_event.categories[0] in ("forward", "gradient")
+    }  # fmt: skip
+    assert spans == {str(call.id): call.end_ns - call.start_ns for call in calls}
+
+
+def test_parquet_is_a_folder_a_table_by_process(recording, calls, tmp_path, capsys):
+    pq = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "tables"
+    assert main(["export", recording.path, "--format", "parquet", "-o", str(out)]) == 0
+    assert capsys.readouterr().out.endswith("tables\n")
+    table = pq.read_table(out / "calls")
+    assert table["process"].unique().to_pylist() == [recording.meta["pid"]]
+    assert table["id"].to_pylist() == [call.id for call in calls]
+    assert str(table.schema.field("time").type) == "timestamp[ns, tz=UTC]"
+    assert pq.read_table(out / "values").num_rows == sum(len(call.inputs) + len(call.outputs) for call in calls)
+    assert str(table.schema.field("tape").type) == "int64"  # although no call has one
+
+
+def test_a_call_becomes_a_test_in_the_shell(recording, calls, tmp_path, capsys):
+    whole = (call for call in calls if call.kind == "forward" and all(one.kept == "full" for one in call.inputs))
+    call = next(whole)
+    out = tmp_path / "test_it.py"
+    assert main(["export", recording.path, "--call", str(call.id), "--format", "pytest", "-o", str(out)]) == 0
+    assert f"call_{call.id}" in out.read_text()
+    assert main(["export", recording.path, "--format", "pytest"]) == 2
+    assert "export FILE --call 17 --format pytest" in capsys.readouterr().err
+    with pytest.raises(pfd.BadOptionError, match="format='csv' is not one of parquet, chrome, perfetto"):
+        recording.export(out, format="csv")
+    with pytest.raises(pfd.CannotWriteError, match="cannot write"):
+        recording.export(tmp_path / "missing" / "train.json", format="chrome")
