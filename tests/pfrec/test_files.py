@@ -64,7 +64,7 @@ def test_a_file_that_is_not_there_is_said_to_be(tmp_path):
 
 
 def test_a_folder_is_no_recording(tmp_path):
-    assert "is a folder, not a recording" in message(tmp_path)
+    assert "holds no recording (*.pfrec)" in message(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + bytes(5000), b"SQLite format 3\x00" + bytes(5000)])
