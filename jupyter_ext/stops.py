@@ -134,7 +134,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
     def pyfunc_break(self, line: str) -> Any:
         """Stop calls of a node.
 
-        %pyfunc_break NODE [--when before|after|error|gradient] [--if EXPR] [--hits N] [--once]
+        %pyfunc_break NODE [--when before|after|error|gradient] [--if EXPR] [--hits N] [--once] [--log EXPR]
         %pyfunc_break list
         %pyfunc_break clear [N]
         """
@@ -166,7 +166,7 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
             if word == "--once":
                 options["once"] = True
                 continue
-            name = {"--when": "when", "--if": "condition", "--hits": "hits"}.get(word)
+            name = {"--when": "when", "--if": "condition", "--hits": "hits", "--log": "log"}.get(word)
             if name is None or not rest:
                 quote = '. Put a condition with spaces in quotes: --if "x.max() > 1"' if "condition" in options else ""
                 raise UsageError(f"cannot understand {word!r}: see %pyfunc_break?{quote}")

@@ -181,6 +181,7 @@ class Notice(str, Enum):
     STOP = "stop"
     STOP_UNANSWERED = "stop-unanswered"
     CHANGED_BY_HAND = "changed-by-hand"
+    LOGGED = "logged"
 
     __str__ = str.__str__
 

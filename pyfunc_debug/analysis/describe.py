@@ -108,7 +108,11 @@ def _stops(call: Call, reader: Reader) -> list[str]:
             lines.append(f"  stopped for {held} ms, which does not count as its time{ended}: {noticed['why']}")
         elif kind == Notice.STOP_UNANSWERED:
             lines.append(f"  hit, but nobody could answer: {noticed['why']}")
-            lines += [f"    {one}" for one in (*noticed.get("inputs", ()), *noticed.get("frames", ()))]
+            kept = [*noticed.get("inputs", ()), *noticed.get("locals", ()), *noticed.get("frames", ())]
+            lines += [f"    {one}" for one in kept]
+        elif kind == Notice.LOGGED:
+            lines.append(f"  logged ({noticed['at']}): {', '.join(noticed['texts']) or 'its variables'}")
+            lines += [f"    {one}" for one in noticed["locals"]]
         elif kind == Notice.CHANGED_BY_HAND:
             lines.append(f"  changed at a stop: {', '.join(noticed['names'])}")
     return lines

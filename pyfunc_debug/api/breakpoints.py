@@ -22,7 +22,7 @@ from pyfunc_debug.switchboard import board
 
 def break_on(
     where: str, *, when: str = "before", condition: str | None = None, hits: int = 1, once: bool = False,
-    policy: str | float = "wait", prompt: str | None = None,
+    policy: str | float = "wait", prompt: str | None = None, log: str | None = None, keep: str | None = None,
 ) -> Breakpoint:  # fmt: skip
     """Stops calls of a node, with a prompt in the body's frame. Works without a recording, and for older graphs.
 
@@ -36,6 +36,8 @@ def break_on(
       once: Whether to stop only once.
       policy: What a call does while another one is stopped: "wait", "skip", or how many seconds to wait.
       prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.
+      log: Expressions to write to stderr and into the recording, for each call; it does not stop then.
+      keep: "locals" to keep the variables there in the recording; it does not stop then.
 
     Returns:
       The breakpoint: `disable()`, `enable()`, `remove()`, `hits`, `outcomes`.
@@ -48,8 +50,9 @@ def break_on(
       stop = pfd.break_on("augment*", condition="np.isnan(x).any()")
       train_step(batch)
       stop.remove()
+      pfd.break_on("augment*", log="x.shape, x.max()")
     """
-    return board.rules.add(where, when, condition, hits, once, policy, prompt)
+    return board.rules.add(where, when, condition, hits, once, policy, prompt, log, keep)
 
 
 def breakpoints() -> list[Breakpoint]:

@@ -41,8 +41,14 @@ def add_parser(commands: Any) -> None:
         "--break", dest="breaks", action="append", default=[], metavar="NODE",
         help="stop calls of this node with a prompt: a glob over bodies and ops, or file.py:line; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--when", choices=WHENS, default="before", help="where the --break calls stop (before)")
-    parser.add_argument("--if", dest="condition", metavar="EXPR", help="stop them only where this holds")
+    parser.add_argument(
+        "--log", dest="logs", action="append", default=[], metavar="NODE=EXPR",
+        help="write what EXPR is worth in each call of this node to stderr and into the recording; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--when", choices=WHENS, default="before", help="where the --break calls stop, or --log looks (before)"
+    )
+    parser.add_argument("--if", dest="condition", metavar="EXPR", help="only where this holds")
     parser.add_argument(
         "--processes", action="store_true",
         help="record child processes too: each Python process that loads TensorFlow writes a file in the folder -o",
@@ -65,6 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     ending = _Ending(recording, arguments.quiet, folder)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
+    for text in arguments.logs:
+        where, equals, log = text.partition("=")
+        if not equals:
+            raise BadOptionError(f"--log {text}: write NODE=EXPR, as in --log 'augment*=x.shape, x.max()'")
+        breaks.append(break_on(where, when=arguments.when, condition=arguments.condition, log=log))
     recording.start()
     try:
         program.run()

@@ -119,7 +119,9 @@ class Facts:
     def notices(self) -> dict[str, list[tuple[int | None, int | None, dict[str, Any]]]]:
         """What was noticed while recording: node, call and facts, by the notice's rule, in order."""
         found: dict[str, list[tuple[int | None, int | None, dict[str, Any]]]] = defaultdict(list)
-        for rule, node, call, text in self.reader.rows("SELECT rule, node, call, facts FROM notice ORDER BY id"):
+        for rule, node, call, text in self.reader.rows(
+            "SELECT rule, node, call, facts FROM notice WHERE rule != 'logged' ORDER BY id"
+        ):
             found[Notice.read(rule)].append((node, call, json.loads(text)))
         return found
 

@@ -7,6 +7,7 @@ import dis
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable
 from types import FrameType, TracebackType
 from typing import Any
@@ -208,13 +209,13 @@ class CallWatch(TracerHost):
         try:
             if event == "line":
                 for rule in self._rules_at(frame):
-                    reason = self._reason(rule, self.generated.names(frame))
+                    reason = self._reason(rule, self.generated.names(frame), frame)
                     if reason is not None:
                         why = f"breakpoint {rule.number} ({rule.where})"
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
             elif event == "return" and frame is self.frame and _returns(frame, arg):
                 for rule in self.after:
-                    reason = self._reason(rule, {"outputs": arg})
+                    reason = self._reason(rule, {"outputs": arg}, frame)
                     if reason is not None:
                         self.tracer_for(rule, f"breakpoint {rule.number} (after)", reason).from_return(frame, arg)
                         break
@@ -235,14 +236,18 @@ class CallWatch(TracerHost):
         elif event == "return" and frame is self.frame and _returns(frame, arg):
             rules, more = self.after, {"outputs": arg}
         for rule in rules:
-            if rule is not already and self._reason(rule, more) == "":
+            if rule is not already and self._reason(rule, more, frame) == "":
                 rule.tally(STOPPED)
 
-    def _reason(self, rule: Breakpoint, more: dict[str, Any]) -> str | None:
+    def _reason(self, rule: Breakpoint, more: dict[str, Any], frame: FrameType | None = None) -> str | None:
         """Why a rule stops this call here (see `Judge.reason`); None if it does not."""
         if not rule.enabled:
             return None
-        return self.shared.judge.reason(rule, self.plan, self.number, self.args, **more)
+
+        def names() -> dict[str, Any]:
+            return self.plan.names(self.args) if frame is None else self.generated.names(frame)
+
+        return self.shared.judge.reason(rule, self.plan, self.number, self.args, more, self.recorded, names)
 
     @staticmethod
     def _tally(rule: Breakpoint, reason: str, outcome: str = STOPPED) -> None:
@@ -313,7 +318,8 @@ class CallWatch(TracerHost):
         if traceback_ is None:
             return
         for rule in self.errors:
-            reason = self._reason(rule, {"error": error}) if self._passed(rule, traceback_) else None
+            *_, (innermost, _) = traceback.walk_tb(traceback_)
+            reason = self._reason(rule, {"error": error}, innermost) if self._passed(rule, traceback_) else None
             if reason is not None:
                 self.previous = sys.gettrace()
                 kind = type(error).__name__

@@ -25,20 +25,23 @@ class Condition:
 
     Args:
       text: The expression.
+      option: What it was given as.
 
     Attributes:
+      text: The expression.
       names: The names that it reads.
 
     Raises:
       BadOptionError: it is not a Python expression.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, option: str = "condition") -> None:
+        self.text = text
         try:
             tree = ast.Expression(syntax.expression(text.strip(), "<condition>"))
             self._code = compile(tree, "<condition>", "eval")
         except (SyntaxError, ValueError) as error:
-            raise BadOptionError(f"condition={text!r} is not a Python expression: {error}") from None
+            raise BadOptionError(f"{option}={text!r} is not a Python expression: {error}") from None
         read = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
         self.names = tuple(dict.fromkeys(read))
 
@@ -78,11 +81,29 @@ class Condition:
 
     def holds(self, names: dict[str, Any]) -> bool:
         """Evaluates it; an array with several elements has no truth value and raises."""
-        return bool(eval(self._code, names))  # the user's own expression, typed by them
+        return bool(self.value(names))
+
+    def value(self, names: dict[str, Any]) -> Any:
+        """What the expression is worth."""
+        return eval(self._code, names)  # the user's own expression, typed by them
 
 
 def _is_library(value: Any) -> bool:
     return any(value is sys.modules.get(name) for name in (*_MODULES.values(), "math"))
+
+
+def expressions(text: str, option: str) -> list[Condition]:
+    """The expressions of `x.shape, x.max()`, each by itself.
+
+    Raises:
+      BadOptionError: it is not a Python expression.
+    """
+    text = text.strip()
+    whole = Condition(text, option)
+    tree = syntax.expression(text, f"<{option}>")
+    if not isinstance(tree, ast.Tuple) or text.startswith("("):
+        return [whole]
+    return [Condition(ast.get_source_segment(text, one) or ast.unparse(one), option) for one in tree.elts]
 
 
 class ConditionCall:

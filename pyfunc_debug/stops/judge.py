@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from pyfunc_debug.events import Notice
 from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.conditions import Condition, ConditionCall
 from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.plan import Plan
-from pyfunc_debug.stops.rules import EVALUATION, Breakpoint
-from pyfunc_debug.stops.stop import Abort, Stop
+from pyfunc_debug.stops.rules import EVALUATION, LOGGED, Breakpoint
+from pyfunc_debug.stops.stop import Abort, Stop, lines_of, one_line
 
 _PATIENCE_S = 0.25
 """How long a call waits while another thread evaluates the same condition; that thread may be waiting for this call."""
@@ -34,15 +37,20 @@ class Judge:
         self._judged: dict[int, list[Breakpoint]] = {}  # by thread: whose conditions it evaluates
         self._running: dict[Breakpoint, threading.Event] = {}  # conditions that run code of the program's own
 
-    def reason(self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, **more: Any) -> str | None:
-        """Why a breakpoint stops a call.
+    def reason(
+        self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
+        names: Callable[[], dict[str, Any]],
+    ) -> str | None:  # fmt: skip
+        """Why a breakpoint stops a call. One that writes down what there is stops none.
 
         Args:
           rule: The breakpoint.
           plan: What is known of the node.
           number: The call's number.
           args: The call's inputs.
-          **more: Other names for the condition: `outputs`, `error`, locals.
+          more: Other names for the condition: `outputs`, `error`, locals.
+          recorded: Whether `number` is that of a call in a recording.
+          names: Gives the body's variables.
 
         Returns:
           Empty for a hit, a sentence when the condition raised and somebody can answer, None to go on.
@@ -63,20 +71,56 @@ class Judge:
         if self._broker.evaluates(threading.get_ident()):
             rule.tally(EVALUATION)
             return None
+        if rule.logged or rule.keep:
+            self._log(rule, plan, number, args, more, recorded, names)
+            rule.tally(LOGGED)
+            return None
         return ""
+
+    def _log(
+        self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
+        names: Callable[[], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        texts, numbers = [], {}
+        for expression in rule.logged:
+            try:
+                found = self._evaluate(rule, expression, plan, number, args, more, _shown)
+                text, worth = found or ("not evaluated, since it runs the node itself", None)
+            except Abort:
+                raise
+            except Exception as error:
+                text, worth = f"*** {type(error).__name__}: {error}", None
+            texts.append(f"{expression.text} = {text}")
+            if worth is not None:
+                numbers[expression.text] = worth
+        at = f"{os.path.basename(rule.file)}:{rule.line}" if rule.file is not None else rule.when
+        if texts:
+            self._say(f"{plan.body}{'' if number is None else f' #{number}'} ({at}): {', '.join(texts)}")
+        if recorded and plan.facts is not None:
+            self._environment.note(
+                Notice.LOGGED, plan.facts.token, number, at=at, texts=texts, numbers=numbers,
+                locals=lines_of(names()) if rule.keep else [],
+            )  # fmt: skip
 
     def _holds(
         self, rule: Breakpoint, condition: Condition, plan: Plan, number: int | None, args: Any, more: dict[str, Any]
     ) -> bool:
+        return bool(self._evaluate(rule, condition, plan, number, args, more, Condition.holds))
+
+    def _evaluate(
+        self, rule: Breakpoint, condition: Condition, plan: Plan, number: int | None, args: Any, more: dict[str, Any],
+        read: Callable[[Condition, dict[str, Any]], Any],
+    ) -> Any:  # fmt: skip
+        """What `read` makes of the expression; None where evaluating it would never end."""
         me = threading.get_ident()
         judged = self._judged.get(me, [])
         if rule in judged:  # the condition runs the very node that it belongs to
             rule.count_unjudged()
-            return False
+            return None
         running = self._running.get(rule)
         if running is not None and not running.wait(_PATIENCE_S):  # it runs the node on this other thread
             rule.count_unjudged()
-            return False
+            return None
         values = {**plan.names(args), **more}
         if "call" not in values and "call" in condition.names:
             kind = "gradient" if plan.forward else "forward"
@@ -85,7 +129,7 @@ class Judge:
         self._broker.judging.add(me)  # calls that the condition makes pass breakpoints
         try:
             names, foreign = condition.bind(values, lambda: self._environment.scope(plan.scope_token))
-            return self._holds_foreign(rule, condition, names) if foreign else condition.holds(names)
+            return self._foreign(rule, condition, names, read) if foreign else read(condition, names)
         finally:
             if judged:
                 self._judged[me] = judged
@@ -93,12 +137,15 @@ class Judge:
                 self._judged.pop(me, None)
                 self._broker.judging.discard(me)
 
-    def _holds_foreign(self, rule: Breakpoint, condition: Condition, names: dict[str, Any]) -> bool:
+    def _foreign(
+        self, rule: Breakpoint, condition: Condition, names: dict[str, Any],
+        read: Callable[[Condition, dict[str, Any]], Any],
+    ) -> Any:  # fmt: skip
         """For a condition that may run nodes: tf.functions run eagerly, on this thread, where their calls pass."""
         self._running[rule] = done = threading.Event()
         try:
             with self._environment.evaluation():
-                return condition.holds(names)
+                return read(condition, names)
         finally:
             done.set()
             if self._running.get(rule) is done:
@@ -119,3 +166,13 @@ class Judge:
             once=True,
         )
         return None
+
+
+def _shown(expression: Condition, names: dict[str, Any]) -> tuple[str, float | None]:
+    """The value of an expression as text, and as a number where it is one that can be drawn."""
+    value = expression.value(names)
+    try:
+        number = float(value) if getattr(value, "shape", ()) == () and not isinstance(value, (str, bytes)) else None
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    return one_line(value), number if number is not None and math.isfinite(number) else None

@@ -6,6 +6,7 @@ names. A body without a Python frame (np.sin) is stopped in a stand-in frame tha
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -28,7 +29,7 @@ from pyfunc_debug.stops.misses import why_not_hit
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.shared import Shared
-from pyfunc_debug.stops.stop import Abort, Stop, one_line
+from pyfunc_debug.stops.stop import Abort, Stop, lines_of, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
 _MOST_EAGER = 4096
@@ -189,7 +190,9 @@ class StopObserver:
         first, why = None, ""
         for rule in plan.starts:
             if rule.enabled:
-                reason = self._shared.judge.reason(rule, plan, number, args)
+                reason = self._shared.judge.reason(
+                    rule, plan, number, args, {}, recorded, functools.partial(plan.names, args)
+                )
                 if reason is not None and first is None:
                     first, why = rule, reason
         if first is None and not plan.watches:
@@ -216,8 +219,9 @@ class StopObserver:
         """A sentence for the user."""
         if once and text in self._reported:
             return
-        self._reported.add(text)
-        print(f"pyfunc_debug: {text}", file=sys.stderr)
+        if once:
+            self._reported.add(text)
+        print(f"pyfunc_debug: {text}\n", end="", file=sys.stderr)  # one write: others write at the same time
 
     def _unanswered(self, stop: Stop) -> None:
         """Nobody can answer: the recording gets what the prompt would have shown."""
@@ -229,9 +233,10 @@ class StopObserver:
             f"{frame.f_code.co_name} ({cell_label(frame.f_code.co_filename) or frame.f_code.co_filename}:{line})"
             for frame, line in Generated(self.environment).stack(stop_frames())
         ]
+        inputs = [f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)]
         self.environment.note(
             Notice.STOP_UNANSWERED, stop.node.token if stop.node is not None else None, stop.call, why=stop.why,
-            frames=frames, inputs=[f"{name} = {one_line(value)}" for name, value in zip(stop.names, stop.inputs)],
+            frames=frames, inputs=inputs, locals=[one for one in lines_of(stop.locals()) if one not in inputs],
         )  # fmt: skip
 
     def call_failed(self) -> None:

@@ -17,7 +17,7 @@ from typing import Literal
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.places import cell_label
-from pyfunc_debug.stops.conditions import Condition
+from pyfunc_debug.stops.conditions import Condition, expressions
 
 When = Literal["before", "after", "error", "gradient"]
 WHENS = ("before", "after", "error", "gradient")
@@ -31,7 +31,8 @@ EVALUATION = "during an evaluation"
 STEPPING = "while another was stepping"
 UNANSWERED = "nobody to answer"
 TOO_EARLY = "before the wanted hit"
-BUCKETS = (STOPPED, SKIPPED, EXPIRED, RELEASED, EVALUATION, STEPPING, UNANSWERED, TOO_EARLY)
+LOGGED = "logged"
+BUCKETS = (STOPPED, LOGGED, SKIPPED, EXPIRED, RELEASED, EVALUATION, STEPPING, UNANSWERED, TOO_EARLY)
 """What became of a hit; each is counted in exactly one of these."""
 
 
@@ -47,6 +48,8 @@ class Breakpoint:
       once: Whether it is disabled by its first stop.
       policy: What a call does while another is stopped: "wait", "skip", or how many seconds to wait.
       prompt: None (whoever can answer) or "debugger" (the attached IDE).
+      log: Expressions to write down in the place of a stop, or None.
+      keep: "locals" to write down the variables in the place of a stop, or None.
       enabled: Whether it stops calls now.
       hits: How many calls fulfilled it; `outcomes` says what became of them.
       error: Why its condition could not be evaluated the last time, or empty.
@@ -58,7 +61,8 @@ class Breakpoint:
 
     def __init__(
         self, number: int, where: str, when: When, condition: str | None, first_hit: int, once: bool,
-        policy: str | float, prompt: str | None, remove: Callable[[Breakpoint], None],
+        policy: str | float, prompt: str | None, remove: Callable[[Breakpoint], None], log: str | None = None,
+        keep: str | None = None,
     ) -> None:  # fmt: skip
         self.number = number
         self.where = where
@@ -68,6 +72,9 @@ class Breakpoint:
         self.once = once
         self.policy = policy
         self.prompt = prompt
+        self.log = log
+        self.logged = expressions(log, "log") if log is not None else []
+        self.keep = keep
         self.enabled = True
         self.hits = 0
         self.outcomes: Counter[str] = Counter()
@@ -103,7 +110,7 @@ class Breakpoint:
         with self._lock:
             self.outcomes[outcome] += 1
             if self.once:
-                if outcome in (STOPPED, UNANSWERED):
+                if outcome in (STOPPED, UNANSWERED, LOGGED):
                     self.enabled = False
                 else:
                     self._taken = False
@@ -220,7 +227,7 @@ class Rules:
 
     def add(
         self, where: str, when: str = "before", condition: str | None = None, hits: int = 1, once: bool = False,
-        policy: str | float = "wait", prompt: str | None = None,
+        policy: str | float = "wait", prompt: str | None = None, log: str | None = None, keep: str | None = None,
     ) -> Breakpoint:  # fmt: skip
         """Adds a breakpoint; see `pyfunc_debug.break_on`.
 
@@ -242,6 +249,10 @@ class Rules:
             raise BadOptionError(f"policy={policy!r}: must be at least 0 seconds")
         if prompt not in (None, "debugger"):
             raise BadOptionError(f"prompt={prompt!r}: leave it out, or say 'debugger' for the attached IDE")
+        if log is not None and (not isinstance(log, str) or not log.strip()):
+            raise BadOptionError(f"log={log!r}: give Python expressions as text, with commas between them")
+        if keep not in (None, "locals"):
+            raise BadOptionError(f"keep={keep!r}: leave it out, or say 'locals'")
         if isinstance(hits, bool) or not isinstance(hits, int) or hits < 1:
             raise BadOptionError(f"hits={hits!r}: say the number of the first hit that stops, from 1")
         if not isinstance(once, bool):
@@ -249,7 +260,7 @@ class Rules:
         _check_line(where.strip())
         self._last += 1
         breakpoint_ = Breakpoint(
-            self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove  # type: ignore[arg-type]  # checked above
+            self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove, log, keep  # type: ignore[arg-type]  # checked above
         )  # fmt: skip
         breakpoint_.why_not_hit = self.why_not_hit
         self._all = (*self._all, breakpoint_)

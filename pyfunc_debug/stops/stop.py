@@ -78,6 +78,7 @@ class Stop:
       running_since: Since when (time.monotonic) it runs on, after a step, without having come back to its prompt.
       spans: When it was held, in ns of `time.monotonic_ns()`: each from when it wanted its turn, over when it got that
         (None if it did not), to when it went on (None while it is held). Each prompt makes one.
+      locals: Gives the variables where it stops, while it asks for its turn.
       interrupted: Whether somebody ended the call there.
       aborted: Set when it is interrupted.
       released: Set when it is to go on without an answer.
@@ -112,6 +113,7 @@ class Stop:
         self.policy: str | float = rule.policy if rule is not None else "wait"
         self.condition_error = ""
         self.describe: Callable[[], dict[str, Any]] = dict
+        self.locals: Callable[[], dict[str, Any]] = dict
 
     @property
     def title(self) -> str:
@@ -259,6 +261,15 @@ def one_line(value: Any) -> str:
         return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
     text = text.replace("\n", " ")
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def lines_of(names: dict[str, Any]) -> list[str]:
+    """Variables for a recording: `name = value`, without modules and Python's own."""
+    return [
+        f"{name} = {one_line(value)}"
+        for name, value in list(names.items())[:_MOST_LOCALS]
+        if not isinstance(value, ModuleType) and not (name.startswith("__") and name.endswith("__"))
+    ]
 
 
 def _array(value: Any, dtype: Any) -> str:

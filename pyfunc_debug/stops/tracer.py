@@ -10,6 +10,7 @@ import ast
 import bdb
 import contextlib
 import ctypes
+import functools
 import sys
 import time
 import traceback
@@ -370,7 +371,15 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     # -- prompting ----------------------------------------------------------------------------------------------------
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
-        self._hold(lambda: super(Tracer, self).interaction(frame, tb_or_exc))
+        at = frame
+        if frame is None and isinstance(tb_or_exc, TracebackType):
+            *_, (at, _) = traceback.walk_tb(tb_or_exc)
+        if at is not None:
+            self.stop.locals = functools.partial(self.host.generated.names, at)
+        try:
+            self._hold(lambda: super(Tracer, self).interaction(frame, tb_or_exc))
+        finally:
+            self.stop.locals = dict
 
     def bp_commands(self, frame: FrameType) -> Any:
         """Runs the commands of a line breakpoint that was made at a prompt: they need somebody who hears them."""

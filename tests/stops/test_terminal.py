@@ -35,7 +35,8 @@ def program(tmp_path):
 def test_record_break_prompts_and_records(program, tmp_path):
     path = program("print('result', float(f(tf.constant(4.0))))\n")
     screen, code = talk(
-        [sys.executable, "-m", "pyfunc_debug", "record", "--break", "body", "--if", "x > 1", "-o", "r.pfrec", path],
+        [sys.executable, "-m", "pyfunc_debug", "record", "--break", "body", "--if", "x > 1", "-o", "r.pfrec",
+         "--log", "body=x * 10, y", path],
         [("(body #1) ", f"{line}\r") for line in ("n", "p y", "y = tf.constant(50.0)", "c")],
         cwd=tmp_path,
     )  # fmt: skip
@@ -43,6 +44,10 @@ def test_record_break_prompts_and_records(program, tmp_path):
     assert "numpy=8.0" in screen
     assert "result 50.0" in screen
     assert "1 hit (1 stopped)" in screen
+    assert (
+        "pyfunc_debug: body #1 (before): x * 10 = float32[] 40., y = *** NameError: name 'y' is not defined" in screen
+    )
+    assert "1 hit (1 logged)" in screen
     assert "body" in screen[screen.index("result") :], "the ledger"
 
 
