@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pyfunc_debug.analysis.contention import grade_of
-from pyfunc_debug.analysis.death import how_it_ended
+from pyfunc_debug.analysis.death import calls_in_progress, how_it_ended
 from pyfunc_debug.analysis.footer import is_interrupted
 from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Parts, Times, make_ledger
 from pyfunc_debug.pfrec import Reader
@@ -33,8 +33,8 @@ class ProcessRow:
 
     Attributes:
       name: Its role, with host and process id where two have the same.
-      state: `complete`, `recording`, `died` (it ended without completing its recording), `SIGTERM` (that ended it, as
-        multiprocessing's pools end their workers) or `stopped early`.
+      state: `complete`, `recording`, `died` (in a call), `unfinished` (it ended outside any call and did not complete its
+        recording: os._exit, or a kill), `SIGTERM` (that ended it, as multiprocessing's pools end their workers).
       calls, errors: Calls of all bodies that the ledger shows, gradient calls too.
       total_ns: Time in these calls, summed.
       grade: How the GIL was measured.
@@ -146,7 +146,8 @@ def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
     sums = [one for node in nodes for one in (node.forward, node.gradient)]
     state = str(meta.get("state", "?"))
     if is_interrupted(reader.path, meta):
-        state = "died" if how_it_ended(reader) == "died" else "SIGTERM"
+        outside = "unfinished" if how_it_ended(reader) == "died" else "SIGTERM"
+        state = "died" if calls_in_progress(reader) and outside == "unfinished" else outside
     pid = meta.get("pid")
     return ProcessRow(
         "", reader.path, str(meta.get("host", "?")), pid if isinstance(pid, int) else None, state,
