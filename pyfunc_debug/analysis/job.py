@@ -33,8 +33,8 @@ class ProcessRow:
 
     Attributes:
       name: Its role, with host and process id where two have the same.
-      state: `complete`, `recording`, `died` (in a call), `unfinished` (it ended outside any call, and not by its own
-        will or by os._exit), or `SIGTERM` (that ended it, as multiprocessing's pools end their workers).
+      state: `complete`, `recording`, `died` (in a call), `unfinished` (it ended outside any call without completing
+        its recording: os._exit, or a kill), or `SIGTERM` (that ended it, as multiprocessing's pools end their workers).
       calls, errors: Calls of all bodies that the ledger shows, gradient calls too.
       total_ns: Time in these calls, summed.
       grade: How the GIL was measured.
