@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyfunc_debug.cli import check, demo, doctor, export, ide, learn, pack, query, record, report, show
+from pyfunc_debug.cli import check, demo, diff, doctor, export, ide, learn, pack, query, record, report, show
 from pyfunc_debug.cli.bounds import bounded
+from pyfunc_debug.cli.options import newest
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
-_COMMANDS = (record, ide, show, doctor, check, report, query, export, pack, demo, learn)
-_READING = ("show", "doctor", "report", "query", "export", "pack")
+_COMMANDS = (record, ide, show, doctor, check, report, query, diff, export, pack, demo, learn)
+_READING = ("show", "doctor", "report", "query", "diff", "export", "pack")
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
 
 
@@ -38,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command not in _READING:
             return int(arguments.run(arguments))
+        if arguments.file == []:
+            arguments.file = [newest()]
         with bounded(arguments.file[0] if isinstance(arguments.file, list) else arguments.file or "", argv is None):
             return int(arguments.run(arguments))
     except BadOptionError as error:

@@ -23,7 +23,10 @@ def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser("doctor", help="what deserves attention in a recording", description=_DESCRIPTION)
     parser.add_argument(
-        "file", metavar="FILE", nargs="+", help="several, a folder or a pattern: all processes of a job"
+        "file",
+        metavar="FILE",
+        nargs="*",
+        help="several, a folder, a pattern: a job's processes; none: the newest here",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--select", action="append", metavar="RULE", help="only this rule, or glob; may be repeated")

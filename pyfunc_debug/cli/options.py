@@ -82,6 +82,20 @@ def free_path(stem: str) -> str:
     return path
 
 
+def newest() -> str:
+    """The newest recording in this folder; its name is said on stderr.
+
+    Raises:
+      BadOptionError: there is none.
+    """
+    found = [entry for entry in os.scandir() if entry.name.endswith(".pfrec") and entry.is_file()]
+    if not found:
+        raise BadOptionError("which recording? There is none (*.pfrec) in this folder")
+    name = max(found, key=lambda entry: (entry.stat().st_mtime_ns, entry.name)).name
+    print(f"pyfunc-debug: {printable(name)}, the newest here", file=sys.stderr)
+    return name
+
+
 def terminal(stream: Any = None) -> tuple[int, bool]:
     """Width of the terminal and whether to use colour; 80 columns without colour when there is none."""
     stream = sys.stdout if stream is None else stream

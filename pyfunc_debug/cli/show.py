@@ -29,7 +29,10 @@ def add_parser(commands: Any) -> None:
         description="Shows a recording, also one still being made.",
     )
     parser.add_argument(
-        "file", metavar="FILE", nargs="+", help="several, a folder or a pattern: the processes of a job as one"
+        "file",
+        metavar="FILE",
+        nargs="*",
+        help="several, a folder, a pattern: a job's processes as one; none: the newest here",
     )
     parser.add_argument(
         "--node", metavar="GLOB", help="the nodes whose body, op name or token fits, with their last calls"

@@ -1,0 +1,46 @@
+"""`diff` says what changed between two recordings, and reading commands find the newest recording."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import pytest
+
+from pyfunc_debug.cli import main
+from tests.report import recordings
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_diff_says_which_values_and_which_bodies_changed(folder, capsys):
+    recordings.small(folder / "a.pfrec", steps=6)
+    after = recordings.small(folder / "b.pfrec", steps=6)
+    assert main(["diff", "a.pfrec", "b.pfrec"]) == 0
+    assert "slower" not in capsys.readouterr().out
+    with sqlite3.connect(after) as database:
+        of_augment = "node = (SELECT id FROM node WHERE body = 'augment')"
+        database.execute(f"UPDATE call SET end_ns = start_ns + (end_ns - start_ns) * 20 WHERE {of_augment}")
+        database.execute("UPDATE value SET digest = x'00', kept = '', blob = NULL, mean = mean + 1 WHERE call = 1")
+    database.close()
+    assert main(["diff", "a.pfrec", "b.pfrec"]) == 1
+    told = capsys.readouterr().out
+    assert "\naugment: " in told
+    assert "20x slower" in told
+    assert told.count("slower") == 1
+
+
+def test_without_a_file_the_newest_here_is_shown(folder, capsys):
+    assert main(["show"]) == 2
+    assert capsys.readouterr().err == "pyfunc-debug: which recording? There is none (*.pfrec) in this folder\n"
+    for order, name in enumerate(("b", "a", "c")):
+        recordings.small(folder / f"{name}.pfrec", steps=1)
+        os.utime(folder / f"{name}.pfrec", ns=(order % 2, order % 2))  # a is the newest
+    assert main(["show", "--node", "augment"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "pyfunc-debug: a.pfrec, the newest here\n"
+    assert shown.out.startswith("node ")
