@@ -53,7 +53,7 @@ def make_patch(image: Any) -> Any:
     return tf.ensure_shape(patch, [4, 4])
 
 
-def is_finite(patch: Any) -> Any:
+def usable(patch: Any) -> Any:
     """Keeps NaN out of the training, silently."""
     return tf.reduce_all(tf.math.is_finite(patch))
 
@@ -71,7 +71,7 @@ def train(steps: int = 40, batch: int = 16) -> list[float]:
         tf.data.Dataset.from_tensor_slices(load_images())
         .repeat()
         .map(make_patch, num_parallel_calls=2)
-        .filter(is_finite)
+        .filter(usable)
         .batch(batch)
         .map(lambda patch: (patch, patch))
         .prefetch(2)
