@@ -67,6 +67,10 @@ class CallWatch(TracerHost):
         if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
             if before is not None:
                 self._stand_in(before, self.before_reason)
+            if self.lines and not self._armed:  # in what a tf.custom_gradient runs
+                self.find_chained()
+                self._armed = True
+                settrace(self._call)
             return
         self.find_chained()
         self._armed = True
@@ -277,7 +281,8 @@ class CallWatch(TracerHost):
             why += f", {reason}"
         stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
         stop.condition_error = reason
-        watching = bool(self.lines or self.after) and self.frame is not None
+        entered = self.frame is not None or (self.forward is not None and self._armed)
+        watching = bool(self.lines or self.after) and entered
         tracer = self.tracer = Tracer(stop, self.shared.broker, self, self._call if watching else self.previous)
         tracer.resume = watching
         return tracer
@@ -287,8 +292,7 @@ class CallWatch(TracerHost):
     def leave(self, outputs: Any) -> Any:
         self._disarm()
         self._note()
-        tracer = self.tracer
-        if self.before is not None and self._armed and not self._seen and tracer is None:
+        if self.before is not None and self._armed and not self._seen and self.stand_in is None:
             self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
         if self._result is not None:
             try:

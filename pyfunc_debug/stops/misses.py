@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.rules import Breakpoint, length, same_file
 
 
@@ -27,7 +28,7 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
         return ""  # said with their counts
     if rule.came_false:
         return "its condition was false each time"
-    nodes = [node for node in nodes if not node.internal]
+    nodes = [node for node in nodes if not node.internal or is_user(node.body.file or "<none>")]
     if not nodes and not gone:
         return "no node was called since it was set"
     return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)

@@ -123,13 +123,17 @@ class StopObserver:
             forward = self.node(facts.gradient_of)
             if rule.where == facts.token:
                 return True
-            return rule.when == "gradient" and forward is not None and self._named(rule, forward)
+            # A line may be in what a tf.custom_gradient runs.
+            wanted = rule.when == "gradient" or (rule.when == "before" and rule.file is not None)
+            return wanted and forward is not None and self._named(rule, forward)
         return rule.when != "gradient" and self._named(rule, facts)
 
     def _named(self, rule: Breakpoint, facts: NodeFacts) -> bool:
         if rule.file is None:
             return rule.fits(facts)
-        return not facts.internal  # the line may be in the body, at the call site, or in a helper of the body
+        # The line may be in the body, at the call site, or in a helper of the body; TensorFlow's node that takes the
+        # elements of a Dataset.from_generator has the user's generator as its body.
+        return not facts.internal or (facts.body.file is not None and is_user(facts.body.file))
 
     def _why_not_hit(self, rule: Breakpoint) -> str:
         return why_not_hit(rule, list(self._nodes.values()), list(self._gone_names), rule in self._fitted)

@@ -38,7 +38,7 @@ class Plan:
         for rule in rules:
             if rule.when == "error":
                 self.errors.append(rule)
-            elif rule.file is None or self.at_line(rule):
+            elif rule.file is None or (self.at_line(rule) and not (forward is not None and rule.when == "before")):
                 (self.after if rule.when == "after" else self.starts).append(rule)
             elif rule.when == "before":
                 self.lines.append(rule)

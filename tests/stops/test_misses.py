@@ -83,6 +83,39 @@ def test_a_file_is_found_by_each_of_its_names(tf, program):
         stop.remove()
 
 
+def test_a_line_of_a_custom_gradient_and_of_a_generator_stops(tf, capsys):
+    @tf.custom_gradient
+    def tripled(x):
+        def grad(dy):
+            up = dy * 3.0
+            return up
+
+        return x * 1.0, grad
+
+    def numbers():
+        for i in range(3):
+            value = i * 2.0
+            yield value
+
+    run = tf.function(lambda x: tf.py_function(tripled, [x], tf.float32))
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.float32))
+    file, first = os.path.basename(__file__), tripled.__wrapped__.__code__.co_firstlineno
+    lines = (first + 3, first + 4, numbers.__code__.co_firstlineno + 3)
+    stops = [pfd.break_on(f"{file}:{line}") for line in lines]
+    asked = pfd.break_on("*tripled", when="gradient")
+    x = tf.constant(2.0)
+    with pfd.answers("c", "p float(up)", "c", "s", "s", "c", "c") as said, tf.GradientTape() as tape:
+        tape.watch(x)
+        y = run(x)
+        assert float(tape.gradient(y, x)) == 3.0
+    with pfd.answers("p value", "c", "n", "n", "p i", "c", "c") as said:
+        assert [float(one) for one in data] == [0.0, 2.0, 4.0]
+    assert [one.hits for one in stops] == [1, 1, 3], str(said)
+    assert "trouble" not in capsys.readouterr().err
+    for one in (*stops, asked):
+        one.remove()
+
+
 def test_commands_of_a_line_breakpoint_made_at_a_prompt_run(tf, program):
     stop = pfd.break_on("rel_body")
     dialogue = textwrap.dedent(
