@@ -8,6 +8,7 @@ from typing import Any
 from pyfunc_debug.analysis.contention import gil_line
 from pyfunc_debug.analysis.death import death_lines
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 
 
@@ -20,13 +21,7 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
       hidden: How many functions and nodes the ledger does not show.
     """
     lines = []
-    dropped = meta.get("dropped") or {}
-    for key, what in (
-        ("calls", "calls were counted but not stored"), ("values", "values were not stored"),
-        ("without_values", "more calls are stored without values"), ("runs", "runs were not stored"),
-    ):  # fmt: skip
-        if dropped.get(key):
-            lines.append(f"{dropped[key]:,} {what}: the budget of {meta.get('budget', '?')} bytes was used up")
+    lines += _lost(meta)
     wanted = (meta.get("options") or {}).get("nodes", "*")
     if wanted != "*":
         lines.append(f"only calls of nodes that match {wanted} were recorded")
@@ -50,6 +45,31 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
             "(--all, or ledger(include_internal=True), shows them)"
         )
     return tuple(lines)
+
+
+def _lost(meta: dict[str, Any]) -> list[str]:
+    """What did not come into the recording, and why."""
+    dropped = meta.get("dropped") or {}
+    reasons = dropped.get("reasons")
+    lines = []
+    for key, what in (
+        ("calls", "calls were counted but not stored"), ("values", "values were not stored"),
+        ("without_values", "more calls are stored without values"), ("runs", "runs were not stored"),
+    ):  # fmt: skip
+        found = reasons.get(key) if isinstance(reasons, dict) else None
+        if found is None:  # a recording of before there were reasons
+            found = {Loss.BUDGET.value: dropped.get(key, 0)}
+        for reason, count in found.items():
+            if count:
+                lines.append(f"{count:,} {what}: {_words(reason, meta)}")
+    return lines
+
+
+def _words(reason: str, meta: dict[str, Any]) -> str:
+    try:
+        return Loss(reason).said(meta.get("budget", "?"))
+    except ValueError:  # of a newer pyfunc_debug
+        return reason
 
 
 def is_interrupted(path: str, meta: dict[str, Any]) -> bool:

@@ -346,6 +346,8 @@ class LiveRecording(Recording):
     @property
     def path(self) -> str:
         """The file."""
+        if self._recorder is not None:
+            self._path = self._recorder.path  # it may have been moved
         if self._path is None:
             raise BadOptionError("the recording has no file before start()")
         return self._path

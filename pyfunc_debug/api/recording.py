@@ -84,6 +84,9 @@ class Recording:
     def meta(self) -> dict[str, Any]:
         """About the recording: versions, process, options, budget, what was dropped, and its own cost.
 
+        `dropped` has numbers of `calls`, `values` and `runs`, `without_values` (calls that are stored without), their
+        `reasons`, and when it ended `counted`: the calls that began, which are those stored and those dropped.
+
         Example:
           print(recording.meta["versions"], recording.meta["ended"])
         """

@@ -28,6 +28,13 @@ def encode(array: np.ndarray[Any, Any]) -> tuple[bytes, str, str, str, bytes]:
     return digest.digest(), encoding, dtype, shape, data
 
 
+def most_bytes(array: np.ndarray[Any, Any]) -> int:
+    """How many bytes `encode` makes of an array, at most; more only for texts beyond ASCII."""
+    if array.dtype.hasobject or array.dtype.kind in "SU":
+        return sum(4 + (len(item) + 2) // 3 * 4 if isinstance(item, (bytes, str)) else 0 for item in array.reshape(-1))
+    return int(array.nbytes)
+
+
 def decode(encoding: str, dtype: str, shape: str, data: bytes) -> Any:
     """The array again; strings come as an object array of bytes."""
     dims = tuple(json.loads(shape))

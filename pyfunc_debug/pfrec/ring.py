@@ -7,7 +7,7 @@ lines of JSON after the slots, once each. All of it without a system call, which
 that ends well leaves none; `recovery.py` reads one that is left.
 
 Its blocks are reserved when it is made, so that a disk that fills up cannot fail a write into the mapping (SIGBUS).
-File systems where that does not help (they copy on write, or lie across a network) have it in /dev/shm.
+File systems where that does not help (they copy on write, or lie across a network) and small disks have it in /dev/shm.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _TEXT = 32
 _TEXT_BYTES = 1 << 20
 """Room for the lines about nodes and threads; what does not fit is known to the file only, a moment later."""
 _HEADER_BYTES = 4096
+_DISK = 8
+"""A disk must have this many times the ring's size left: it must not take the recording's room."""
 _LAST_SIGN_NS = 1_000_000_000
 """A process that leaves a sign of life so long after SIGTERM was not ended by it."""
 _OPEN = struct.Struct("<qqii64s")  # call (0: free), start_ns, thread, inputs (-1: not looked at), token
@@ -103,13 +105,14 @@ class Ring:
     def __init__(self, path: str, calls: int) -> None:
         if not sys.platform.startswith("linux"):
             raise ValueError("only on Linux")
-        self.path = _place(path)
         self._text = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size
         self._end = self._text + _TEXT_BYTES
+        self.path = _place(path, self._end)
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, self._end)
             self.memory = mmap.mmap(file, self._end)
+            self._file = os.fstat(file).st_ino
         except BaseException:
             os.unlink(self.path)
             raise
@@ -130,6 +133,13 @@ class Ring:
                 self.memory[begin:end] = line
                 struct.pack_into("<q", self.memory, _TEXT, end)
                 self._text = end
+
+    def follow(self, path: str) -> None:
+        """The recording was moved: goes there with it, if it stands beside it."""
+        if not self.path.startswith(_MEMORY + os.sep + _PREFIX):
+            with contextlib.suppress(OSError):  # another file system: then who looks for it does not find it
+                os.rename(self.path, path + SUFFIX)
+                self.path = path + SUFFIX
 
     def beat(self) -> None:
         """Leaves a sign of life."""
@@ -163,7 +173,8 @@ class Ring:
             self.memory.close()
         if not keep:
             with contextlib.suppress(OSError):
-                os.unlink(self.path)
+                if os.stat(self.path).st_ino == self._file:  # it may be another recording's by now
+                    os.unlink(self.path)
 
 
 class RingReader:
@@ -255,9 +266,11 @@ def place_of(path: str, meta: Mapping[str, Any]) -> str:
     return path + SUFFIX
 
 
-def _place(path: str) -> str:
+def _place(path: str, size: int) -> str:
     """Where the ring of a new recording goes."""
-    if _file_system(os.path.dirname(path)) in _SURE:
+    folder = os.path.dirname(path)
+    disk = os.statvfs(folder)
+    if _file_system(folder) in _SURE and disk.f_bavail * disk.f_frsize >= _DISK * size:
         return path + SUFFIX
     handle, name = tempfile.mkstemp(SUFFIX, _PREFIX, _MEMORY)
     os.close(handle)

@@ -7,6 +7,7 @@ others can read it, and it is whole after a SIGKILL. `close` folds the log back,
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -18,6 +19,7 @@ from typing import Any
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import SUFFIX
+from pyfunc_debug.pfrec.room import Place, has_room
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
@@ -26,6 +28,10 @@ NEW = "-new"
 _TOGETHER = 32
 """Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
 _DIGESTS = 100_000
+_LOG_BYTES = 4 << 20
+"""The log is folded into the file when it has this size, or less if that is asked for."""
+_BUSY_S = 1.0
+"""How long SQLite waits for another process's lock by itself; it waits with the GIL free, but nothing else is done."""
 
 
 class Writer:
@@ -46,9 +52,14 @@ class Writer:
         prepare(self.path, overwrite)
         self._digests: set[bytes] = set()
         self._new_digests: list[bytes] = []
+        self._measured = 0, 0
 
-    def start(self, meta: dict[str, Any]) -> None:
+    def start(self, meta: dict[str, Any], log_bytes: int = _LOG_BYTES) -> None:
         """Makes the tables and the first entries of `meta`: all in one transaction, so that a file has all or nothing.
+
+        Args:
+          meta: The entries.
+          log_bytes: Where the log is folded into the file, if no reader is in the way.
 
         Raises:
           CannotWriteError: nothing can be written there.
@@ -65,20 +76,27 @@ class Writer:
             self._cursor.execute("COMMIT")
             self._disconnect()
             _take_name(new, self.path)
-            self._connect(self.path)
             # After that, so that what marks the file as a recording is in the file itself and not in its log.
-            self.journal = str(self._cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            self._cursor.execute("PRAGMA synchronous = NORMAL")
+            self._log_bytes = min(log_bytes, _LOG_BYTES)
+            self._open()
             self.set_meta({"journal": self.journal})
-            self._prepare_statements()
         except (sqlite3.Error, OSError) as error:
             self._disconnect()
             with contextlib.suppress(OSError):
                 remove(new)
             raise CannotWriteError(f"cannot write the recording {self.path}: {error}") from error
 
+    def _open(self) -> None:
+        self._connect(self.path)
+        self.journal = str(self._cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        self._cursor.execute("PRAGMA synchronous = NORMAL")
+        self._cursor.execute(f"PRAGMA wal_autocheckpoint = {max(self._log_bytes // self._page, 8)}")
+        self._cursor.execute(f"PRAGMA journal_size_limit = {self._log_bytes}")
+        self._prepare_statements()
+        self._place = Place.of(self.path)
+
     def _connect(self, path: str) -> None:
-        self._db = sqlite3.connect(os.fsencode(path), isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(os.fsencode(path), _BUSY_S, isolation_level=None, check_same_thread=False)
         # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
         self._cursor = self._db.cursor()
         self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
@@ -152,26 +170,79 @@ class Writer:
         """Sets entries of `meta`; values become JSON."""
         self.add("meta", [(key, json.dumps(value)) for key, value in values.items()])
 
-    def size(self) -> int:
-        """Bytes of the database, without its log."""
-        return int(self._cursor.execute("PRAGMA page_count").fetchone()[0]) * self._page
+    def count(self, table: str) -> int:
+        """How many rows a table has."""
+        return int(self._cursor.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    def measure(self) -> tuple[int, int]:
+        """Bytes of the database when its log is folded into it, and of the log beside it."""
+        size = int(self._cursor.execute("PRAGMA page_count").fetchone()[0]) * self._page
+        try:
+            log = os.stat(self.path + "-wal").st_size
+        except OSError:
+            log = 0
+        self._measured = size, log
+        return self._measured
+
+    def ready(self, more: int) -> bool:
+        """Whether the disk has room for a batch of this many bytes; to make some, the log is folded."""
+        folder = os.path.dirname(self.path)
+        if has_room(folder, *self._measured, more):
+            return True
+        self.fold()
+        return has_room(folder, *self.measure(), more)
+
+    def fold(self) -> bool:
+        """Puts the log into the file and empties it; whether that worked: a reader or a full disk may be in the way."""
+        try:
+            self._cursor.execute("PRAGMA busy_timeout = 0")
+            return not self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error:
+            return False
+        finally:
+            self._cursor.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1000)}")
+
+    def follow(self) -> str | None:
+        """Goes on in the file where it is now.
+
+        Returns:
+          Where that is; None if the file was deleted.
+        """
+        now = self._place.now(self.path)
+        if now is None or now == self.path:
+            return now
+        # With its log under another name it would be half a recording, until a reader is out of the way.
+        if self.fold() and self._without_log():
+            self._disconnect()
+            self.path = now
+            self._open()
+        return now
+
+    def _without_log(self) -> bool:
+        try:
+            return str(self._cursor.execute("PRAGMA journal_mode = DELETE").fetchone()[0]) == "delete"
+        except sqlite3.Error:
+            return False
 
     def close(self) -> None:
-        """Folds the log into the file and closes it."""
+        """Folds the log into the file and closes it. The file of a path that is another's by now is only let go of."""
         try:
             self.rollback()
-            self._cursor.execute("PRAGMA busy_timeout = 0")  # a reader that stays is not a reason to wait
-            self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._cursor.execute("PRAGMA journal_mode = DELETE")
+            if self.follow() != self.path:
+                self.let_go()
+                if not os.path.lexists(self.path):
+                    remove(self.path)  # its log, which nobody can use
+                return
+            self.fold()  # a reader or a full disk may be in the way: the log stays next to the file, and both are valid
+            self._without_log()
         except sqlite3.Error:
-            pass  # a reader is in the way, or the disk is full: the log stays next to the file, and both are valid
-        finally:
-            self._disconnect()
+            pass
+        self._disconnect()
 
-    @property
-    def cursor(self) -> sqlite3.Cursor:
-        """For `abandon` in a forked child only. It keeps the connection alive too."""
-        return self._cursor
+    def let_go(self) -> None:
+        """Forgets the file without closing it: that would delete the log under its name, which may be another's."""
+        # Never deallocated, nor the connection that it holds.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._cursor))
 
 
 @functools.cache
@@ -190,6 +261,7 @@ def prepare(path: str, overwrite: bool) -> None:
     if not os.access(folder, os.W_OK):
         raise CannotWriteError(f"the folder {folder} cannot be written to: choose another path for the recording")
     if not os.path.lexists(path):
+        remove(path)  # SQLite would read what an older recording left beside it
         return
     if _is_recording(path):
         owner = _owner(path)

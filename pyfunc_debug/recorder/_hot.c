@@ -455,6 +455,7 @@ static PyMemberDef hot_members[] = {
     {"all_cpu", T_BOOL, offsetof(HotPath, all_cpu), 0, "Whether the CPU time of every call is wanted."},
     {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."},
     NUMBER(HotPath, queued_bytes),
+    NUMBER(HotPath, calls),
     {NULL, 0, 0, 0, NULL}};
 static PyMethodDef hot_methods[] = {
     {"enter", (PyCFunction)(void (*)(void))enter, METH_FASTCALL, "A call is about to start: its ticket."},

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.pfrec.losses import Loss
+from pyfunc_debug.recorder.losses import Losses
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SMALLEST = 1_000_000
@@ -35,9 +35,11 @@ class Budget:
     """Limits that follow from one number.
 
     Attributes:
-      file_bytes: The file stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes` calls are
-        counted but not stored, but for those that fail: they are stored up to `failures_bytes`. What is left is for
-        nodes, traces and counts.
+      file_bytes: The file with its log stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes`
+        calls are counted but not stored, but for those that fail: they are stored up to `failures_bytes`. What is left
+        is for nodes, traces and counts.
+      log_bytes: Where the log is folded into the file.
+      batch_rows: How many rows are written at a time: they go into the log first, whatever is left.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
       queue_calls: How many calls may wait; more are counted but not stored.
       ring_calls: How many finished calls stand in the ring beside the file, until it is complete.
@@ -58,6 +60,14 @@ class Budget:
         return int(self.file_bytes * 0.98)
 
     @property
+    def log_bytes(self) -> int:
+        return self.file_bytes // 16
+
+    @property
+    def batch_rows(self) -> int:
+        return max(self.file_bytes // 64 // 300, 16)
+
+    @property
     def queue_bytes(self) -> int:
         return min(max(self.file_bytes // 4, 1 << 20), 128 << 20)
 
@@ -71,15 +81,13 @@ class Budget:
 
 
 class Allowance:
-    """What the file still takes, and what was dropped because it does not.
-
-    The hot path counts here what it has to drop; all else is the writer thread's.
+    """What the file still takes. The writer thread's own.
 
     Attributes:
       keep_values, keep_calls, keep_failures: Whether there is room for them.
-      dropped_values, dropped_runs: How many were dropped.
+      why: Why there is not.
+      losses: What was lost.
       emptied: Tokens of nodes whose values are not taken any more, since there is no room for them.
-      without_values: How many of their calls are stored.
       stored: Whether contents with a digest are in the file already.
     """
 
@@ -87,57 +95,34 @@ class Allowance:
         self.keep_values = True
         self.keep_calls = True
         self.keep_failures = True
-        self.dropped_values = 0
-        self.dropped_runs = 0
+        self.why = Loss.BUDGET
+        self.losses = Losses()
         self.emptied: set[str] = set()
-        self.without_values = 0
         self.stored: Callable[[bytes], bool] = lambda digest: False
         self._room = 1 << 62
-        self._dropped_calls: dict[str, list[int]] = {}  # token -> calls, errors, ns
-        self._lock = threading.RLock()  # only taken when something is lost already; the count must be exact
 
     def open(self, budget: Budget, stored: Callable[[bytes], bool]) -> None:
         """The file is open."""
         self.stored = stored
-        self._room = budget.values_bytes
+        self._room = budget.calls_bytes // 2
 
-    def update(self, budget: Budget, size: int) -> None:
-        """The file has grown to this many bytes."""
+    def update(self, budget: Budget, size: int, log: int) -> None:
+        """The file has grown to this many bytes, and its log to that many."""
         self.keep_values = size < budget.values_bytes
-        self.keep_calls = size < budget.calls_bytes
-        self.keep_failures = size < budget.failures_bytes
-        self._room = budget.values_bytes - size
+        self.keep_calls = size + log < budget.calls_bytes
+        self.keep_failures = size + log < budget.failures_bytes
+        # What is added stands in the log and in the file for a while.
+        self._room = min(budget.values_bytes - size, (budget.calls_bytes - size - log) // 2)
 
-    def stop(self) -> None:
-        """The file is full."""
+    def stop(self, why: Loss) -> None:
+        """Nothing more is stored."""
+        self.why = why
         self.keep_calls = self.keep_values = self.keep_failures = False
 
-    def take(self, size: int) -> bool:
-        """Whether there is room for contents of this size, which is taken; else they count as dropped."""
-        if size > self._room:
-            self.dropped_values += 1
-            return False
+    def fits(self, size: int) -> bool:
+        """Whether there is room for contents of this size."""
+        return size <= self._room
+
+    def take(self, size: int) -> None:
+        """Takes room for contents."""
         self._room -= size
-        return True
-
-    def count_dropped(self, ticket: Ticket) -> None:
-        """A call that could not be queued, or not be stored."""
-        with self._lock:
-            counts = self._dropped_calls.setdefault(ticket.token, [0, 0, 0])
-            counts[0] += 1
-            counts[1] += ticket.failure is not None
-            counts[2] += ticket.end_ns - ticket.start_ns
-
-    def count_dropped_run(self) -> None:
-        """A run that could not be queued, or not be stored."""
-        with self._lock:
-            self.dropped_runs += 1
-
-    def count_dropped_values(self, count: int) -> None:
-        """Values that were not kept."""
-        self.dropped_values += count
-
-    def dropped_calls(self) -> dict[str, tuple[int, int, int]]:
-        """By token: calls, how many of them failed, and how long they took in ns."""
-        with self._lock:
-            return {token: (counts[0], counts[1], counts[2]) for token, counts in self._dropped_calls.items()}

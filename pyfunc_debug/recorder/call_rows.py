@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.events import Body, NodeFacts, RunFacts
-from pyfunc_debug.pfrec.contents import encode
+from pyfunc_debug.pfrec.contents import encode, most_bytes
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.frames import is_user, line_text
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Allowance
+from pyfunc_debug.recorder.losses import DROPPED
 from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
@@ -53,17 +55,17 @@ class CallRows:
         Returns:
           The number of its node.
         """
-        node, kind = self._nodes.numbers.get(ticket.token) or (self._unknown(batch, ticket), "forward")
+        node, kind = self._nodes.numbers.get(ticket.token) or (self.unknown(batch, ticket.token), "forward")
         if not running:
             self.count += 1
             self.values_ns += ticket.values_ns
             if not (
                 shown or self._allowance.keep_calls or (ticket.failure is not None and self._allowance.keep_failures)
             ):
-                self._allowance.count_dropped(ticket)
+                self._allowance.losses.call(ticket, self._allowance.why)
                 return node
             if not ticket.policy and ticket.token in self._allowance.emptied:
-                self._allowance.without_values += 1
+                self._allowance.losses.without_values += 1
         failure = None if ticket.failure is None else self._failure(batch, ticket.failure)
         runs = self._candidates(ticket)
         certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
@@ -74,6 +76,7 @@ class CallRows:
                 forward, tape = self._pairs.gradient(ticket, self._nodes.forward_of.get(ticket.token))
             else:
                 self._pairs.forward(ticket)
+        batch.note_call(ticket, running, shown)
         batch.add(
             "call", ticket.call, node, kind, forward, certain,
             json.dumps([run.id for run in runs]) if runs and certain is None else None,
@@ -94,12 +97,12 @@ class CallRows:
             return []
         return [run for run in ticket.runs if run.tokens is None or ticket.token in run.tokens]
 
-    def _unknown(self, batch: Batch, ticket: Ticket) -> int:
-        """A call whose node could not be described: it is shown all the same."""
-        body = Body(ticket.token, None, None, (), internal=False)
+    def unknown(self, batch: Batch, token: str) -> int:
+        """The number of a node that could not be described: its calls are shown all the same."""
+        body = Body(token, None, None, (), internal=False)
         return self._nodes.node(
             batch,
-            NodeFacts(ticket.token, "py_function", body, None, None, None, (), (), (), (), False, None, None),
+            NodeFacts(token, "py_function", body, None, None, None, (), (), (), (), False, None, None),
         )
 
     def _values(
@@ -108,14 +111,14 @@ class CallRows:
         if held is None:
             return
         if not self._allowance.keep_values:
-            self._allowance.count_dropped_values(len(held))
+            self._allowance.losses.values(len(held), self._allowance.why)
             return
         policy = _POLICIES[ticket.policy]
         for position, one in enumerate(held):
             path = paths[position] if position < len(paths) else f"{short}[{position}]"
             summary = summarize(one, policy)
             if one.note:
-                self._allowance.count_dropped_values(1)
+                self._allowance.losses.values(1, DROPPED.get(one.note, Loss.UNREAD))
             blob = None
             if summary.data is not None:
                 blob = self._contents(batch, summary)
@@ -123,15 +126,24 @@ class CallRows:
 
     def _contents(self, batch: Batch, summary: Summary) -> bytes | None:
         """The digest of a value's elements, which go into the file; None where there is no room for them."""
+        # Large texts are weighed before they are encoded, which takes their memory five times and seconds.
+        if not self._allowance.fits(most_bytes(summary.data)):
+            self._no_room(summary)
+            return None
         contents = encode(summary.data)
         digest, size = contents[0], len(contents[-1])
         if self._allowance.stored(digest):
             return digest
-        if not self._allowance.take(size):
-            summary.kept, summary.note = "", "dropped: no room in the budget"
+        if not self._allowance.fits(size):
+            self._no_room(summary)
             return None
+        self._allowance.take(size)
         batch.blobs.append(contents)
         return digest
+
+    def _no_room(self, summary: Summary) -> None:
+        self._allowance.losses.values(1, Loss.BUDGET)
+        summary.kept, summary.note = "", "dropped: no room in the budget"
 
     def _value(
         self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, blob: bytes | None

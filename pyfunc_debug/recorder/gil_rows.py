@@ -46,6 +46,10 @@ class GilRows:
         if not stored:
             self._unstored.add(ticket.call)
 
+    def forget(self, call: int) -> None:
+        """A call could not be stored: it gets no row."""
+        self._unstored.add(call)
+
     def due(self) -> bool:
         """Whether it is time to ask the probe again."""
         return time.monotonic_ns() - self._last_ns > _PERIOD_NS

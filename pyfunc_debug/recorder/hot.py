@@ -52,6 +52,7 @@ class HotPath:
       accepting: Whether calls are recorded.
       all_cpu: Whether the CPU time of every call is wanted.
       live: Runs in flight.
+      calls: How many have begun.
       ring: Where calls are noted at once, in memory that outlives the process; or None (`pfrec.ring.Ring`).
       queued_bytes: What the values of calls that wait or are in progress keep alive. Without a lock: two threads may
         lose one another's update.
@@ -75,6 +76,10 @@ class HotPath:
         self._ids = itertools.count(1)
         self._met: set[int] = set()
         self._streaks: dict[str, int] = {}
+
+    @property
+    def calls(self) -> int:
+        return int(repr(self._ids)[len("count(") : -1]) - 1  # the only look at it that takes none
 
     def enter(self, token: str, args: Any) -> Ticket | None:
         """A call is about to start."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyfunc_debug.events import LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import identity
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.program.threads import number_anew
@@ -23,11 +24,12 @@ from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import SKIP, HotPath
+from pyfunc_debug.recorder.losses import NOTES
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.records import Line, Printed
-from pyfunc_debug.values import Held, Policies, Policy, hold
+from pyfunc_debug.values import QUEUE_FULL, Held, Policies, Policy, hold
 from pyfunc_debug.values.policy import matches
 
 _SAY = {Notice.WRONG_TAPE: 20}
@@ -69,7 +71,7 @@ class Recorder:
         self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), budget)
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
-        self.path = writer.path
+        self._writer = writer
         self._ring = self._make_ring(budget)
         meta = {**meta, "process": identity(), "ring": self._ring.path if self._ring is not None else None}
         try:
@@ -82,7 +84,19 @@ class Recorder:
         if self._ring is not None:
             self._worker.beat = self._ring.beat
         self._worker.values_full = self._empty
+        self._worker.moved = self._follow
+        self._worker.spare = self._drop_ring
+        self._worker.begun = lambda: self._hot.calls
         self._worker.start()
+
+    @property
+    def path(self) -> str:
+        """Where the file is now."""
+        return self._writer.path
+
+    def _follow(self, path: str) -> None:
+        if self._ring is not None:
+            self._ring.follow(path)
 
     def _make_ring(self, budget: Budget) -> Ring | None:
         """None where it cannot be: then a killed program's last moments are missing from the recording."""
@@ -159,8 +173,9 @@ class Recorder:
             self.trouble("comparing what a body returned", error)
 
     def count_dropped(self, ticket: Ticket) -> None:
+        losses = self._rows.allowance.losses
         self._release(ticket.room)
-        self._rows.allowance.count_dropped(ticket)
+        losses.call(ticket, losses.waiting or Loss.QUEUE)
 
     def register_thread(self, native_id: int) -> None:
         self._rows.nodes.register_thread(native_id)
@@ -169,7 +184,13 @@ class Recorder:
 
     def hold_values(self, values: Any, policy: int, room: int) -> tuple[list[Held] | None, int]:
         try:
-            return hold(values, policy, room)
+            held, size = hold(values, policy, room, self._queue_bytes)
+            why = self._rows.allowance.losses.waiting
+            if why is not None:
+                for one in held:
+                    if one.note == QUEUE_FULL:
+                        one.note = NOTES[why]
+            return held, size
         except Exception as error:
             self.trouble("taking hold of values", error)
             return None, 0
@@ -291,7 +312,8 @@ class Recorder:
             if len(self._queue) < self._queue_calls:
                 self._queue.append(run)
             else:
-                self._rows.allowance.count_dropped_run()
+                losses = self._rows.allowance.losses
+                losses.run(losses.waiting or Loss.QUEUE)
 
     def paired(
         self, ticket: Ticket | None, own: Ticket | None, used: Ticket | None, dy: tuple[int, ...], dx: tuple[int, ...]

@@ -18,10 +18,10 @@ from pyfunc_debug.records import Line, Printed
 
 
 class Rows:
-    """Makes rows. Lives on the writer thread, except for the counts of what was dropped.
+    """Makes rows. Lives on the writer thread, except for the counts of what was lost.
 
     Attributes:
-      allowance: What the file still takes, and what was dropped.
+      allowance: What the file still takes, and what was lost.
       nodes, traces, calls: Rows of each kind.
       returns: What bodies returned.
       troubles: Failures of ours, counted.
@@ -71,12 +71,20 @@ class Rows:
             )  # fmt: skip
             self.returns.written(kind, calls)
 
-    def dropped(self) -> tuple[list[tuple[int, str, int, int, int]], int]:
-        """Rows of the table `dropped`, and the number of calls in them."""
+    def lost(self, batch: Batch) -> dict[str, Any]:
+        """What was lost so far: by node in the table `dropped`, by reason in `meta`.
+
+        Returns:
+          What is in `meta`.
+        """
         rows: dict[tuple[int, str], list[int]] = {}
-        for token, counts in self.allowance.dropped_calls().items():
-            row = rows.setdefault(self.nodes.numbers.get(token, (0, "forward")), [0, 0, 0])
+        for token, counts in self.allowance.losses.by_token().items():
+            known = self.nodes.numbers.get(token)
+            if known is None and not token:
+                continue  # of calls that had no ticket yet nobody knows the node
+            row = rows.setdefault(known or (self.calls.unknown(batch, token), "forward"), [0, 0, 0])
             for index, amount in enumerate(counts):
                 row[index] += amount
-        found = [(node, kind, row[0], row[1], row[2]) for (node, kind), row in rows.items()]
-        return [row for row in found if row[0]], sum(row[2] for row in found)
+        for (node, kind), row in rows.items():
+            batch.add("dropped", node, kind, *row)
+        return self.allowance.losses.report()

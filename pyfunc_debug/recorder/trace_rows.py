@@ -49,7 +49,7 @@ class TraceRows:
     def run(self, batch: Batch, run: RunFacts) -> None:
         """A finished run."""
         if not self._allowance.keep_calls:
-            self._allowance.count_dropped_run()
+            self._allowance.losses.run(self._allowance.why)
             return
         trace = run.trace if run.kind == "forward" else self._forward_trace(run)
         function = self._traces.get(trace) if trace is not None else None

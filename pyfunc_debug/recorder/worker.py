@@ -7,7 +7,6 @@ no call is made it works through too: nobody is in its way.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sqlite3
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 from pyfunc_debug.events import Notice, RunFacts
 from pyfunc_debug.pfrec import Writer
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.batch import Batch
@@ -40,6 +40,14 @@ _QUIET_NS = 50_000_000
 """Seconds without a call after which the program is assumed to do something else."""
 _RESOLVE_AFTER_S = 1.0
 """A graph's place is looked up at most this long after its first call, see `NodeRows.resolve_pending`."""
+_LOCK_PATIENCE_S = 15.0
+"""How long the end of a recording waits for another process's lock on the file."""
+_RETRY = pause(0.25)
+_ODD = (
+    UnicodeError, OverflowError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)  # fmt: skip
+"""What one row may do: text that is not valid Unicode, a number beyond 64 bits, an object that SQLite does not know."""
 _RUNNING_NS = 300_000_000
 """A call in progress for longer is written as `running`: a body that hangs can be seen."""
 
@@ -51,6 +59,20 @@ def daemon_thread(target: Callable[[], None], name: str) -> threading.Thread:
     return thread
 
 
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _why(error: sqlite3.OperationalError) -> Loss | None:
+    """Why the file takes nothing just now; None for what waiting cannot help."""
+    text = str(error)
+    if "full" in text:
+        return Loss.DISK
+    if "locked" in text or "busy" in text:
+        return Loss.LOCKED
+    return Loss.IO if "I/O" in text or "readonly" in text or "unable to open" in text else None
+
+
 class Worker:
     """Owns the file while it is written.
 
@@ -59,6 +81,10 @@ class Worker:
       gil: What becomes of calls when the GIL is measured; None when it is not.
       beat: Leaves a sign of life.
       values_full: Is called once, when there is no room for values any more.
+      say: Tells the user what becomes of the file while it is written.
+      moved: Is called when the file was moved, with its path.
+      spare: Frees what may be in the way of the last words on a full disk.
+      begun: Says how many calls have begun.
     """
 
     def __init__(
@@ -82,39 +108,54 @@ class Worker:
         self.gil: GilRows | None = None
         self.beat: Callable[[], None] = lambda: None
         self.values_full: Callable[[], None] | None = None
+        self.say: Callable[[str], None] = _print
+        self.moved: Callable[[str], None] = lambda path: None
+        self.spare: Callable[[], None] = lambda: None
+        self.begun: Callable[[], int] = lambda: 0
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self._inputs = "[]"
         self._inputs_ns = 0
+        self._losses = rows.allowance.losses
+        self._lost: dict[str, Any] = {}
+        self._said: set[str] = set()
+        self._closing_since = 0.0
+        self._folded_ns = 0
         rows.allowance.open(budget, writer.stored)
-        writer.start({**meta, "state": "recording"})
+        writer.start({**meta, "state": "recording"}, budget.log_bytes)
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
 
     def start(self) -> None:
         self._thread.start()
 
     def flush(self, timeout_s: float) -> bool:
-        """Waits until what is queued now is in the file."""
+        """Waits until what is queued now is in the file; False if nothing can be written now, or it takes longer."""
         done = allocate_lock()
         done.acquire()
         self._flushes.append(done)
         self._wake.ring()
-        return self._ended or done.acquire(True, timeout_s)
+        return self._ended or (done.acquire(True, timeout_s) and self._losses.waiting is None)
 
     def close(self, meta: dict[str, Any], cost_ns: int) -> None:
         """Writes all that is queued, then `meta`, then closes the file. Waits for it."""
+        self._closing_since = time.monotonic()
         self._closing = True
         self._wake.ring()
         self._thread.join()
+        self._look_at_file()
         try:
-            self._last(meta, cost_ns)
+            batch = self._unfinished()
+            try:
+                self._last(batch, meta, cost_ns)
+            except sqlite3.Error:
+                self.spare()
+                self._last(batch, meta, cost_ns)
         except Exception as error:
             self.stopped = self.stopped or f"the recording could not be finished: {error}"
         self._writer.close()
 
     def abandon(self) -> None:
         """In a forked child: forgets the file without closing it. SQLite must not be used, or even closed, there."""
-        # Never deallocated, nor the connection that it holds: that would close the file.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer.cursor))
+        self._writer.let_go()
         self._closing = self._ended = True
 
     # -- the thread ---------------------------------------------------------------------------------------------------
@@ -122,21 +163,26 @@ class Worker:
     def _run(self) -> None:
         while True:
             self._wake.wait(_PERIOD)
-            closing, flushes = self._closing, len(self._flushes)
-            now = closing or flushes > 0
+            closing, flushes = self._closing, list(self._flushes)
+            now = closing or bool(flushes)
             try:
                 self.beat()
                 self._drain(hurry=now)
                 self._measure(closing, now)
-                self._note_inputs(now)
+                self._once_a_second(now)
             except Exception as error:  # never lose the thread: the queue would grow forever
                 self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
             self._cpu_ns = time.thread_time_ns()
             self._ended = closing
-            for _ in range(len(self._flushes) if closing else flushes):
-                self._flushes.popleft().release()
+            self._release_flushes(list(self._flushes) if closing else flushes)
             if closing:
                 return
+
+    def _release_flushes(self, flushes: list[LockType]) -> None:
+        for one in flushes:
+            if one in self._flushes:
+                self._flushes.remove(one)
+                one.release()
 
     def _drain(self, hurry: bool) -> None:
         """One pass over the queue: all that is there now when in a hurry, else slices with rests between them."""
@@ -146,7 +192,7 @@ class Worker:
             batch = Batch()
             deadline = time.monotonic_ns() + (_HURRIED_SLICE_NS if hurry else _SLICE_NS)
             freed = 0
-            while self._queue and time.monotonic_ns() < deadline:
+            while self._queue and time.monotonic_ns() < deadline and batch.count < self._budget.batch_rows:
                 freed += self._one(batch, self._queue.popleft())
                 todo -= 1
             if not self._queue:
@@ -230,23 +276,49 @@ class Worker:
         batch.add("meta", "gil", self.gil.report())
         self._write(batch)
 
-    def _note_inputs(self, now: bool) -> None:
-        """Writes what is known of the loops over datasets, and of what bodies returned, once a second."""
+    def _once_a_second(self, now: bool) -> None:
+        """Writes what is known of the loops over datasets, of what bodies returned, and of what was lost."""
         if not now and time.monotonic_ns() - self._inputs_ns < 1_000_000_000:
             return
         self._inputs_ns = time.monotonic_ns()
+        self._look_at_file()
         text = json.dumps(self.inputs())
         batch = Batch()
         if text != self._inputs:
             self._inputs = text
             batch.add("meta", "inputs", text)
         self._rows.returned(batch)
+        if self._losses.changed and not self.stopped:
+            batch.add("meta", "dropped", json.dumps(self._rows.lost(batch)))
         self._write(batch)
+
+    def _look_at_file(self) -> None:
+        """Says that the file was moved or deleted; a moved one is gone on with."""
+        if self.stopped:
+            return
+        before = self._writer.path
+        try:
+            now = self._writer.follow()
+        except sqlite3.Error as error:
+            self._stop(Loss.IO, f"{before} was moved and cannot be opened there: {error}")
+            return
+        if now is None:
+            self._stop(Loss.DELETED, f"{before} was deleted while it was written")
+            self._tell(f"the recording {before} was deleted while it is written: from now on calls are only counted")
+        elif now != before:
+            self._tell(f"the recording {before} was moved to {now}: it goes on there")
+            if self._writer.path == now:
+                self.moved(now)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.say(f"pyfunc_debug: {text}")
 
     def _running(self, batch: Batch) -> None:
         """Writes calls that have been in progress for a while."""
         now = time.monotonic_ns()
-        for ticket in list(self._open_calls.values()):
+        for ticket in () if self.stopped else list(self._open_calls.values()):
             if ticket.call not in self._shown_running and now - ticket.start_ns > _RUNNING_NS:
                 self._shown_running.add(ticket.call)
                 self._rows.calls.call(batch, ticket, running=True)
@@ -254,31 +326,45 @@ class Worker:
     def _stopped(self, batch: Batch, call: int | None) -> None:
         """A call that is held at a stop is written at once: somebody looks at it."""
         ticket = self._open_calls.get(call) if call is not None else None
-        if ticket is not None and call not in self._shown_running:
+        if ticket is not None and call not in self._shown_running and not self.stopped:
             self._shown_running.add(ticket.call)
             self._rows.calls.call(batch, ticket, running=True)
 
     def _write(self, batch: Batch) -> None:
-        if self.stopped or not (batch.rows or batch.blobs):
+        """Puts rows into the file. Where it does not take them now, waits until it does: the queue is the buffer."""
+        if not (batch.rows or batch.blobs):
             return
+        while not self.stopped:
+            try:
+                why = self._store(batch)
+            except Exception as error:
+                self._stop(Loss.BATCH, f"{error}")
+                break
+            if why is None:
+                self._stored()
+                return
+            self._wait(why)
+        self._lose(batch)
+
+    def _store(self, batch: Batch) -> Loss | None:
+        """Tries once; returns why it has to wait."""
         writer = self._writer
         try:
+            if not writer.ready(batch.weight()):
+                return Loss.DISK
             try:
                 self._insert(batch)
-            except (UnicodeError, OverflowError):  # text that is not valid Unicode, a number beyond 64 bits
+            except _ODD:
                 writer.rollback()
                 batch.clean()
-                self._insert(batch)
-            size = writer.size()
-        except Exception as error:
-            self._stop(f"{error}")
-            return
-        self._rows.allowance.update(self._budget, size)
-        if not self._rows.allowance.keep_values and self.values_full is not None:
-            self.values_full()
-            self.values_full = None
-        if size >= self._budget.file_bytes:
-            self._stop(f"the budget of {self._budget.file_bytes:,} bytes is used up")
+                self._insert_singly(batch)
+        except sqlite3.OperationalError as error:
+            writer.rollback()
+            why = _why(error)
+            if why is None:
+                raise
+            return why
+        return None
 
     def _insert(self, batch: Batch) -> None:
         self._writer.begin()
@@ -288,24 +374,97 @@ class Worker:
             self._writer.add_blob(*blob)
         self._writer.commit()
 
-    def _stop(self, why: str) -> None:
-        """The file is full: from now on calls are only counted, and the program goes on."""
-        self.stopped = f"recording stopped: {why}"
-        self._rows.allowance.stop()
+    def _insert_singly(self, batch: Batch) -> None:
+        """One odd row must not lose the others."""
+        self._writer.begin()
+        for table, rows in batch.rows.items():
+            kept = []
+            for row in rows:
+                try:
+                    self._writer.add(table, [row])
+                    kept.append(row)
+                except _ODD as error:
+                    self._rows.troubles[f"writing a {table}: {type(error).__name__}: {error}"[:500]] += 1
+                    if table == "call":
+                        self._lose_call(batch, row[0], Loss.BATCH)
+                    elif table == "value":
+                        self._losses.values(1, Loss.BATCH)
+                    elif table == "run":
+                        self._losses.run(Loss.BATCH)
+            batch.rows[table] = kept
+        for blob in batch.blobs:
+            self._writer.add_blob(*blob)
+        self._writer.commit()
+
+    def _stored(self) -> None:
+        if self._losses.waiting is not None:
+            self._losses.waiting = None
+            self._tell(f"the recording {self._writer.path} goes on")
+        budget, allowance = self._budget, self._rows.allowance
+        size, log = self._writer.measure()
+        if log and size + log >= budget.calls_bytes and time.monotonic_ns() - self._folded_ns > 1_000_000_000:
+            self._folded_ns = time.monotonic_ns()  # a reader may be in the way: not again at once
+            self._writer.fold()
+            size, log = self._writer.measure()
+        allowance.update(budget, size, log)
+        if not allowance.keep_values and self.values_full is not None:
+            self.values_full()
+            self.values_full = None
+        if size + log >= budget.file_bytes:
+            self._stop(Loss.BUDGET, f"the budget of {budget.file_bytes:,} bytes is used up")
+
+    def _wait(self, why: Loss) -> None:
+        """The file takes nothing now: waits for a moment; gives up at the end of the recording."""
+        first = self._losses.waiting is None
+        self._losses.waiting = why
+        self._tell(f"the recording {self._writer.path} waits ({why.value}): calls stay in memory, then are counted")
+        self.beat()
+        self._release_flushes(list(self._flushes))  # `flush` tells that it did not work
+        self._look_at_file()
+        waited = time.monotonic() - self._closing_since if self._closing else 0.0
+        if self._closing and not first and waited > (_LOCK_PATIENCE_S if why is Loss.LOCKED else 0.0):
+            self._stop(why, why.said(""))
+        if not self.stopped:
+            self._wake.wait(_RETRY)
+
+    def _lose(self, batch: Batch) -> None:
+        why = self._rows.allowance.why
+        self._shown_running -= batch.running
+        for call in batch.ended:
+            self._lose_call(batch, call, why)
+        for _ in batch.rows.get("run", ()):
+            self._losses.run(why)
+
+    def _lose_call(self, batch: Batch, call: int, why: Loss) -> None:
+        ticket, shown = batch.ended.get(call, (None, False))
+        if ticket is not None and not shown:  # else the file has it, as running
+            self._losses.call(ticket, why)
+        if self.gil is not None:
+            self.gil.forget(call)
+
+    def _stop(self, why: Loss, text: str) -> None:
+        """From now on calls are only counted, and the program goes on."""
+        self.stopped = f"recording stopped: {text}"
+        self._losses.waiting = None
+        self._rows.allowance.stop(why)
         try:
             self._writer.rollback()
         except sqlite3.Error:
             pass
 
-    def _last(self, meta: dict[str, Any], cost_ns: int) -> None:
+    def _unfinished(self) -> Batch:
+        """The calls that are still in progress, and what ended since the thread did."""
         batch = Batch()
-        dropped, calls = self._rows.dropped()
-        for row in dropped:
-            batch.add("dropped", *row)
         for ticket in list(self._open_calls.values()):
             if ticket.call not in self._shown_running:
+                self._shown_running.add(ticket.call)
                 self._rows.calls.call(batch, ticket, running=True)
+        while self._queue:
+            self._one(batch, self._queue.popleft())
         batch.clean()
+        return batch
+
+    def _last(self, batch: Batch, meta: dict[str, Any], cost_ns: int) -> None:
         writer = self._writer
         writer.rollback()
         writer.begin()
@@ -313,22 +472,21 @@ class Worker:
             writer.add(table, rows)
         for blob in batch.blobs:
             writer.add_blob(*blob)
-        seen, allowance = self._rows.calls.count, self._rows.allowance
+        begun, last = self.begun(), Batch()
+        self._losses.unfinished(begun, writer.count("call"))
+        dropped = {**self._rows.lost(last), "counted": begun}
+        for table, rows in last.rows.items():
+            writer.add(table, rows)
         writer.set_meta(
             {
                 **meta,
                 "state": "complete" if not self.stopped else "stopped early",
                 "stopped": self.stopped,
-                "dropped": {
-                    "calls": calls,
-                    "values": allowance.dropped_values,
-                    "runs": allowance.dropped_runs,
-                    "without_values": allowance.without_values,
-                },
+                "dropped": dropped,
                 "troubles": dict(self._rows.troubles),
                 "cost": {
                     "hook_ns": cost_ns,
-                    "calls": seen,
+                    "calls": self._rows.calls.count,
                     "values_ns": self._rows.calls.values_ns,
                     "writer_cpu_ns": self._cpu_ns,
                 },

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyfunc_debug.values.policy import Policy
-from pyfunc_debug.values.summary import statistics, summarize_array
+from pyfunc_debug.values.summary import statistics, summarize, summarize_array
 
 _NDARRAY = np.ndarray
 _SHAPE, _SUMMARY, _FULL = int(Policy.SHAPE), int(Policy.SUMMARY), int(Policy.FULL)
@@ -29,6 +30,10 @@ _PLAIN = frozenset(
     ("bool", "complex64", "complex128", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
      "uint8", "uint16", "uint32", "uint64")
 )  # fmt: skip
+QUEUE_FULL = "dropped: the writer's queue is full"
+TOO_LARGE = "dropped: larger than what may wait to be written"
+"""Notes of a quarter of the budget, at most 128 MB."""
+_NOT_IN_PLACE = ("string", "variant", "resource")
 STATISTICS_BYTES = 512
 """What the statistics of a value weigh in the queue."""
 _COPY_ALL_BYTES = 4 << 20
@@ -71,13 +76,15 @@ else:
         hold_quickly = _register_type = None
 
 
-def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
+def hold(values: Any, policy: int, room: int, largest: int = sys.maxsize) -> tuple[list[Held], int]:
     """Takes hold of the flat inputs or outputs of one call.
 
     Args:
       values: What TensorFlow passes: a list or tuple, or a single tensor or array.
       policy: What is wanted of them: a `Policy`, not NONE.
-      room: Bytes that may still be kept alive; beyond them elements are dropped, and reported as dropped.
+      room: Bytes that may still be kept alive; beyond them elements are dropped, and reported as dropped. Such a value
+        is summarised at once, where it is.
+      largest: What one value may take at all.
 
     Returns:
       The held values, and how many bytes they keep alive.
@@ -90,15 +97,28 @@ def hold(values: Any, policy: int, room: int) -> tuple[list[Held], int]:
         if isinstance(value, _NDARRAY):
             if value.dtype.hasobject and value.ndim == 0 and value.item() is None:
                 continue  # a body without results: TensorFlow makes an array of its None
-            held = _hold_array(value, policy, room - total)
+            held = _hold_array(value, policy, room - total, largest)
         else:
-            held = _hold_tensor(value, policy, room - total)
+            held = _hold_tensor(value, policy, room - total, largest)
         total += held.nbytes
         taken.append(held)
     return taken, total
 
 
-def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
+def _without_elements(value: Any, policy: int, dtype: Any, shape: Any, size: int, room: int, largest: int) -> Held:
+    """What is taken of a value that has no room: its summary, while that has some; `full` gets a note why."""
+    note = TOO_LARGE if size > largest else QUEUE_FULL
+    if room < STATISTICS_BYTES or getattr(dtype, "name", "") in _NOT_IN_PLACE:
+        return Held(None, dtype, shape, note)
+    wanted = Policy(policy) if policy != _FULL else Policy.SUMMARY
+    summary = summarize(Held(value, dtype), wanted)
+    if policy == _FULL:
+        summary.note = summary.note or note
+    kept = 0 if summary.data is None else int(summary.data.nbytes)
+    return Held(summary, dtype, shape, summary.note, STATISTICS_BYTES + kept)
+
+
+def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int, largest: int) -> Held:
     if policy == _SHAPE:
         if _register_type is not None and _is_common(array):
             _register_type(array, array.itemsize)
@@ -109,9 +129,9 @@ def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
             return Held(found, array.dtype, nbytes=STATISTICS_BYTES)
     size = array.nbytes
     if array.dtype.hasobject:
-        return _hold_strings(array, policy, room)
+        return _hold_strings(array, policy, room, largest)
     if size > room:
-        return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+        return _without_elements(array, policy, array.dtype, array.shape, size, room, largest)
     if policy != _FULL and size > _COPY_ALL_BYTES:
         return Held(summarize_array(array, Policy(policy)))
     return Held(array.copy(order="C"), nbytes=size)
@@ -123,17 +143,17 @@ def _is_common(array: np.ndarray[Any, Any]) -> bool:
     return type(array) is _NDARRAY and dtype.isbuiltin == 1 and not dtype.hasobject and dtype is np.dtype(dtype.type)
 
 
-def _hold_strings(array: np.ndarray[Any, Any], policy: int, room: int) -> Held:
+def _hold_strings(array: np.ndarray[Any, Any], policy: int, room: int, largest: int) -> Held:
     """Strings: bytes objects cannot change, but the array can; and how much memory they take only they know."""
     if policy != _FULL:  # few elements are looked at
         summary = summarize_array(array, Policy(policy))
         size = _weight(summary.data) if summary.data is not None else 0
         if size > room:
-            return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+            return _without_elements(array, _FULL, array.dtype, array.shape, size, room, largest)
         return Held(summary, nbytes=size)
     size = _weight(array)
     if size > room:
-        return Held(None, array.dtype, array.shape, "dropped: the writer's queue is full")
+        return _without_elements(array, policy, array.dtype, array.shape, size, room, largest)
     return Held(array.copy(), nbytes=size)
 
 
@@ -141,7 +161,7 @@ def _weight(array: np.ndarray[Any, Any]) -> int:
     return int(array.nbytes) + sum(len(item) for item in array.flat if isinstance(item, (bytes, str)))
 
 
-def _hold_tensor(value: Any, policy: int, room: int) -> Held:
+def _hold_tensor(value: Any, policy: int, room: int, largest: int) -> Held:
     shape = getattr(value, "shape", None)
     if shape is None or isinstance(value, np.generic):  # a NumPy scalar cannot change; a Python object has no shape
         return Held(value, nbytes=64)
@@ -158,7 +178,7 @@ def _hold_tensor(value: Any, policy: int, room: int) -> Held:
         if found is not None:
             return Held(found, dtype, nbytes=STATISTICS_BYTES)
     if size > room:
-        return Held(None, dtype, shape, "dropped: the writer's queue is full")
+        return _without_elements(value, policy, dtype, shape, size, room, largest)
     copied = _copy_tensor(value) if policy > _SUMMARY and size <= _COPY_ALL_BYTES else None
     return Held(value if copied is None else copied, dtype, nbytes=size)
 

@@ -14,6 +14,7 @@ import pytest
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.recorder import Budget, Recorder, hot
 from pyfunc_debug.values import Policies
 
@@ -181,14 +182,14 @@ def test_a_long_message_is_cut_and_says_so(make):
 
 def test_runs_beyond_the_budget_are_counted(make):
     recorder = make()
-    recorder.flush()  # the worker switches keep_calls on again with its first write, which this is
-    recorder._rows.allowance.stop()
+    recorder._rows.allowance.stop(Loss.BUDGET)
+    recorder._rows.allowance.update = lambda *sizes: None  # which the next write would ask
     for index in range(10):
         run = RunFacts(index, "forward", "__inference_f_1", None, None, None, 1, 0)
         run.duration_ns = 1
         recorder._queue.append(run)
     recorder.flush()
-    assert recorder._rows.allowance.dropped_runs == 10
+    assert recorder._rows.allowance.losses.report()["reasons"]["runs"] == {"budget": 10}
     recorder.close({})
 
 
