@@ -45,7 +45,7 @@ class Placement:
         """
         import tensorflow as tf
 
-        if private.must_compile(concrete):
+        if tokens and private.must_compile(concrete):  # reads the whole definition
             for token in tokens:
                 self._tell(token, Notice.COMPILED, token, name=token, function=function.name)
         if tokens:
