@@ -142,7 +142,7 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
     """
     reported = reader.meta.get("gil") or {}
     # A retrace makes the nodes of a function again: the first stands for all of them.
-    nodes = {node.id: group[0] for group in same_line(reader.nodes()) for node in group}
+    nodes = {node.id: group[0] for group in same_line(reader.nodes(), reader.functions()) for node in group}
     sums: dict[int, _Sums] = defaultdict(_Sums)
     for node, calls in reader.rows("SELECT node, count(*) FROM call WHERE end_ns IS NOT NULL GROUP BY node"):
         sums[nodes[node].id].calls += calls

@@ -80,12 +80,12 @@ class ProgramFacts:
 
 def read_facts(reader: Reader) -> ProgramFacts:
     """Reads the small tables."""
-    nodes = reader.nodes()
-    groups = {group[0].id: [node.id for node in group] for group in same_line(nodes)}
+    nodes, functions = reader.nodes(), reader.functions()
+    groups = {group[0].id: [node.id for node in group] for group in same_line(nodes, functions)}
     return ProgramFacts(
         meta=reader.meta,
         nodes={node.id: node for node in nodes},
-        functions={function.id: function for function in reader.functions()},
+        functions={function.id: function for function in functions},
         traces={trace.id: trace for trace in reader.traces()},
         threads={thread.id: thread.name for thread in reader.threads()},
         groups=groups,

@@ -129,7 +129,7 @@ _Group = tuple[list[Node], "str | None"]
 def _groups(reader: Reader) -> list[_Group]:
     functions = {function.id: function.name for function in reader.functions()}
     users = [node for node in reader.nodes() if node.origin == "user"]
-    return [(nodes, functions.get(nodes[0].function or 0)) for nodes in same_line(users)]
+    return [(nodes, functions.get(nodes[0].function or 0)) for nodes in same_line(users, reader.functions())]
 
 
 def _heads(groups: Iterable[_Group]) -> Iterator[tuple[Node, str | None]]:

@@ -128,7 +128,7 @@ def make_stages(
     cores, calls = cores or int(reader.meta.get("cores") or 1), tuple(calls)
     known = settings(reader.meta, reader.nodes())
     functions = {function.id: function for function in reader.functions()}
-    groups = {group[0].id: group for group in same_line(reader.nodes())}
+    groups = {group[0].id: group for group in same_line(reader.nodes(), functions.values())}
     stops = stops_of(reader.rows(f"{QUERY} ORDER BY id"))
     held = held_ns(stops)
     answers = []

@@ -68,7 +68,7 @@ class Facts:
     @cached_property
     def lines(self) -> list[list[Node]]:
         """The user's nodes; those that one line made in one function together: a retrace makes new ones."""
-        return same_line(node for node in self.nodes.values() if node.origin == "user")
+        return same_line((node for node in self.nodes.values() if node.origin == "user"), self.functions.values())
 
     @cached_property
     def functions(self) -> dict[int, Function]:
