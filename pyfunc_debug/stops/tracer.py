@@ -547,7 +547,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                         self._keep(frame, before, names)
             else:
                 with self.evaluating():
-                    value = eval(expression, {**frame.f_globals, **names})
+                    value = eval(expression, {"print": self._print, **frame.f_globals, **names})
                 self.displayhook(value)
         except Abort:
             raise
@@ -555,6 +555,10 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.stop.aborted:
                 raise Abort("interrupted at a pyfunc_debug stop") from None
             self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+
+    def _print(self, *values: Any, file: Any = None, **options: Any) -> None:
+        """`print` as it is typed at the prompt: its text lands there. The program's own prints stay where they are."""
+        print(*values, file=self.stdout if file is None else file, **options)
 
     def _keep(self, frame: FrameType, before: dict[str, Any], names: Any) -> None:
         """Makes assignments stick in the frame, and notes which there were."""

@@ -214,6 +214,20 @@ def test_interact_runs_python_until_exit_and_shows_its_errors_at_the_prompt(tf, 
     assert "SyntaxError" in said.text
 
 
+def loud():
+    print("the program's")
+
+
+def test_a_print_at_the_prompt_lands_there_and_one_of_the_program_where_it_always_does(tf, function, script, capsys):
+    said = script("print('typed', 6 * 7)", "loud()", "c")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert "\ntyped 42\n" in said.text
+    assert "the program's" not in said.text
+    assert capsys.readouterr().out == "the program's\n"
+
+
 def test_a_line_in_a_helper(tf, function, script):
     said = script("p w", "c")
     line = helper.__code__.co_firstlineno + 2
