@@ -219,7 +219,10 @@ export class Panel {
     for (const [tab, name] of TABS) {
       const id = `pfd-${Math.random().toString(36).slice(2)}`;
       const button = h("button", { type: "button", role: "tab", "data-tab": tab, "data-focus": `tab-${tab}`, "aria-controls": id }, name, tab === "findings" ? this.count : null);
-      button.addEventListener("click", () => this.state.open(tab), { signal: this.signal });
+      button.addEventListener("click", () => {
+        this.state.open(tab);
+        this.toDetail();
+      }, { signal: this.signal });
       this.tabs.set(tab, button);
       list.append(button);
       const { element } = this.panes[tab];
@@ -280,7 +283,7 @@ export class Panel {
     return parts.filter(Boolean).map((part) => (part.endsWith(".") ? part : `${part}.`)).join(" ");
   }
 
-  /** Where everything is stacked, a stop brings its place into view. */
+  /** Where everything is stacked, a stop and a tab bring their place into view. */
   private toDetail(): void {
     const columns = this.root.querySelector<HTMLElement>(".cols");
     const detail = this.root.querySelector<HTMLElement>(".dt");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { sameFile } from "../src/data/breakpoints";
-import { suggestions } from "../src/views/breakpoints";
+import { nearest, suggestions } from "../src/views/breakpoints";
 import { childOf } from "../src/views/variables";
 
 test("a child of a value has a Python expression", () => {
@@ -15,4 +15,10 @@ test("conditions are suggested in the names of the node's inputs", () => {
 test("a breakpoint's file may be a part of the path", () => {
   expect([sameFile("train.py", "/a/train.py"), sameFile("lib/train.py", "/a/lib/train.py"), sameFile("/a/train.py", "/a/train.py")]).toEqual([true, true, true]);
   expect([sameFile("train.py", "/a/xtrain.py"), sameFile("b/train.py", "/a/train.py")]).toEqual([false, false]);
+});
+
+test("a name that nothing has names the nearest", () => {
+  expect(nearest("augmnt", ["decode", "augment", "f"])).toBe("augment");
+  expect(nearest("zebra", ["decode", "augment"])).toBe(null);
+  expect(nearest("f", [])).toBe(null);
 });

@@ -2,6 +2,7 @@
 import type { Breakpoint, Breakpoints } from "../data/breakpoints";
 import { clear, h, keepFocus, text } from "../dom";
 import { int } from "../format";
+import { matcher } from "../glob";
 import { State } from "../state";
 
 const WHENS = ["before", "after", "error", "gradient"];
@@ -11,6 +12,18 @@ const CHECK_MS = 300;
 export function suggestions(inputs: readonly string[]): string[] {
   const names = inputs.map((name) => name.match(/^\w+/)?.[0] ?? "").filter((name) => name && !/^\d/.test(name));
   return [...new Set(names)].slice(0, 4).flatMap((name) => [`np.isnan(${name}).any()`, `${name}.max() > 1`]).concat(["call.number > 100"]);
+}
+
+/** The name that shares most pairs of letters with this one; none if that is not half of them. */
+export function nearest(name: string, names: readonly string[]): string | null {
+  const pairs = (text: string): Set<string> => new Set([...text.toLowerCase()].map((letter, i, all) => letter + (all[i + 1] ?? "")));
+  const own = pairs(name);
+  const alike = (other: string): number => {
+    const its = pairs(other);
+    return (2 * [...own].filter((pair) => its.has(pair)).length) / (own.size + its.size);
+  };
+  const best = [...names].sort((a, b) => alike(b) - alike(a))[0];
+  return best !== undefined && alike(best) >= 0.5 ? best : null;
 }
 
 export class BreakpointList {
@@ -56,10 +69,23 @@ export class BreakpointList {
   private add(): void {
     const where = this.where.value.trim();
     if (!where) return text(this.problem, "Name a node, such as `augment*`, or a line, such as train.py:12.");
+    window.clearTimeout(this.timer);
+    this.timer = 0;
     void this.breakpoints.add({ where, when: this.when.value, condition: this.condition.value }).then((problem) => {
       text(this.problem, problem);
-      if (!problem) this.where.value = this.condition.value = "";
+      if (problem) return;
+      text(this.problem, this.unknown(where));
+      this.where.value = this.condition.value = "";
     });
+  }
+
+  /** Says at once when no node has this name, as %pyfunc_break does. */
+  private unknown(where: string): string {
+    const nodes = this.state.ledger.rows.filter((row) => row.type === "node");
+    const match = matcher(where);
+    if (/:\d+$/.test(where) || !nodes.length || nodes.some((row) => [State.body(row), row.name].includes(where) || (/[*?[]/.test(where) && match([State.body(row), row.name], "")))) return "";
+    const near = nearest(where, nodes.map((row) => State.body(row)));
+    return `No node here has the name ${where} yet: the breakpoint waits for it.${near ? ` The nearest: ${near}.` : ""}`;
   }
 
   private async suggest(list: HTMLElement): Promise<void> {
@@ -72,13 +98,14 @@ export class BreakpointList {
   /** A condition is checked by the kernel as it is typed. */
   private checkSoon(input: HTMLInputElement): void {
     window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
+    const timer = (this.timer = window.setTimeout(() => {
       void this.breakpoints.check(input.value).then((problem) => {
+        if (timer !== this.timer) return; // it was typed on, or added
         input.setAttribute("aria-invalid", String(problem !== ""));
         input.title = problem;
         text(this.problem, problem);
       });
-    }, CHECK_MS);
+    }, CHECK_MS));
   }
 
   private paint(): void {

@@ -177,6 +177,8 @@ export class CallsView {
     const gradients = row?.type === "node" && row.call_kind === "forward" ? this.state.row(`${row.key}g`)?.calls : null;
     clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", {}, name)] : ["All calls"]));
     this.paintBreak();
+    // What few calls leave of the height is the ledger's (tables.css).
+    this.element.parentElement?.style.setProperty("--calls", `${52 + 22 * this.total}px`);
     text(this.count, `${int(this.total)}${gradients ? ` + ${int(gradients)} ∇` : ""}`);
     const sight = this.sizes();
     const measured = this.state.overview?.gil !== null;

@@ -142,7 +142,9 @@ export class GilPane {
     const unit = unitOf(page.matrix.flatMap((node) => Object.values(node.blame)));
     const largest = Math.max(1, ...page.matrix.flatMap((node) => Object.values(node.blame)));
     const of = page.blame_of === null ? "" : `, the last ${int(page.blame_of)} calls`;
-    const body = page.matrix.map((node) =>
+    const waited = page.matrix.filter((node) => Object.values(node.blame).some((ns) => ns > 0));
+    const others = page.matrix.length - waited.length;
+    const body = waited.map((node) =>
       h(
         "tr",
         {},
@@ -161,7 +163,7 @@ export class GilPane {
       {},
       h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
       h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, holder.replace("other Python threads: ", "other: ").replace(/[_(]/g, "$&\u200b")) : h("span", {}, holder.replace(/[_(]/g, "$&\u200b")))), h("th", { scope: "col" }, h("b", {}, "all")))),
-      h("tbody", {}, ...body),
+      h("tbody", {}, ...body, others ? h("tr", {}, h("td.l.dim.rest", { colspan: page.holders.length + 2 }, `${int(others)} ${others === 1 ? "other waits" : "others wait"} for nobody, as far as measured`)) : null),
     );
   }
 

@@ -18,6 +18,8 @@ const HEADS: [Column, string, string][] = [
   ["share", "%", "share of the time of all calls: wait, held, released"],
 ];
 
+const HEAD = 22;
+
 /** A row's name, with its place where another row of its kind has the same name: four functions may be called `f`. */
 export function nameOf(row: LedgerRow, rows: readonly LedgerRow[]): [name: string, place: string] {
   const twin = row.place && rows.some((other) => other !== row && other.type === row.type && other.call_kind === row.call_kind && other.name === row.name && other.place !== row.place);
@@ -132,10 +134,24 @@ export class LedgerView {
       clear(this.body, ...this.shown.map((row) => this.row(row, unit, totals, largest, children.has(row.key), row.key === tabStop)));
     });
     this.paintWhy();
+    this.reveal();
     this.status.hidden = this.shown.length > 0;
     const rows = this.state.ledger.rows.length;
     text(this.status, rows ? "Nothing matches the filter." : "No tf.function and no py_function was seen yet.");
   }
+
+  /** Brings the row of a new selection into sight, wherever it was made; what arrives later moves nothing. */
+  private reveal(): void {
+    const { key } = this.state.selection;
+    if (key === this.revealed || !this.box.clientHeight) return;
+    this.revealed = key;
+    const row = key === null ? null : this.body.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.getBoundingClientRect();
+    if (!row) return;
+    const box = this.box.getBoundingClientRect();
+    if (row.top < box.top + HEAD) this.box.scrollTop -= box.top + HEAD - row.top;
+    else if (row.bottom > box.bottom) this.box.scrollTop += row.bottom - box.bottom;
+  }
+  private revealed: string | null = null;
 
   /** Why the selected row is marked, in words: a mark alone says nothing. */
   private paintWhy(): void {

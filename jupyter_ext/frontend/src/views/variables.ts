@@ -44,11 +44,12 @@ export class Variables {
       this.editing = expression;
       this.actions.repaint();
     });
-    const text = one.range ? `${one.text}` : one.text;
+    // An array's range before its elements: the end of the line is cut.
+    const [, head, rest] = (one.range && /^(\S+?\[[^\]]*\]) (.*)$/s.exec(one.text)) || ["", one.text, ""];
     const cell =
       this.editing === expression
         ? this.editor(expression, one)
-        : h("td", { title: `${one.type}: ${one.text}` }, one.picture ? figure(one.picture, "") : null, h("span.val", {}, text, one.range ? h("span.dim", {}, `  ${one.range}`) : null), editable ? edit : null);
+        : h("td", { title: `${one.type}: ${one.text}` }, one.picture ? figure(one.picture, "") : null, h("span.val", {}, head!, one.range ? h("b", {}, `  ${one.range}`) : null, rest ? h("span.dim", {}, `  ${rest}`) : null), editable ? edit : null);
     const name = h("th", { scope: "row", title: one.type }, toggle, one.name);
     name.style.paddingLeft = `${depth * 12}px`;
     const rows: HTMLElement[] = [h("tr", { class: one.failed ? "failed" : "" }, name, cell)];
@@ -65,6 +66,7 @@ export class Variables {
       this.editing = null;
       this.actions.repaint();
     };
+    input.addEventListener("focus", () => input.select());
     input.addEventListener("keydown", (event) => {
       if (event.key === "Escape") done();
       if (event.key !== "Enter" || !input.value.trim()) return;
