@@ -19,6 +19,17 @@ def server(tmp_path_factory):
         yield server
 
 
+WAITED = """import sqlite3
+from pathlib import Path
+import pyfunc_debug as pfd
+from tests.report import recordings
+with sqlite3.connect(recordings.small(Path("waited.pfrec"))) as db:
+    db.execute('UPDATE gil SET blame = ?', ('[["other Python threads: IOPub", 900000]]',))
+db.close()
+_pyfunc = pfd.open("waited.pfrec")
+%pyfunc_show"""
+
+
 def own_folder(server, name):
     """A folder for one notebook and what it writes."""
     folder = server.folder / name
@@ -124,7 +135,7 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(se
 
 def test_show_opens_at_a_call_and_old_panels_stay_readable(server):
     write_notebook(
-        own_folder(server, "show") / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment"]
+        own_folder(server, "show") / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment", WAITED]
     )
     with browser((1500, 900)) as page:
         notebook = Notebook(page, server, "show/a.ipynb")
@@ -149,6 +160,19 @@ def test_show_opens_at_a_call_and_old_panels_stay_readable(server):
         page.locator(".pfd").nth(1).locator('.calls tr[data-call]:not([data-call="5"])').nth(2).click()
         page.wait_for_function(
             "() => document.querySelectorAll('.pfd')[1].textContent.includes('replaced by a newer one')"
+        )
+        # The GIL's words are explained where one points at them, by the mouse or by Tab.
+        notebook.run(4)
+        notebook.wait(4)
+        gil = page.locator(".pfd").nth(3)
+        gil.locator('[data-tab="gil"]').click()
+        holder = gil.locator(".blame th", has_text="other: IOPub")
+        holder.wait_for()
+        assert "the notebook's own thread" in holder.get_attribute("title")
+        word = gil.locator(".verdicts abbr", has_text="other Python threads").first
+        word.focus()
+        assert word.evaluate("(word) => word === document.activeElement && word.title") == (
+            "IOPub is the notebook's own thread, which carries what cells print"
         )
         assert page.errors == []
 

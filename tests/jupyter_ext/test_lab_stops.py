@@ -160,6 +160,8 @@ def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
         assert "1 stopped" in at.printed()
         page.wait_for_selector(".pfd .chip", state="hidden")
         assert "No call is stopped" in page.locator(".pfd .d-stop").inner_text()
+        # The person's time is no part of the axis: the timeline says how much it leaves out.
+        page.wait_for_function("() => / leaves out .+ at stops/.test(document.querySelector('.pfd .lanes').ariaLabel)")
         assert page.errors == []
 
 

@@ -242,9 +242,10 @@ export class Timeline {
     const { view: folded, folds, overview } = this.state;
     const view = { start: folds.real(folded.start), end: folds.real(folded.end) };
     const calls = this.scene.viewport?.calls ?? 0;
+    const left = folds.list.reduce((sum, [start, end]) => sum + end - start, 0);
     return (
       `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.rows.length, "lane")}, ` +
-      `${plural(calls, "call")} of ${int(overview?.calls ?? 0)}. The table of calls lists the same calls.`
+      `${plural(calls, "call")} of ${int(overview?.calls ?? 0)}.${left ? ` The axis leaves out ${time(left)} at stops.` : ""} The table of calls lists the same calls.`
     );
   }
 
