@@ -6,6 +6,7 @@ Computed here, once; the terminal, the notebook's table, the panel and the repor
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -163,6 +164,28 @@ class Ledger:
         from pyfunc_debug.analysis.tables import ledger_html
 
         return ledger_html(self)
+
+
+def _waited(sums: CallSums) -> float:
+    return 0.0 if sums.parts is None else sums.parts.wait_ns + (sums.parts.inside_ns or 0.0)
+
+
+ORDERS: dict[str, Callable[[NodeRow], float]] = {
+    "total": lambda row: row.times.total_ns + row.gradient.times.total_ns,
+    "mean": lambda row: max(row.times.mean_ns or 0.0, row.gradient.times.mean_ns or 0.0),
+    "calls": lambda row: row.calls + row.gradients,
+    "wait": lambda row: _waited(row.forward) + _waited(row.gradient),
+    "errors": lambda row: row.errors + row.gradient.errors,
+}
+"""What rows may be ordered by, forward and gradient calls together."""
+
+
+def ordered(ledger: Ledger, order: str) -> Ledger:
+    """The ledger with the largest first: nodes in their function, and functions by their largest node."""
+    key = ORDERS[order]
+    rows = [replace(row, nodes=tuple(sorted(row.nodes, key=key, reverse=True))) for row in ledger.rows]
+    rows.sort(key=lambda row: max(map(key, row.nodes), default=-1.0), reverse=True)
+    return replace(ledger, rows=tuple(rows))
 
 
 def make_ledger(reader: Reader, include_internal: bool = False) -> Ledger:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyfunc_debug.analysis import gil_text
 from pyfunc_debug.analysis.describe import call_text, node_text
-from pyfunc_debug.analysis.ledger import as_dict
+from pyfunc_debug.analysis.ledger import ORDERS, as_dict, ordered
 from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.analysis.tables import job_text, ledger_text
 from pyfunc_debug.api.job import Job
@@ -43,6 +43,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--gil", action="store_true", help="who waited for the GIL, for whom, and what num_parallel_calls can bring"
     )
+    parser.add_argument("--sort", choices=ORDERS, help="the ledger's largest first, instead of in the program's order")
     parser.add_argument("--all", action="store_true", help="also what TensorFlow and Keras made for themselves")
     parser.add_argument(
         "--follow", action="store_true", help="print findings as they appear, until the recording is complete"
@@ -86,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
             options.show("\n\n".join(node_text(node, recording.reader, _SHOWN) for node in nodes))
     else:
         ledger = recording.ledger(arguments.all)
+        if arguments.sort is not None:
+            ledger = ordered(ledger, arguments.sort)
         if arguments.json:
             options.show_json(as_dict(ledger))
         else:
@@ -95,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _job(arguments: argparse.Namespace, width: int, color: bool) -> int:
     job = Job(arguments.file)
-    for option in ("node", "call", "function", "source", "gil", "follow"):
+    for option in ("node", "call", "function", "source", "gil", "follow", "sort"):
         if getattr(arguments, option) not in (None, False):
             raise BadOptionError(f"--{option} is about one recording: give one of these files, as {job.paths[0]}")
     ledger = job.ledger(arguments.all)

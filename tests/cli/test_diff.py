@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 
@@ -32,6 +33,19 @@ def test_diff_says_which_values_and_which_bodies_changed(folder, capsys):
     assert "\naugment: " in told
     assert "20x slower" in told
     assert told.count("slower") == 1
+
+
+def test_the_ledger_may_begin_with_the_largest(folder, capsys):
+    recordings.small(folder / "a.pfrec", steps=6)
+    assert main(["show", "a.pfrec", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["functions"]
+    assert main(["show", "a.pfrec", "--json", "--sort", "calls"]) == 0
+    by_calls = json.loads(capsys.readouterr().out)["functions"]
+    counts = [[node["calls"] + node["gradients"] for node in row["nodes"]] for row in by_calls]
+    assert all(row == sorted(row, reverse=True) for row in counts)
+    assert [max(row, default=-1) for row in counts] == sorted((max(row, default=-1) for row in counts), reverse=True)
+    assert sorted(map(str, by_calls)) == sorted(map(str, rows))
+    assert main(["show", "a.pfrec", "--sort", "mean"]) == 0
 
 
 def test_without_a_file_the_newest_here_is_shown(folder, capsys):
