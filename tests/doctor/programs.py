@@ -168,7 +168,17 @@ def nan_that_is_masked_after_the_node():
 
 
 @near("inf-born")
-def infinity_that_is_filtered_out():
+def infinity_that_is_masked():
+    @tf.function
+    def total(a, b):
+        ratio = tf.ensure_shape(tf.numpy_function(quotient, [a, b], tf.float32), [3])
+        return tf.reduce_sum(tf.boolean_mask(ratio, tf.math.is_finite(ratio)))
+
+    total(tf.ones([3]), tf.constant([1.0, 0.0, 2.0]))
+
+
+@triggers("inf-born", says="Inf")
+def infinity_that_drops_an_element():
     data = tf.data.Dataset.from_tensor_slices(np.array([1.0, 0.0, 2.0], np.float32))
     data = data.map(lambda x: tf.numpy_function(quotient, [1.0, x], tf.float32))
     list(data.filter(lambda x: tf.math.is_finite(x)))

@@ -20,9 +20,10 @@ _DESIGN = {
 }
 """A body whose source names them expects them: padding, masks."""
 _TESTED = re.compile(r"\bis_?(?:nan|inf|finite)\b")
-_REPLACED = re.compile(r"\b(?:where|boolean_mask|filter)\b")
+_REPLACED = re.compile(r"\b(?:where|boolean_mask)\b")
 _CLEANED = re.compile(r"\b(?:nan_to_num|nan(?:mean|sum|max|min|std)|multiply_no_nan|divide_no_nan)\b")
-"""What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both."""
+"""What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both. A filter
+does not count: it drops whole elements in silence."""
 _USUAL = 5
 """After this many calls, what is in each of them, but not in all their elements, is meant."""
 
@@ -65,7 +66,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _taken_out(facts: Facts, node: Node) -> bool:
-    """Whether a function that a node was made in, or the file outside of functions, drops what is not finite."""
+    """Whether a function that a node was made in, or the file outside of functions, replaces what is not finite."""
     for frame in node.stack:
         tree = facts.tree(frame.file)
         own = pastes.around(tree, frame.line, ast.FunctionDef)
