@@ -22,8 +22,8 @@ _DESIGN = {
 _TESTED = re.compile(r"\bis_?(?:nan|inf|finite)\b")
 _REPLACED = re.compile(r"\b(?:where|boolean_mask)\b")
 _CLEANED = re.compile(r"\b(?:nan_to_num|nan(?:mean|sum|max|min|std)|multiply_no_nan|divide_no_nan)\b")
-"""What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both. A filter
-does not count: it drops whole elements in silence."""
+"""What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both. A
+filter does not count: it drops whole elements in silence."""
 _USUAL = 5
 """After this many calls, what is in each of them, but not in all their elements, is meant."""
 
