@@ -52,6 +52,16 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
 
 
+def test_a_list_of_calls_shows_as_a_table_and_other_lists_as_themselves(shell):
+    run(shell, "%%pyfunc_trace\nfor i in range(3): y = step(one * np.nan if i == 1 else one)")
+    calls = list(shell.user_ns["_pyfunc"].calls())
+    kinds = [shell.display_formatter.format(value)[0] for value in (calls, calls * 50, [], [1, 2])]
+    table = kinds[0]["text/html"]
+    assert [table.count(part) for part in ("<tr>", "<th ", ">#", "NaN 2")] == [4, 4, 3, 2]
+    assert "and 50 more" in kinds[1]["text/html"]
+    assert all(set(kind) == {"text/plain"} for kind in kinds[2:])
+
+
 def test_a_cell_typed_line_by_line_ends_with_a_blank_line(shell):
     complete = shell.input_transformer_manager.check_complete
     assert complete("%%pyfunc_trace --lines")[0] == "incomplete"
