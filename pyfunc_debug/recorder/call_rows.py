@@ -17,9 +17,10 @@ from pyfunc_debug.recorder.losses import DROPPED
 from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
-from pyfunc_debug.values import Held, Policy, Summary, summarize
+from pyfunc_debug.values import OBJECTS, Held, Policy, Summary, is_plain, summarize
 
 _POLICIES = tuple(Policy)
+_REJECTED = "InvalidArgumentError"
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
 
@@ -66,7 +67,9 @@ class CallRows:
                 return node
             if not ticket.policy and ticket.token in self._allowance.emptied:
                 self._allowance.losses.without_values += 1
-        failure = None if ticket.failure is None else self._failure(batch, ticket.failure)
+        rejected = None if running or ticket.failure is not None else self._rejected(ticket, node)
+        told = ticket.failure or (rejected and (_REJECTED, rejected))
+        failure = self._failure(batch, told) if told else None
         runs = self._candidates(ticket)
         certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
         status = "running" if running else "ok" if failure is None else "error"
@@ -90,6 +93,21 @@ class CallRows:
             self._values(batch, ticket, "input", ticket.inputs, inputs, "in" if kind == "forward" else "dy")
             self._values(batch, ticket, "output", ticket.outputs, outputs, "out" if kind == "forward" else "dx")
         return node
+
+    def _rejected(self, ticket: Ticket, node: int) -> str | None:
+        """Why the kernel of a numpy_function takes what the body returned for an error (py_func.cc, DoCallPyFunc)."""
+        wanted, outputs = self._nodes.exact.get(node), ticket.outputs
+        if not wanted or not outputs:  # none: of a generator that has ended, too
+            return None
+        if len(outputs) != len(wanted):
+            return f"the body returned {len(outputs)} values, but Tout has {len(wanted)}"
+        for position, (one, dtype) in enumerate(zip(outputs, wanted)):
+            own = getattr(one.dtype if one.dtype is not None else getattr(one.thing, "dtype", None), "name", dtype)
+            if one.note == OBJECTS:
+                return f"value {position} holds Python objects, but Tout says {dtype}"
+            if own != dtype and is_plain(own) and is_plain(dtype):
+                return f"value {position} is {own}, but Tout says {dtype}"
+        return None
 
     def _candidates(self, ticket: Ticket) -> list[RunFacts]:
         """The runs in flight whose graphs hold the node. An eager call belongs to none."""

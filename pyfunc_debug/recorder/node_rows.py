@@ -23,6 +23,7 @@ class NodeRows:
       numbers: By token: the node's number, and "forward" or "gradient".
       bodies: By node number: the name of its body.
       paths: By node number: the names of its inputs and of its outputs.
+      exact: By number of the nodes whose kernel takes no other dtypes from the body: those of Tout.
       forward_of: By token of a gradient node: the forward node's.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       pending, pending_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
@@ -33,6 +34,7 @@ class NodeRows:
         self.numbers: dict[str, tuple[int, str]] = {}
         self.bodies: dict[int, str] = {}
         self.paths: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self.exact: dict[int, tuple[str, ...]] = {}
         self.forward_of: dict[str, str] = {}
         self.lasting: set[str] = set()
         self.pending: list[tuple[int, NodeFacts]] = []
@@ -113,6 +115,8 @@ class NodeRows:
             stack_id, json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths), origin,
         )  # fmt: skip
         self.paths[number] = (facts.paths, facts.out_paths)
+        if facts.kind != "py_function" and facts.site is None and facts.gradient_of is None:
+            self.exact[number] = facts.tout
         self.bodies[number] = facts.body.name
         for name in {facts.body.file, *(entry[0] for entry in stack)}:
             self.source(batch, name)

@@ -30,6 +30,7 @@ _PLAIN = frozenset(
     ("bool", "complex64", "complex128", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
      "uint8", "uint16", "uint32", "uint64")
 )  # fmt: skip
+OBJECTS = "not read: Python objects"
 QUEUE_FULL = "dropped: the writer's queue is full"
 TOO_LARGE = "dropped: larger than what may wait to be written"
 """Notes of a quarter of the budget, at most 128 MB."""
@@ -119,6 +120,8 @@ def _without_elements(value: Any, policy: int, dtype: Any, shape: Any, size: int
 
 
 def _hold_array(array: np.ndarray[Any, Any], policy: int, room: int, largest: int) -> Held:
+    if array.dtype.hasobject and array.size and not isinstance(array.item(0), (bytes, str)):
+        return Held(None, array.dtype, array.shape, OBJECTS)
     if policy == _SHAPE:
         if _register_type is not None and _is_common(array):
             _register_type(array, array.itemsize)
@@ -191,6 +194,11 @@ def _copy_tensor(tensor: Any) -> Any:
         return tensor.numpy()
     except Exception:  # it failed while it was made, say: the writer tells so
         return None
+
+
+def is_plain(name: str) -> bool:
+    """Whether NumPy and TensorFlow have an element type of this name, and mean the same."""
+    return name in _PLAIN
 
 
 @functools.lru_cache(maxsize=256)
