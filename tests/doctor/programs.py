@@ -8,6 +8,8 @@ recording, as a terminal would.
 from __future__ import annotations
 
 import datetime
+import functools
+import os
 import random
 import threading
 import time
@@ -2421,3 +2423,77 @@ def an_ordinary_activation():
 @near("vanishing-gradient")
 def a_body_without_a_gradient():
     steps(lambda x: tf.constant(x.numpy() * 2))
+
+
+# -- bytes-compared ---------------------------------------------------------------------------------------------------
+
+
+def labelled(body, paths=("data/cat/1.jpg", "data/dog/2.jpg"), function=tf.numpy_function):
+    list(tf.data.Dataset.from_tensor_slices(list(paths)).map(lambda path: function(body, [path], tf.int64)))
+
+
+@triggers("bytes-compared", pastes=True)
+def label_by_folder():
+    def label(path):
+        folder = os.path.basename(os.path.dirname(path))
+        return np.int64(1) if folder == "cat" else np.int64(0)
+
+    labelled(label)
+
+
+@triggers("bytes-compared", pastes=True)
+def label_by_dict_of_an_eager_tensor():
+    labels = {"cat": 1, "dog": 2}
+
+    def label(path):
+        return labels.get(path.numpy(), 0)
+
+    labelled(label, ["cat", "dog"], tf.py_function)
+
+
+@triggers("bytes-compared", pastes=True)
+def label_in_a_list_beside_bytes():
+    def label(path):
+        parts = path.split(b"/")
+        return np.int64(parts[-2] in ["cat", "dog"])
+
+    labelled(label)
+
+
+@near("bytes-compared")
+def label_decoded():
+    def label(path):
+        path = path.decode()
+        return np.int64(path.split("/")[1] == "cat")
+
+    labelled(label)
+
+
+@near("bytes-compared")
+def label_by_bytes():
+    def label(path):
+        return np.int64(path.split(b"/")[1] == b"cat")
+
+    labelled(label)
+
+
+@near("bytes-compared")
+def mode_compared_and_not_the_path():
+    mode = "train"
+
+    def label(path):
+        return np.int64(len(path) if mode == "train" else 0)
+
+    labelled(label)
+
+
+@triggers("trace-only", pastes=True, says="lambda image, angle: turned(image, angle=angle)")
+def angle_drawn_for_a_partial():
+    def turned(image, angle):
+        return image * np.float32(angle)
+
+    def augment(image):
+        angle = np.random.uniform(-1.0, 1.0)
+        return tf.numpy_function(functools.partial(turned, angle=angle), [image], tf.float32)
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((4, 2), np.float32)).map(augment))

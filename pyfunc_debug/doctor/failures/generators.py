@@ -155,6 +155,9 @@ def _not_callable(situation: Situation) -> Explanation | None:
         "it again for each pass over the dataset."
     )
     made = isinstance(given, ast.Call)
+    if isinstance(given, ast.Name) and type(spot.value(given.id)).__name__ not in ("generator", "NoneType"):
+        made = True
+        cause = f"{text} is not a function. Dataset.from_generator takes a function: it calls it for each pass."
     edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else None
     return Explanation(
         RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."

@@ -1,13 +1,14 @@
-"""`tf.map_fn` over a function that returns another dtype than it is given; and one generator for parallel calls."""
+"""`tf.map_fn` over a function that returns another dtype than it is given; objects that threads use at once."""
 
 from __future__ import annotations
 
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import failed_node, user_nodes
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, read
 
 _DTYPES = re.compile(
@@ -15,12 +16,18 @@ _DTYPES = re.compile(
 )
 _NAMES = {"float": "float32", "double": "float64", "half": "float16"}
 _EXECUTING = "generator already executing"
+_AT_ONCE = re.compile(
+    r"Already borrowed|not thread[- ]?safe|changed size during iteration|mutated during iteration"
+    r"|Recursive use of cursor"
+)
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if one of the two is why the program failed."""
-    if situation.body and situation.kind == "ValueError" and _EXECUTING in situation.message:
-        return _executing(situation)
+    if situation.kind == "ValueError" and _EXECUTING in situation.message:
+        return _executing(situation, "one Python generator for its next value, which it cannot give to two at once")
+    if situation.body and _AT_ONCE.search(situation.message):
+        return _executing(situation, "the same object, which says that it cannot be used by two at once")
     match = _DTYPES.search(str(situation.error))
     return _map_fn(situation, match) if match is not None and not situation.body else None
 
@@ -50,10 +57,12 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
     return Explanation("output-contract", file, call.lineno, cause, edit, advice)
 
 
-def _executing(situation: Situation) -> Explanation | None:
+def _executing(situation: Situation, asked: str) -> Explanation | None:
     node, spot = failed_node(situation), situation.last
-    if node is None or spot is None:
-        return None
+    if spot is None or any(_generates(one) for one in situation.spots):
+        return None  # a generator that asks itself
+    if node is None or not situation.body:
+        return _workers(situation, spot, asked)
     found = [
         (file, source, value)
         for file, source in _files(situation, node.site)
@@ -63,16 +72,13 @@ def _executing(situation: Situation) -> Explanation | None:
         for value in (one.value for one in call.keywords if one.arg == "num_parallel_calls")
     ]  # fmt: skip
     if not found:
-        return None  # it asked itself
+        return _workers(situation, spot, asked) if _EXECUTING in situation.message else None
     edit = None
     if len(found) == 1:
         file, source, value = found[0]
         placed = source.replaced({value: "1"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
-    cause = (
-        f"calls of {node.called} that ran at the same time asked one Python generator for its next value, which a "
-        "generator cannot give to two at once."
-    )
+    cause = f"calls of {node.called} that ran at the same time asked {asked}."
     return Explanation(
         "shared-state",
         spot.file,
@@ -81,6 +87,34 @@ def _executing(situation: Situation) -> Explanation | None:
         edit,
         "" if edit else f"Put a threading.Lock around line {spot.line}.",
     )
+
+
+def _generates(spot: Spot) -> bool:
+    """Whether a frame is a generator's own."""
+    function = spot.source.function(spot.line)
+    return function is not None and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(function))
+
+
+def _workers(situation: Situation, spot: Spot, asked: str) -> Explanation:
+    """Threads that are not those of a map: Keras' workers, or the program's own."""
+    found = [
+        (file, source, one.value)
+        for file, source in _files(situation, None)
+        for call in ast.walk(source.tree) if isinstance(call, ast.Call)
+        for one in call.keywords
+        if one.arg == "workers" and isinstance(one.value, ast.Constant) and one.value.value not in (0, 1)
+    ]  # fmt: skip
+    edit = None
+    if len(found) == 1:
+        file, source, value = found[0]
+        placed = source.replaced({value: "1"})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    who = "Keras' workers" if edit is not None else "two threads"
+    function = spot.source.function(spot.line)
+    where = f"in {function.name}, " if isinstance(function, ast.FunctionDef) else ""
+    cause = f"{where}{who} asked {asked}."
+    advice = "" if edit else f"Make `lock = threading.Lock()` once, and put `with lock:` around line {spot.line}."
+    return Explanation("shared-state", spot.file, spot.line, cause, edit, advice)
 
 
 def _files(situation: Situation, site: tuple[str, int] | None) -> list[tuple[str, Source]]:

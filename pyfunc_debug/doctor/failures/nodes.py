@@ -102,9 +102,10 @@ def _node(row: Any, situation: Situation) -> Node:
     )
 
 
-def user_nodes(situation: Situation) -> list[Node]:
-    """The recording's nodes with bodies of the user's, newest first."""
-    rows = situation.rows(f"{_COLUMNS} WHERE origin = 'user' ORDER BY id DESC LIMIT 50")
+def user_nodes(situation: Situation, scratch: bool = False) -> list[Node]:
+    """The recording's nodes with bodies of the user's, newest first; or those that Keras made to ask for shapes."""
+    where = "origin <> 'user'" if scratch else "origin = 'user'"
+    rows = situation.rows(f"{_COLUMNS} WHERE {where} ORDER BY id DESC LIMIT 50")
     return [_node(row, situation) for row in rows]
 
 

@@ -6,14 +6,16 @@ import ast
 import re
 from typing import Any
 
+from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, py_call, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, short
+from pyfunc_debug.doctor.failures.source import dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
 from pyfunc_debug.events import NotConverted
 
 RULE = "structure"
+_NOT_A_TENSOR = "is not a Tensor."
 _INPUT = re.compile(
     r"NOT CONVERTIBLE TO TENSOR|Expected any non-tensor type|Failed to convert elements|unsupported type|to a Tensor"
     r"|[Ii]terating over a symbolic|as a Python `?bool`?|must be a list|has no len|Cannot iterate over a scalar"
@@ -40,10 +42,27 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     call = py_call(spot.source, spot.line)
     if call is None:
-        return None
+        return _list_of_one(situation, spot)
     if _TOUT.search(situation.message):
         return _tout(spot, call)
     return _given(situation, spot, call) if _INPUT.search(situation.message) else None
+
+
+def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
+    """`y = tf.py_function(f, [x], [tf.float32])` is a list of one tensor, and was used as the tensor."""
+    statement = spot.source.statement(spot.line)
+    function = spot.source.function(spot.line)
+    if statement is None or function is None or "list" not in situation.message:
+        return None
+    for name in dict.fromkeys(names(statement)):
+        value, made = spot.value(name), assignments(function).get(name)
+        tout = argument(made, 2, "Tout") if isinstance(made, ast.Call) else None
+        one = type(value) is list and len(value) == 1 and is_symbolic(value[0])
+        if one and isinstance(made, ast.Call) and isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) == 1:
+            op, text = dotted(made.func).rpartition(".")[2], spot.source.text(tout)
+            cause = f"{name} is a list of one tensor, as Tout={text} is a list: {op} gives a list for a list of dtypes."
+            return _edited(spot, made, {tout: spot.source.text(tout.elts[0])}, cause)
+    return None
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------
@@ -141,6 +160,8 @@ def _returned(situation: Situation) -> Explanation | None:
     text = situation.message if situation.body else f"{situation.message}\n{situation.error}"
     returned: NotConverted | None = getattr(situation.inner, "pyfunc_returned", None)
     found = _OUTPUT.search(text)
+    if returned is None and _NOT_A_TENSOR in text:
+        returned = _of_frames(situation)
     composite = returned is not None and returned.dtype is not None
     if not composite and (found is None or (situation.body and returned is None)):
         return None
@@ -159,12 +180,30 @@ def _returned(situation: Situation) -> Explanation | None:
     return _flattened(node, call, spot, name)
 
 
+def _of_frames(situation: Situation) -> NotConverted | None:
+    """The ragged or sparse tensor that TensorFlow names, where composite inputs make it look before it converts."""
+    traceback = situation.inner.__traceback__
+    while traceback is not None:
+        odd, out = (traceback.tb_frame.f_locals.get(name) for name in ("elt", "out"))
+        if (
+            odd is not None
+            and type(odd).__name__ in ("RaggedTensor", "SparseTensor")
+            and isinstance(out, (list, tuple))
+        ):
+            place = next((index for index, one in enumerate(out) if one is odd), 0)
+            rank = getattr(odd, "ragged_rank", None)
+            return NotConverted(type(odd).__name__, tuple(odd.shape.as_list()), odd.dtype.name, rank, place)
+        traceback = traceback.tb_next
+    return None
+
+
 def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> Explanation | None:
     tf, kind, tout = alias(spot, "tensorflow"), value.kind, argument(call, 2, "Tout")
     if tout is None:
         return None
     shape = list(value.shape or ())
     if kind == "RaggedTensor":
+        shape = [None, *shape[1:]]  # the first size is that of this batch
         new = f"{tf}.RaggedTensorSpec({shape}, {tf}.{value.dtype}, ragged_rank={value.ragged_rank})"
     else:
         new = f"{tf}.SparseTensorSpec({shape}, {tf}.{value.dtype})"

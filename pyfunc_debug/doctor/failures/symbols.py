@@ -80,6 +80,11 @@ def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
         if is_symbolic(value):
             found[name] = value
     for one in ast.walk(node):
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant) and isinstance(one.value, ast.Name):
+            value = spot.value(one.value.id)
+            part = value.get(one.slice.value) if type(value) is dict else None
+            if is_symbolic(part):
+                found[ast.unparse(one).replace("'", '"')] = part
         if isinstance(one, ast.Attribute) and dotted(one).startswith("self."):
             value = lookup(one, spot)
             if is_symbolic(value):

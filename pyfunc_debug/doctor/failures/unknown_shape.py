@@ -28,6 +28,8 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
+_CALLING = re.compile(r"when calling (\w+)\.call\(\)")
+_LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 _FARTHEST = 400
 _THROUGH = {
@@ -51,10 +53,12 @@ def explain(situation: Situation) -> Explanation | None:
     if _LAMBDA in situation.message:
         return _in_lambda(situation)
     tensor = _unknown_tensor(situation)
-    if tensor is None:
-        return None
     nodes = user_nodes(situation)
     found = _made_by(tensor, nodes)
+    if found is None and (layer := _of_layer(situation)) is not None:
+        return _explanation(situation, layer, None, tensor)
+    if tensor is None:
+        return None
     if found is None and _is_input(tensor):  # an element of a dataset
         candidates = [node for node in nodes if node.call() is not None and _in_data(node, situation)]
         found = (candidates[0], None) if candidates else None
@@ -62,6 +66,20 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     node, op = found
     return _explanation(situation, node, op, tensor)
+
+
+def _of_layer(situation: Situation) -> Node | None:
+    """The only node of the layer whose `call` Keras says that it tried: it cuts the frames."""
+    match = _CALLING.search(str(situation.error))
+    found = []
+    for node in user_nodes(situation, scratch=True) if match is not None else ():
+        classes = [
+            one for one in ast.walk(node.source.tree)
+            if isinstance(one, ast.ClassDef) and match is not None and one.name == match[1]
+            and node.site is not None and one.lineno <= node.site[1] <= (one.end_lineno or 0)
+        ]  # fmt: skip
+        found += [node] * bool(classes)
+    return found[0] if len({node.site for node in found}) == 1 else None
 
 
 def _in_lambda(situation: Situation) -> Explanation | None:
@@ -129,6 +147,21 @@ def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
     return None
 
 
+def _place(tensor: Any, op: Any) -> int | None:
+    """Which output of a node's op a tensor was computed from."""
+    seen: set[int] = set()
+    waiting = [tensor]
+    while waiting and len(seen) < _FARTHEST:
+        one = waiting.pop(0)
+        if getattr(one, "op", None) is op:
+            return int(one.value_index)
+        if getattr(one, "op", None) is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        waiting.extend(one for one in one.op.inputs if shape_of(one) is None)
+    return None
+
+
 def _is_input(tensor: Any) -> bool:
     """Whether a tensor comes from outside of its graph."""
     seen: set[int] = set()
@@ -154,7 +187,15 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if spot is None or call is None or node.site is None:
         return None
     known, sure, said = _shapes(situation, node, op, call)
+    before = _LOOP.search(situation.message)
+    place = _place(tensor, op) if before is not None else None
+    if before is not None and place is not None and place < len(known) and known[place] is None:
+        sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
+        known[place] = tuple(sizes)
     edit = _edit(node, spot, call, known)
+    if edit is None and tensor is not None and op is None:
+        edit = _like_its_input(spot, call)
+        said = " The shape here is that of its input: check it." if edit is not None else said
     last = situation.last
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
@@ -244,6 +285,17 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
         return None
     found = source.replaced({call: new})
     return None if found is None else Edit(node.site[0], found[0], found[1], (found[2],))
+
+
+def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
+    """The result with the static shape of the only input, whatever it is."""
+    inp, tout = argument(call, 1, "inp"), argument(call, 2, "Tout")
+    one = inp.elts[0] if isinstance(inp, (ast.List, ast.Tuple)) and len(inp.elts) == 1 else None
+    if not isinstance(one, ast.Name) or isinstance(tout, (ast.List, ast.Tuple, ast.Dict)):
+        return None
+    text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {one.id}.shape)"
+    found = spot.source.replaced({call: text})
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
 
 
 def _begin(node: Node) -> str:

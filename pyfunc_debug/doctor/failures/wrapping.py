@@ -75,7 +75,10 @@ def mapped_function(situation: Situation) -> Wrap | None:
         return None
     outer, call, given = found
     inputs = parameters(function)
-    if not inputs or function.args.vararg is not None or not all(is_symbolic(spot.value(name)) for name in inputs):
+    if not inputs or function.args.vararg is not None:
+        return None
+    packed = len(inputs) == 1 and _tensors(spot.value(inputs[0]))
+    if not packed and not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
     dtypes, many = Guess(spot).returned(function)
@@ -86,6 +89,12 @@ def mapped_function(situation: Situation) -> Wrap | None:
     tout = f"[{', '.join(wanted)}]" if many else wanted[0]
     text = outer.source.text(given)
     listed = ", ".join(inputs)
+    if packed:  # a py_function takes a flat list
+        if isinstance(given, ast.Lambda):
+            text = f"({text})"
+        body = f"lambda *flat: {text}({tf}.nest.pack_sequence_as({listed}, flat))"
+        edit = _edit(outer, {given: f"lambda {listed}: {tf}.py_function({body}, {tf}.nest.flatten({listed}), {tout})"})
+        return None if edit is None else Wrap(edit, sure)
     if not _asks_for_values(function):  # it takes plain values: bytes, NumPy arrays
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
         values = ", ".join(f"{name}.numpy()" for name in inputs)
@@ -93,6 +102,11 @@ def mapped_function(situation: Situation) -> Wrap | None:
     new = f"lambda {listed}: {tf}.py_function({text}, [{listed}], {tout})"
     edit = _edit(outer, {given: new})
     return None if edit is None else Wrap(edit, sure)
+
+
+def _tensors(value: object) -> bool:
+    """Whether it is a dict of symbolic tensors: an element of a dataset."""
+    return type(value) is dict and bool(value) and all(is_symbolic(one) for one in value.values())
 
 
 def given_body(given: ast.Lambda, outer: Spot) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import (
     aliasing,
+    bytes_compared,
     changed_by_hand,
     closed_variables,
     cut_gradients,
@@ -67,6 +68,7 @@ MODULES: tuple[Rule, ...] = (
     shared_state,
     static_shapes,
     time,
+    bytes_compared,
     changed_by_hand,
     closed_variables,
     departures,

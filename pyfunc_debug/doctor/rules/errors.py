@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.source import short
 from pyfunc_debug.records import Finding, Node, Severity
 
 NAMES = ("body-raised", "stop-iteration")
@@ -29,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         "NULL AND json_extract(facts, '$.interrupted')) "  # a person ended these at a stop
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
-    explained = {str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"]}
+    explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
         counts = {row[0]: row[5] for row in group}
@@ -37,7 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         inner = json.loads(frames)
         if not inner and facts.source(file) and converting(message):
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
-        if f"{kind}: {message}"[:_SAME] in explained and kind != "StopIteration":
+        if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
         if inner:
             file, line = inner[-1][0], inner[-1][1]
@@ -54,9 +55,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity, after = _outcome(facts, kind)
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{body} raised {kind} {often} (first in call #{first}): {message}"[:500] + after,
+            f"{body} raised {kind} {often} (first in call #{first}): {_first_lines(message)}{after}",
             facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
+
+
+def _first_lines(message: str) -> str:
+    """A message up to the values that are printed in it: the line that says what happened."""
+    lines = [one.strip() for one in message.strip().split("\n") if one.strip()] or [""]
+    text = lines[0] if len(lines[0]) > 40 else " ".join(lines[:2])
+    return short(text, 200)
 
 
 def converting(message: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws import in_graph
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.program import syntax
@@ -212,7 +212,8 @@ def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int,
     line = facts.line(function.file, draw.line)
     drawn, indent = in_graph(line, draw.text), pastes.indent(facts, function.file, draw.line)
     if drawn is not None and indent is not None and function.file is not None:
-        drawn = pastes.written(Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)))
+        edit = Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",))
+        drawn = pastes.written(edit, *_as_inputs(facts, function, draw))
     asked = "each element gets the same number" if data else f"all {runs:,} runs got what was drawn then"
     return Finding(
         "trace-only", "warning", None, (),
@@ -221,6 +222,39 @@ def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int,
         drawn or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
         function.file, draw.line, evidence=(f"line {draw.line}: {line}",),
     )  # fmt: skip
+
+
+def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
+    """What was drawn as an input of the py_functions whose body takes it from around: then it is a tensor."""
+    found = facts.definition(function.file, function.line)
+    statements = [
+        one for one in (ast.walk(found) if found is not None else ())
+        if isinstance(one, ast.Assign) and one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
+    ]  # fmt: skip
+    if found is None or len(statements) != 1:
+        return []
+    name = statements[0].targets[0].id  # type: ignore[attr-defined]
+    own, edits = pastes.source(facts, function.file), []
+    for call in (one for one in ast.walk(found) if isinstance(one, ast.Call) and makes_node(one)):
+        body, inp = pastes.argument(call, 0, "func"), pastes.argument(call, 1, "inp")
+        if body is None or not isinstance(inp, (ast.List, ast.Tuple)) or name not in names(body):
+            continue
+        listed = ", ".join([*map(own.text, inp.elts), name])
+        if isinstance(body, ast.Lambda) and not body.args.vararg and not body.args.defaults:
+            given = ", ".join([*code.parameters(body), name])
+            new = f"lambda {given}: {own.text(body.body)}"
+        elif isinstance(body, ast.Call) and ast.unparse(body.func).endswith("partial"):
+            rest = [own.text(one) for one in body.args[1:]]
+            keywords = [f"{one.arg}={own.text(one.value)}" for one in body.keywords]
+            plain = all(isinstance(one, ast.Name) for one in inp.elts)
+            given = ", ".join(map(own.text, inp.elts)) if plain else ""
+            if not given:
+                return [None]
+            new = f"lambda {listed}: {own.text(body.args[0])}({', '.join([*rest, given, *keywords])})"
+        else:
+            return [None]
+        edits.append(pastes.replaced(facts, function.file, {body: new, inp: f"[{listed}]"}))
+    return edits
 
 
 def _sets(write: code.Write) -> bool:
