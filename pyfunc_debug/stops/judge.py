@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.events import Notice
+from pyfunc_debug.places import source_line
 from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.conditions import Condition, ConditionCall
@@ -93,7 +93,7 @@ class Judge:
             texts.append(f"{expression.text} = {text}")
             if worth is not None:
                 numbers[expression.text] = worth
-        at = f"{os.path.basename(rule.file)}:{rule.line}" if rule.file is not None else rule.when
+        at = source_line(rule.file, rule.line) if rule.file is not None else rule.when
         if texts:
             self._say(f"{plan.body}{'' if number is None else f' #{number}'} ({at}): {', '.join(texts)}")
         if recorded and plan.facts is not None:

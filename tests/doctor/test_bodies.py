@@ -87,15 +87,15 @@ def test_inputs_without_gradient_are_one_finding_too(twice):
     assert none.message.count("called at") == 1
 
 
-def test_every_row_of_the_ledger_that_it_is_about_is_marked(twice):
+def test_the_row_of_the_ledger_that_it_is_about_is_marked(twice):
     _, recording = twice
     answers = Answers(recording.path, "a", recording.findings)
     with answers.reading():
         answers.ask("overview", {"width": 200})
         ledger, _ = answers.ask("ledger", {})
     rows = [row for row in ledger["rows"] if row["name"] == "bad" and row["type"] == "node"]
-    assert len(rows) == 2, "two lines called f, so there are two call sites"
-    assert all(any(why.startswith("inf-born") for why in row["why"]) for row in rows)
+    (row,) = rows  # of both nodes, although two lines called f
+    assert any(why.startswith("inf-born") for why in row["why"])
 
 
 def test_other_bodies_and_other_failures_stay_apart():
