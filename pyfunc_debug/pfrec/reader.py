@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 import threading
 import urllib.parse
@@ -142,7 +143,10 @@ class Reader:
                 uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=_Connection
             )
             connection.execute("PRAGMA trusted_schema = OFF")
-            connection.set_progress_handler(_tick, _TICK)
+            # In a notebook the panel and a cell may ask one connection at once: the one inside SQLite would wait in
+            # `_tick` for the GIL, which the other holds while it waits for SQLite's mutex: the kernel would hang.
+            if "ipykernel" not in sys.modules:
+                connection.set_progress_handler(_tick, _TICK)
             return connection
         except sqlite3.Error as error:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
