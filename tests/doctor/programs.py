@@ -2487,6 +2487,71 @@ def mode_compared_and_not_the_path():
     labelled(label)
 
 
+# -- late-binding -----------------------------------------------------------------------------------------------------
+
+
+@triggers("late-binding", pastes=True)
+def powers_in_a_graph():
+    with tf.Graph().as_default():
+        ops = {}
+        for power in (1.0, 2.0):
+            ops[power] = tf.numpy_function(lambda x: x**power, [tf.constant(3.0)], tf.float32)
+        with tf.compat.v1.Session() as session:
+            session.run(ops)
+
+
+@triggers("late-binding", pastes=True)
+def scales_in_a_comprehension():
+    @tf.function
+    def pyramid(x):
+        return [tf.py_function(lambda x: x * by, [x], tf.float32) for by in (1.0, 2.0)]
+
+    pyramid(tf.constant(1.0))
+
+
+@triggers("late-binding", pastes=True)
+def functions_in_a_graph():
+    with tf.Graph().as_default():
+        ops = []
+        for shift in (1.0, 2.0):
+
+            def add(x):
+                return x + shift
+
+            ops.append(tf.numpy_function(add, [tf.constant(3.0)], tf.float32))
+        with tf.compat.v1.Session() as session:
+            session.run(ops)
+
+
+@near("late-binding")
+def bound_by_a_default():
+    with tf.Graph().as_default():
+        ops = {}
+        for power in (1.0, 2.0):
+            ops[power] = tf.numpy_function(lambda x, power=power: x**power, [tf.constant(3.0)], tf.float32)
+        with tf.compat.v1.Session() as session:
+            session.run(ops)
+
+
+@near("late-binding")
+def loop_that_autograph_converts():
+    @tf.function
+    def pyramid(x):
+        found = {}
+        for by in (1.0, 2.0):
+            found[by] = tf.py_function(lambda x: x * by, [x], tf.float32)
+        return found
+
+    pyramid(tf.constant(1.0))
+
+
+@near("late-binding")
+def run_in_the_loop():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        for power in (1.0, 2.0):
+            session.run(tf.numpy_function(lambda x: x**power, [tf.constant(3.0)], tf.float32))
+
+
 @triggers("trace-only", pastes=True, says="lambda image, angle: turned(image, angle=angle)")
 def angle_drawn_for_a_partial():
     def turned(image, angle):

@@ -7,10 +7,11 @@ import re
 
 from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.nodes import Node, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.shapes import Shape, written
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import read
+from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "ragged-batch"
 _SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
@@ -28,9 +29,27 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
+def _without_rank(node: Node, spot: Spot, call: ast.Call, shape: Shape) -> Explanation | None:
+    """A ragged batch of what has no rank at trace is made as a plain one."""
+    assert node.site is not None
+    cause = (
+        f"{node.called} returned {written(shape)}, but at trace not even the rank of its result is known: without it "
+        "a ragged batch stacks as batch() does, elements of one shape only."
+    )
+    edited = spot.source.replaced(
+        {call: f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {written(shape)})"}
+    )
+    edit = None if edited is None else Edit(node.site[0], edited[0], edited[1], (edited[2],))
+    return Explanation(RULE, *node.site, cause, edit, "" if edit else f"Give it the shape {written(shape)}.")
+
+
 def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
     assert node.site is not None
     source = read(node.site[0])
+    ragged = "ragged_batch" in "\n".join(source.lines)
+    spot, call = site_spot(node, situation), node.call()
+    if ragged and spot is not None and call is not None and len(node.tout) == 1:
+        return _without_rank(node, spot, call, seen[0])
     found = _SHAPES.search(situation.message)
     two = [f"[{one}]" for one in found.groups() if one is not None] if found is not None else []
     cause = f"batch() stacks elements of one shape, but the calls of {node.called} returned different ones" + (

@@ -12,7 +12,8 @@ import re
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument, failed_node
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Function, indent_of, parameters
+from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.symbols import calls
 
 RULE = "body-input"
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
@@ -23,6 +24,7 @@ _BYTES = re.compile(
     r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|expected .*str.*, got b'"
     r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
 )
+_NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
 _STRINGS = {
     "decode",
@@ -191,8 +193,13 @@ def _takes_text(situation: Situation, spot: Spot) -> Explanation | None:
 def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
     """Text came as bytes, and met Python's text."""
     missing = situation.kind == "KeyError" and situation.message[:2] in ("b'", 'b"')
-    if not missing and not _BYTES.search(situation.message):
+    listed = situation.kind == "ValueError" and _NOT_LISTED.search(situation.message) is not None
+    if not missing and not listed and not _BYTES.search(situation.message):
         return None
+    if missing or listed:
+        found = _looked_up(spot)
+        if found is not None:
+            return found
     function = spot.source.function(spot.line)
     if function is None or isinstance(function, ast.Lambda):
         return None
@@ -207,6 +214,29 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
         RULE, spot.file, spot.line,
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
         Edit(spot.file, first, first - 1, lines),
+    )  # fmt: skip
+
+
+def _looked_up(spot: Spot) -> Explanation | None:
+    """Bytes looked up among texts, in a function that uses them as bytes elsewhere: only here they become text."""
+    statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
+    if statement is None or function is None:
+        return None
+    if not any(isinstance(one, ast.Constant) and isinstance(one.value, bytes) for one in ast.walk(function)):
+        return None
+    keys = [one.args[0] for one in calls(statement) if dotted(one.func).endswith(".index") and one.args]
+    if not keys:
+        plain = (ast.Slice, ast.UnaryOp, ast.Constant)
+        found = [one.slice for one in ast.walk(statement) if isinstance(one, ast.Subscript)]
+        keys = [one for one in found if not isinstance(one, plain)]
+    edit = _in_place(spot, {keys[0]: f"{spot.source.text(keys[0])}.decode()"}) if len(keys) == 1 else None
+    if edit is None:
+        return None
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a body gets its strings as bytes, and {spot.source.text(keys[0])} is bytes. Text and bytes are never "
+        "equal, so that it is not found among texts.",
+        edit,
     )  # fmt: skip
 
 

@@ -160,7 +160,20 @@ class Guess:
             )
         if root_is(node.func, self._spot, "tensorflow"):
             return found
-        return None
+        return self._own(name)
+
+    def _own(self, name: str) -> str | None:
+        """What the one function of this name in the user's file returns."""
+        found = [
+            one for one in ast.walk(self._spot.source.tree)
+            if isinstance(one, ast.FunctionDef) and one.name == name and name not in self._seen
+        ]  # fmt: skip
+        if len(found) != 1:
+            return None
+        inner = Guess(Spot(self._spot.file, found[0].lineno, {}, self._spot.module, ""))
+        inner._seen = self._seen | {name}
+        dtypes, _ = inner.returned(found[0])
+        return dtypes[0].rpartition(".")[2] if len(dtypes) == 1 and dtypes[0] is not None else None
 
 
 def _of_value(value: Any) -> str | None:

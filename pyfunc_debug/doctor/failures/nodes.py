@@ -132,6 +132,21 @@ def inputs_of(node: Node, situation: Situation) -> dict[str, Described]:
     return {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
 
 
+def owner(node: Node, situation: Situation) -> dict[str, Any]:
+    """`self` of a body that is a method, where the frames know one object that has it. Runs nothing."""
+    function = node.function()
+    if not isinstance(function, ast.FunctionDef) or not function.args.args or function.args.args[0].arg != "self":
+        return {}
+    found = {}
+    for spot in situation.spots:
+        for value in (*spot.variables.values(), *spot.module.values()):
+            method = getattr(type(value), "__dict__", {}).get(function.name)
+            own = getattr(method, "__code__", None)
+            if own is not None and own.co_filename == node.file and own.co_firstlineno == node.line:
+                found[id(value)] = value
+    return {"self": next(iter(found.values()))} if len(found) == 1 else {}
+
+
 def body_spot(node: Node, situation: Situation, also: Mapping[str, Any] | None = None) -> Spot | None:
     """A frame of the body as it would be, with what is known of its inputs."""
     if node.file is None or node.line is None:
@@ -174,6 +189,6 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 
 __all__ = [
-    "Node", "argument", "body_spot", "failed_node", "inputs_of", "parameters", "py_call", "return_value",
+    "Node", "argument", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call", "return_value",
     "return_values", "returned", "site_spot", "user_nodes",
 ]  # fmt: skip

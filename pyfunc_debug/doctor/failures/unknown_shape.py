@@ -11,7 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, py_call, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, owner, py_call, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import parameters, read, short
@@ -233,7 +233,7 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
             name: Described(dtype, None if text is None else tuple(json.loads(text)))
             for name, (dtype, text) in zip(parameters(function), rows)
         }
-    spot = body_spot(node, situation, inputs)
+    spot = body_spot(node, situation, {**inputs, **owner(node, situation)})
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
     if all(one is None for one in found) and len(inputs) == 1 and len(node.tout) == 1:

@@ -14,6 +14,7 @@ NAMES = (
     "cut-gradient",
     "generator",
     "leaked-tensor",
+    "lost-object",
     "output-contract",
     "ragged-batch",
     "shared-state",

@@ -1,0 +1,83 @@
+"""Bodies made in a loop that read the loop's variable: when they run, the loop is over, and all read its last value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("late-binding",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a body that one graph holds several times."""
+    bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
+    for node in facts.nodes.values():
+        if node.origin == "user" and node.name is not None:
+            bodies.setdefault((node.body, node.file, node.line), []).append(node)
+    for (_, file, _), nodes in bodies.items():
+        several_in_one = len({one.name for one in nodes if one.function == nodes[0].function}) > 1
+        function = facts.function(nodes[0]) if several_in_one else None
+        found = _loop(facts, nodes[0], function) if function is not None else None
+        if function is None or found is None:
+            continue
+        line, names = found
+        yield Finding(
+            "late-binding", "error", nodes[0].id, (),
+            f"the loop at line {line} made {len(nodes)} bodies that read {names[0]!r} when they run, and the loop is "
+            f"over then: all of their {facts.calls_of(nodes).count:,} calls used its last value",
+            _bound(facts, file, function, names), file, function.lineno, several([one.id for one in nodes]),
+        )  # fmt: skip
+
+
+def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, list[str]] | None:
+    """The loop around a body whose variables it reads. AutoGraph gives each turn of a `for` its own: only others."""
+    tree = facts.tree(node.file)
+    found: list[ast.ListComp | ast.GeneratorExp] = [
+        *pastes.around(tree, function.lineno, ast.ListComp),
+        *pastes.around(tree, function.lineno, ast.GeneratorExp),
+    ]
+    loops: list[tuple[ast.AST, list[ast.expr]]] = [(one, [part.target for part in one.generators]) for one in found]
+    made_by = facts.functions.get(node.function or 0)
+    if made_by is None or made_by.kind == "graph":  # a graph of TensorFlow 1, without AutoGraph
+        loops += [(one, [one.target]) for one in pastes.around(tree, function.lineno, ast.For)]
+    for loop, targets in loops:
+        inside = list(ast.walk(loop))
+        if not any(one is function for one in inside) or any(
+            isinstance(one, ast.Attribute) and one.attr in ("run", "eval") for one in inside
+        ):
+            continue
+        names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        read = [one for one in names if _reads(function, one)]
+        if read:
+            return getattr(loop, "lineno", function.lineno), read
+    return None
+
+
+def _reads(function: code.Definition, name: str) -> bool:
+    """Whether a function takes a name from around itself."""
+    if name in code.local_names(function):
+        return False
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    return any(isinstance(part, ast.Name) and part.id == name for one in body for part in ast.walk(one))
+
+
+def _bound(facts: Facts, file: str | None, function: code.Definition, names: list[str]) -> str:
+    """The function with the names as defaults of parameters: a default is read when the function is made."""
+    added = ", ".join(f"{one}={one}" for one in names)
+    arguments = function.args
+    if not arguments.vararg and not arguments.kwonlyargs and not arguments.kwarg and file is not None:
+        if isinstance(function, ast.Lambda):
+            given = ast.unparse(arguments)
+            head = f"lambda {given}, {added}" if given else f"lambda {added}"
+            new = f"{head}: {pastes.text_of(facts, file, function.body)}"
+            return pastes.written(pastes.replaced(facts, file, {function: new}))
+        last = next(iter(reversed([*arguments.posonlyargs, *arguments.args])), None)
+        if last is not None and not arguments.defaults:
+            piece: dict[ast.expr, str] = {last: f"{pastes.text_of(facts, file, last)}, {added}"}  # type: ignore[dict-item]
+            return pastes.written(pastes.replaced(facts, file, piece))
+    return f"{added}  # as parameters of the body with these defaults: they are read when it is made"
