@@ -36,12 +36,15 @@ class Guess:
     Args:
       spot: The frame: it knows the dtypes of symbolic variables.
       assigned: What the function's names are assigned, where `of` is asked for a part of it.
+      seen: Names that are being looked at: a function that calls itself says nothing.
     """
 
-    def __init__(self, spot: Spot, assigned: dict[str, ast.expr] | None = None) -> None:
+    def __init__(
+        self, spot: Spot, assigned: dict[str, ast.expr] | None = None, seen: frozenset[str] = frozenset()
+    ) -> None:
         self._spot = spot
         self._tf = alias(spot, "tensorflow")
-        self._seen: set[str] = set()
+        self._seen = set(seen)
         self._assigned = assigned or {}
 
     def returned(self, function: Function) -> tuple[list[str | None], bool]:
@@ -170,8 +173,8 @@ class Guess:
         ]  # fmt: skip
         if len(found) != 1:
             return None
-        inner = Guess(Spot(self._spot.file, found[0].lineno, {}, self._spot.module, ""))
-        inner._seen = self._seen | {name}
+        there = Spot(self._spot.file, found[0].lineno, {}, self._spot.module, "")
+        inner = Guess(there, seen=frozenset({*self._seen, name}))
         dtypes, _ = inner.returned(found[0])
         return dtypes[0].rpartition(".")[2] if len(dtypes) == 1 and dtypes[0] is not None else None
 
