@@ -73,15 +73,6 @@ def values_option(texts: list[str]) -> dict[str, str]:
     return found or {"*": "summary"}
 
 
-def free_path(stem: str) -> str:
-    """A file name in this folder that is not taken: `train.pfrec`, `train-2.pfrec`, ..."""
-    path, number = f"{stem}.pfrec", 1
-    while os.path.exists(path):
-        number += 1
-        path = f"{stem}-{number}.pfrec"
-    return path
-
-
 def newest() -> str:
     """The newest recording in this folder; its name is said on stderr.
 

@@ -20,7 +20,7 @@ from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.job.child import follow_forks
 from pyfunc_debug.job.children import file_in, record_children
-from pyfunc_debug.pfrec.folders import recordings_in
+from pyfunc_debug.pfrec.folders import free_path, recordings_in
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     program = program_of(arguments)
     asked = options.record_arguments(arguments)
     folder = _folder_for_all(arguments, program.name, asked) if arguments.processes else None
-    path = file_in(folder) if folder else arguments.output or options.free_path(program.name)
+    path = file_in(folder) if folder else arguments.output or free_path(program.name)
     recording = record(path, **asked)
     ending = _Ending(recording, arguments.quiet, folder)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from pyfunc_debug.job.waiter import VARIABLE
+from pyfunc_debug.pfrec.folders import free_path
 from pyfunc_debug.program.role import role
 
 OPTIONS = "PYFUNC_DEBUG_OPTIONS"
@@ -41,8 +42,4 @@ def file_in(place: str) -> str:
     else:
         os.makedirs(place, exist_ok=True)
         stem = os.path.join(place, f"{host}-{os.getpid()}-{role().name}")
-    path, number = f"{stem}.pfrec", 1
-    while os.path.exists(path):
-        number += 1
-        path = f"{stem}-{number}.pfrec"
-    return path
+    return free_path(stem)

@@ -1,4 +1,4 @@
-"""The recordings that a folder or a pattern stands for: those of a job's processes."""
+"""The recordings that a folder or a pattern stands for: those of a job's processes. And names that are free."""
 
 from __future__ import annotations
 
@@ -28,9 +28,16 @@ def recordings_in(paths: Iterable[str]) -> list[str]:
         inside = os.path.join(glob.escape(path), "**", "*.pfrec") if os.path.isdir(path) else path
         files = sorted(glob.glob(inside, recursive=True))
         if not files:
-            what = "the folder" if os.path.isdir(path) else "nothing fits"
-            raise BadRecordingError(
-                f"{what} {path} holds no recording (*.pfrec)" if os.path.isdir(path) else f"{what} {path}"
-            )
+            folder = f"the folder {path} holds no recording (*.pfrec)"
+            raise BadRecordingError(folder if os.path.isdir(path) else f"nothing fits {path}")
         found.update(dict.fromkeys(files))
     return list(found)
+
+
+def free_path(stem: str) -> str:
+    """A file that is not there yet: `train.pfrec`, `train-2.pfrec`, ..."""
+    path, number = f"{stem}.pfrec", 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{stem}-{number}.pfrec"
+    return path
