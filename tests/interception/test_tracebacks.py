@@ -160,7 +160,8 @@ def test_what_a_failed_body_held_dies_as_in_stock(tf, tmp_path, kind):
         _alive_after(tf, kind, recording._recorder.flush)
         ours = _alive_after(tf, kind, recording._recorder.flush)
     assert ours[0] == stock[0] == (0, 21)
-    assert ours[1] - stock[1] == collections.Counter()
+    # What each failure leaves is there twenty times; the idle writer's own wait makes and drops a lock at any moment.
+    assert {name: more for name, more in (ours[1] - stock[1]).items() if more >= 10} == {}
 
 
 @pytest.mark.parametrize("options", [{}, {"values": "full"}, {"gradients": "exact"}])
