@@ -197,14 +197,16 @@ def make_ledger(reader: Reader, include_internal: bool = False) -> Ledger:
     """
     facts = read_facts(reader)
     columns = Columns(facts.origin_ns)
-    columns.refresh(reader.connection, final=True)
+    with reader.lent() as connection:
+        columns.refresh(connection, final=True)
     return ledger_of(reader, facts, columns, include_internal)
 
 
 def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_internal: bool = False) -> Ledger:
     """`make_ledger` from what was read already: a panel asks again and again while a recording grows."""
     rows_of = _node_rows(reader, facts, columns)
-    runs = read_runs(reader.connection)
+    with reader.lent() as connection:
+        runs = read_runs(connection)
     differentiated = any(row.gradients for row in rows_of) or any(one.backward for one in runs.values())
     by_function: dict[int, list[NodeRow]] = defaultdict(list)
     for row in rows_of:

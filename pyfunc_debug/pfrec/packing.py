@@ -63,7 +63,8 @@ def _copy(reader: Reader, output: str, growing: bool) -> None:
     try:
         remove(new)
         with contextlib.closing(sqlite3.connect(os.fsencode(new), isolation_level=None)) as copy:
-            reader.connection.backup(copy)
+            with reader.lent() as connection:
+                connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             if growing and reader.state() == "recording":
                 news = {"state": "stopped early", "stopped": "packed while the program still recorded"}

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 import threading
 import urllib.parse
@@ -73,6 +72,23 @@ class _Connection(sqlite3.Connection):
         return super().execute(sql, *parameters)
 
 
+class _Desk:
+    """One thread's connection, with its one cursor: a connection keeps weak references to its cursors."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor()
+        self.at_work = threading.RLock()
+        self.closed = False
+
+    def close(self) -> None:
+        """Closes it when its thread's question has been answered."""
+        with self.at_work:
+            self.cursor.close()  # first: the file stays open for as long as a cursor has a statement
+            self.connection.close()
+            self.closed = True
+
+
 class Reader:
     """An open recording.
 
@@ -87,32 +103,60 @@ class Reader:
     def __init__(self, path: str | os.PathLike[str], trusted: bool = False) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self._unchecked = set() if trusted else set(checks.tables())
-        self._lock = threading.RLock()  # one connection, asked from the panel's thread as well as the user's
+        self._checking = threading.RLock()
         self._file = self.path
         self._copies: tempfile.TemporaryDirectory[str] | None = None
-        self._connection: _Connection | None = None
-        self._cursor: sqlite3.Cursor | None = None  # one for all: a connection keeps weak references to its cursors
+        self._desks: dict[int, _Desk] = {}
         self._closed = False
         self.version = SCHEMA_VERSION
         self._check()
         learn_cells(self.meta.get("cells") or {})
 
     @property
-    def _db(self) -> _Connection:
+    def _own(self) -> _Desk:
+        """This thread's desk.
+
+        The panel's thread and the user's ask one recording. On one connection, the thread inside SQLite would wait in
+        `_tick` for the GIL, which the other holds while it waits for SQLite's mutex: neither would go on.
+        """
         if self._closed:
             raise BadRecordingError(f"the recording {os.path.basename(self.path)} has been closed")
-        if self._connection is None:
-            self._connection = self._open()
-        return self._connection
+        own = self._desks.get(threading.get_ident())
+        if own is None:
+            alive = {thread.ident for thread in threading.enumerate()}
+            self._clear([ident for ident in list(self._desks) if ident not in alive])
+            own = self._desks[threading.get_ident()] = _Desk(self._open())
+        return own
+
+    def _clear(self, threads: Sequence[int]) -> None:
+        for thread in threads:
+            desk = self._desks.pop(thread, None)
+            if desk is not None:
+                desk.close()
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[_Desk]:
+        """This thread's desk, which nobody else clears meanwhile."""
+        while True:
+            desk = self._own
+            with desk.at_work:
+                if not desk.closed:
+                    yield desk
+                    return
+
+    @property
+    def _db(self) -> _Connection:
+        return self._own.connection
 
     def look(self, sql: str) -> None:
         """Checks the tables that a query reads and that were not checked yet."""
         if not self._unchecked:
             return
-        for table in self._unchecked & checks.tables_in(sql):
-            self._unchecked.discard(table)
-            with self._reading():
-                checks.check_rows(self._db, table, self.version)
+        with self._checking:
+            for table in self._unchecked & checks.tables_in(sql):
+                self._unchecked.discard(table)
+                with self._reading():
+                    checks.check_rows(self._db, table, self.version)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -126,14 +170,13 @@ class Reader:
                 f"the recording {os.path.basename(self.path)} is damaged: {_one_line(error)}"
             ) from error
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The connection, for whoever reads much at once; use it from one thread at a time, and only to read."""
-        with self._lock:
-            connection = self._db
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, for whoever reads much at once, and only reads."""
+        with self._at_work() as desk:
             reader = weakref.ref(self)  # the file is closed as soon as nobody holds this object
-            connection.look = lambda sql: None if (this := reader()) is None else this.look(sql)
-            return connection
+            desk.connection.look = lambda sql: None if (this := reader()) is None else this.look(sql)
+            yield desk.connection
 
     def _open(self) -> _Connection:
         self._must_be_a_file()
@@ -143,10 +186,7 @@ class Reader:
                 uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10, factory=_Connection
             )
             connection.execute("PRAGMA trusted_schema = OFF")
-            # In a notebook the panel and a cell may ask one connection at once: the one inside SQLite would wait in
-            # `_tick` for the GIL, which the other holds while it waits for SQLite's mutex: the kernel would hang.
-            if "ipykernel" not in sys.modules:
-                connection.set_progress_handler(_tick, _TICK)
+            connection.set_progress_handler(_tick, _TICK)
             return connection
         except sqlite3.Error as error:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
@@ -228,33 +268,25 @@ class Reader:
 
     def release(self) -> None:
         """Lets go of the file until the next question, so that a writer can complete it."""
-        with self._lock:
-            if self._connection is not None:
-                if self._cursor is not None:
-                    self._cursor.close()  # first: the file stays open for as long as a cursor has a statement
-                self._connection.close()
-                self._connection = self._cursor = None
+        self._clear(list(self._desks))
 
     def close(self) -> None:
         """Closes the file; the reader cannot be used afterwards."""
-        with self._lock:
-            self.release()
-            self._closed = True
-            if self._copies is not None:
-                self._copies.cleanup()
+        self._closed = True
+        self.release()
+        if self._copies is not None:
+            self._copies.cleanup()
 
     def __del__(self) -> None:
-        connection = getattr(self, "_connection", None)
-        if connection is not None:  # Python 3.13 complains about a connection that nobody closed
-            connection.close()
+        for desk in getattr(self, "_desks", {}).values():
+            desk.close()  # Python 3.13 complains about a connection that nobody closed
 
     def abandon(self) -> None:
-        """In a forked child: forgets the parent's connection without closing it, as SQLite demands."""
-        self._lock = threading.RLock()
-        if self._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._cursor))
-            self._connection = self._cursor = None
+        """In a forked child: forgets the parent's connections without closing them, as SQLite demands."""
+        self._checking = threading.RLock()
+        for desk in self._desks.values():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(desk))
+        self._desks.clear()
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -264,12 +296,9 @@ class Reader:
         Raises:
           BadRecordingError: the file turned out to be damaged.
         """
-        with self._reading(), self._lock:
-            connection = self._db
+        with self._reading(), self._at_work() as desk:
             self.look(sql)
-            if self._cursor is None:
-                self._cursor = connection.cursor()
-            return self._cursor.execute(sql, parameters).fetchall()
+            return desk.cursor.execute(sql, parameters).fetchall()
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """A user's query: column names and rows. It can only read.

@@ -59,7 +59,7 @@ class Answers:
         self.facts = ProgramFacts()
         self.columns = Columns(0)
         self.revision = 0
-        self._reading = False
+        self._lent: sqlite3.Connection | None = None
         self._find = findings
         self._findings: Sequence[Finding] | None = None
         self._stamp: tuple[Any, ...] = ()
@@ -78,23 +78,23 @@ class Answers:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Answers]:
         """Opens the file for the questions of a `with` block, and looks what is new first."""
-        self._reading = True
         try:
-            if self._ready:
-                self.refresh()
-            yield self
+            with self._reader.lent() as self._lent:
+                if self._ready:
+                    self.refresh()
+                yield self
         except sqlite3.DatabaseError as error:
             raise BadRecordingError(f"the recording {self.name} cannot be read: {error}") from error
         finally:
-            self._reading = False
+            self._lent = None
             self._reader.release()
 
     @property
     def connection(self) -> sqlite3.Connection:
         """The open file."""
-        if not self._reading:
+        if self._lent is None:
             raise BadRecordingError("ask inside `with answers.reading():`")
-        return self._reader.connection
+        return self._lent
 
     def _first_ns(self) -> int:
         # A recording without clock anchors: then the first thing that happened is 0.

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def recorded(tmp_path) -> Path:
         call(recorder, "graph", np.full(100, index), result=np.full(100, -index))
     recorder.close({})
     return path
+
+
+def open_files() -> list[str]:
+    """What this process has open."""
+    folder = "/proc/self/fd"
+    return [os.readlink(f"{folder}/{number}") for number in os.listdir(folder) if os.path.lexists(f"{folder}/{number}")]
 
 
 def message(path) -> str:
@@ -301,6 +308,37 @@ def test_a_bad_query_never_writes_and_gets_one_line(recorded, query, tmp_path):
     recording.close()
     assert recorded.read_bytes() == before
     assert not (tmp_path / "other.db").exists()
+
+
+def test_two_threads_that_ask_one_recording_do_not_wait_for_each_other(recorded):
+    # A panel's thread and a cell's: on one connection each could wait for what the other has, and the kernel hung.
+    reader = Reader(recorded)
+    answers: list[int] = []
+    other = threading.Thread(target=lambda: answers.append(reader.counts()["call"]), daemon=True)
+
+    def ask() -> int:
+        """Called in the middle of a query."""
+        other.start()
+        other.join(HANG_S / 10)
+        return len(answers)
+
+    with reader.lent() as connection:
+        connection.create_function("ask", 0, ask)
+    assert reader.rows("SELECT ask()") == [(1,)]
+    assert answers == [2000]
+    reader.release()
+    assert not [name for name in open_files() if name.startswith(str(recorded))], "each thread's is closed"
+
+
+def test_an_interrupt_ends_a_long_query_also_where_a_panel_is(recorded, monkeypatch):
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # there it once did not, so that the kernel could not hang
+    monkeypatch.setattr("pyfunc_debug.pfrec.reader._tick", interrupted)
+    reader = Reader(recorded)
+    with pytest.raises(KeyboardInterrupt):
+        reader.rows("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000000) SELECT * FROM n")
 
 
 def test_a_query_gives_rows_by_column(recorded):
