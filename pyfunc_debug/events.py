@@ -161,6 +161,7 @@ class Notice(str, Enum):
     WRONG_TAPE = "wrong-tape"
     SECOND_ORDER = "second-order"
     CUT_GRADIENT = "cut-gradient"
+    GRADIENT_CHECK = "gradient-check"
     LEAKED_TAPES = "leaked-tapes"
     FAILURE = "failure"
     TRACE_FAILED = "trace-failed"

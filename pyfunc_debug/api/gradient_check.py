@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ _ELEMENTS = 32
 
 @dataclass(frozen=True)
 class InputCheck:
-    """One input. `worst` is the index of the element that is furthest off; `tolerance` is absolute, for that one."""
+    """One input. `worst` is the index of the element that is furthest off; `tolerance` is absolute, for that one.
+
+    `wrong` counts the checked elements that are off; `flat` says that none of them changed the result.
+    """
 
     path: str
     ok: bool
@@ -28,6 +31,8 @@ class InputCheck:
     finite: float
     tolerance: float
     step: float
+    wrong: int = 0
+    flat: bool = False
 
     def __str__(self) -> str:
         sign = "ok " if self.ok else "BAD"
@@ -55,13 +60,14 @@ class GradientCheck:
         return "\n".join([f"gradient call #{self.gradient} of call #{self.call}", *(f"  {one}" for one in self.inputs)])
 
 
-def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]]) -> GradientCheck:
+def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]], elements: int = _ELEMENTS) -> GradientCheck:
     """Compares the dx of a gradient call with finite differences of Σ dy·body(x).
 
     Args:
       call: A forward call with all its values.
       gradient: One of its gradient calls.
       body: Runs the body on flat arrays and returns flat arrays.
+      elements: How many elements of each input are checked at most.
 
     Raises:
       NotKeptError: values are missing.
@@ -84,7 +90,7 @@ def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]]) -> Gra
     size = max(1.0, abs(total(inputs)))
     recorded = {value.path: value.array() for value in gradient.outputs}
     checks = [
-        _check_input(total, inputs, position, value.path, recorded[f"d{value.path}"], size)
+        _check_input(total, inputs, position, value.path, recorded[f"d{value.path}"], size, elements)
         for position, value in enumerate(call.inputs)
         if f"d{value.path}" in recorded and inputs[position].dtype.kind == "f" and inputs[position].size
     ]
@@ -108,13 +114,15 @@ def _refuse_unsteady(call: Call, first: Sequence[Any], second: Sequence[Any]) ->
 
 
 def _check_input(
-    total: Callable[[list[Any]], float], inputs: list[Any], position: int, path: str, recorded: Any, size: float
-) -> InputCheck:
+    total: Callable[[list[Any]], float], inputs: list[Any], position: int, path: str, recorded: Any, size: float,
+    most: int,
+) -> InputCheck:  # fmt: skip
     array = inputs[position]
     precision = float(np.finfo(array.dtype).eps)
-    elements = np.unique(np.linspace(0, array.size - 1, min(array.size, _ELEMENTS)).astype(int))
+    elements = np.unique(np.linspace(0, array.size - 1, min(array.size, most)).astype(int))
     dx = np.broadcast_to(recorded, array.shape).reshape(-1)
     worst: tuple[float, InputCheck] | None = None
+    wrong, flat = 0, True
     for index in elements:
         value = float(array.reshape(-1)[index])
         step = precision ** (1 / 3) * max(1.0, abs(value))
@@ -128,9 +136,11 @@ def _check_input(
         mine = float(dx[index])
         # Rounding of the sum over the step, and what the central difference cuts off.
         tolerance = 4 * precision * size / step + 100 * precision ** (2 / 3) * max(1.0, abs(mine), abs(finite))
+        flat &= finite == 0
         off = abs(finite - mine) / tolerance if np.isfinite(finite) and np.isfinite(mine) else np.inf
+        wrong += off > 1
         if worst is None or off > worst[0]:
             where = tuple(int(one) for one in np.unravel_index(index, array.shape))
             worst = off, InputCheck(path, off <= 1, len(elements), array.size, where, mine, finite, tolerance, step)
     assert worst is not None
-    return worst[1]
+    return replace(worst[1], wrong=wrong, flat=flat)

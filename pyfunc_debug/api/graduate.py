@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 from pyfunc_debug.api import graph_code as code
 from pyfunc_debug.api.foreign_calls import foreign_calls
 from pyfunc_debug.api.graph_timing import Measured, Staying, measure, measure_staying
-from pyfunc_debug.api.isolation import Isolation
+from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.live import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor.failures.source import Function
@@ -148,7 +146,7 @@ def graduate(what: Any, recording: LiveRecording | None = None, *, calls: int = 
     trial = _Trial(tf, function, eager, node, recorded)
     if not tf.executing_eagerly():
         raise BadOptionError("graduate() cannot run inside of a tf.function or a graph: call it outside")
-    with _as_before(tf, function):
+    with as_before(tf, function):
         why = trial.refused() or trial.compare(user_line)
         if why:
             return Graduation(node.body, False, why, trial.calls, trial.changed, staying=trial.stay())
@@ -457,16 +455,3 @@ def _branches(function: Any) -> bool:
 
 def _dense(gradient: Any, tf: Any) -> Any:
     return tf.convert_to_tensor(gradient).numpy()
-
-
-@contextmanager
-def _as_before(tf: Any, function: Any) -> Iterator[None]:
-    """Puts back what the body can reach: variables, arrays and random generators, also the global ones."""
-    python, numpy = random.getstate(), np.random.get_state()
-    kept = Isolation(tf, [function], (), {})
-    try:
-        yield
-    finally:
-        kept.restore()
-        random.setstate(python)
-        np.random.set_state(numpy)

@@ -127,6 +127,17 @@ def random_put_back() -> Iterator[None]:
         np.random.set_state(numpy)
 
 
+@contextmanager
+def as_before(tf: Any, function: Any) -> Iterator[None]:
+    """What a body can reach is afterwards what it was: variables, arrays and random generators, global ones too."""
+    kept = Isolation(tf, [function], (), {})
+    with random_put_back():
+        try:
+            yield
+        finally:
+            kept.restore()
+
+
 def _holds_variables(thing: Any) -> bool:
     """Whether it is a tf.Module, a Keras layer or a model: then `variables` is the framework's own property."""
     own = (kind.__module__.partition(".")[0] for kind in type(thing).__mro__ if "variables" in vars(kind))

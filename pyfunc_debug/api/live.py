@@ -140,6 +140,7 @@ class LiveRecording(Recording):
             instruments.note_entries()
             foreign = instruments.off()
             news = instruments.note_lines()
+            self._check_gradients()
             if self._open_reader is not None:
                 self._open_reader.release()
             result = recorder.close(last_meta(instruments.limits, self._ended))
@@ -156,6 +157,26 @@ class LiveRecording(Recording):
             self._explained = None  # it holds the program's frames
             _Current.session = None
             atexit.unregister(self._at_exit)
+
+    def _check_gradients(self) -> None:
+        """Notes gradients of the user's own that finite differences contradict; not where the program failed."""
+        recorder = self._recorder
+        if self._interception is None or recorder is None or not self._options.policies.keeps_any_in_full():
+            return
+        if sys.is_finalizing() or (self._ended or {}).get("error") is not None or recorder.now()["open"]:
+            return
+        from pyfunc_debug.api.gradient_sample import wrong_gradients
+
+        try:
+            recorder.flush()
+            for node, found in wrong_gradients(self):
+                worst = next(part for part in found[0].inputs if part.wrong)
+                recorder.notice(
+                    Notice.GRADIENT_CHECK, node.token, found[0].gradient, path=worst.path, index=list(worst.worst),
+                    recorded=worst.recorded, finite=worst.finite, gradients=[one.gradient for one in found],
+                )  # fmt: skip
+        except Exception as error:
+            recorder.trouble("checking gradients", error)
 
     def note_end(self, error: BaseException | None) -> None:
         """Notes how what was recorded ended; call it before `stop`.

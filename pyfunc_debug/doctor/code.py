@@ -308,6 +308,28 @@ def clock(function: Definition) -> Write | None:
     return None
 
 
+def own_gradients(function: Definition, tree: ast.AST, depth: int = 3) -> list[Definition]:
+    """Functions with a gradient of their own (`@tf.custom_gradient`) among a body and what it calls of its file."""
+    found: dict[int, Definition] = {}
+    functions = {one.name: one for one in all_nodes(tree) if isinstance(one, ast.FunctionDef)}
+    todo: list[tuple[Definition, int]] = [(function, depth)]
+    seen: set[int] = set()
+    while todo:
+        one, left = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        decorators = getattr(one, "decorator_list", [])
+        if any(ast.unparse(decorator).endswith("custom_gradient") for decorator in decorators):
+            found[id(one)] = one
+        for part in ast.walk(one):
+            if isinstance(part, ast.FunctionDef) and part is not one:
+                todo.append((part, left))
+            elif isinstance(part, ast.Name) and part.id in functions and left:
+                todo.append((functions[part.id], left - 1))
+    return list(found.values())
+
+
 def is_random(function: Definition, tree: ast.AST, depth: int = 3) -> bool:
     """Whether a function, or one of its file that it calls, draws random numbers in any way."""
     functions = {node.name: node for node in all_nodes(tree) if isinstance(node, ast.FunctionDef)}

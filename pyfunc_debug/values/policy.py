@@ -69,6 +69,10 @@ class Policies:
         """The policy of the node with these names."""
         return next((policy for pattern, policy in self._rules if matches(pattern, *names)), self.default)
 
+    def keeps_any_in_full(self) -> bool:
+        """Whether the values of some node are kept in full."""
+        return Policy.FULL in (self.default, *(policy for _, policy in self._rules))
+
     def as_dict(self) -> dict[str, str]:
         """The policies as they were given, for the recording's `meta`."""
         return {pattern: policy.name.lower() for pattern, policy in [*self._rules, ("*", self.default)]}

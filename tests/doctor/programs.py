@@ -2425,6 +2425,95 @@ def a_body_without_a_gradient():
     steps(lambda x: tf.constant(x.numpy() * 2))
 
 
+# -- gradient-check ---------------------------------------------------------------------------------------------------
+
+FULL = {"values": "full"}
+
+
+@triggers("gradient-check", record=FULL, pastes=True)
+def a_slope_without_its_factor():
+    @tf.custom_gradient
+    def cube(x):
+        def slope(upstream):
+            return upstream * x**2
+
+        return x**3, slope
+
+    steps(lambda x: cube(x))
+
+
+@triggers("gradient-check", record=FULL, pastes=True)
+def a_slope_with_the_wrong_sign():
+    def body(x):
+        @tf.custom_gradient
+        def inverse(y):
+            def slope(upstream):
+                return upstream / y**2
+
+            return 1.0 / y, slope
+
+        return inverse(x) * 2.0
+
+    steps(body)
+
+
+@triggers("gradient-check", record=FULL, pastes=True)
+def a_slope_that_forgets_what_comes_from_above():
+    @tf.custom_gradient
+    def softplus(x):
+        return tf.math.log(1.0 + tf.exp(x)), lambda upstream: tf.sigmoid(x)
+
+    steps(lambda x: softplus(x) * 3.0)
+
+
+@near("gradient-check", record=FULL)
+def a_stable_slope():
+    @tf.custom_gradient
+    def log1pexp(x):
+        e = tf.exp(x)
+
+        def slope(upstream):
+            return upstream * (1 - 1 / (1 + e))
+
+        return tf.math.log(1 + e), slope
+
+    steps(lambda x: log1pexp(x))
+
+
+@near("gradient-check", record=FULL)
+def a_reversed_gradient():
+    @tf.custom_gradient
+    def reverse(x):
+        return tf.identity(x), lambda upstream: -upstream
+
+    steps(lambda x: reverse(x))
+
+
+@near("gradient-check", record=FULL)
+def a_straight_through_estimator():
+    @tf.custom_gradient
+    def rounded(x):
+        return tf.round(x), lambda upstream: upstream
+
+    steps(lambda x: rounded(x), scale=0.7)
+
+
+@near("gradient-check", record=FULL)
+def a_body_that_counts_its_calls():
+    calls = []
+
+    @tf.custom_gradient
+    def half(x):
+        return x / 2.0, lambda upstream: upstream
+
+    def body(x):
+        calls.append(1)
+        return half(x)
+
+    steps(body)
+    assert len(calls) == 6
+
+
 # -- bytes-compared ---------------------------------------------------------------------------------------------------
 
 
