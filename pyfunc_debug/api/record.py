@@ -30,7 +30,8 @@ def record(
         tape, a finding shows it and the true value. "exact": each call's own gradient (see `exact_gradients`).
       gil: Whether to measure waiting for the GIL, where that can be measured.
       budget: Largest size of the file, as "256MB" or a number of bytes. Beyond it values are dropped first, then calls
-        are counted but not stored, those that fail last; the ledger says so.
+        are counted but not stored, but for failures, what findings name, each node's first calls, the slowest and the
+        newest; the ledger says so.
       overwrite: Whether an older recording at `path` may be replaced.
       lines: Whether to count how often each line ran at trace and in bodies, and to keep what they print. "graph": also
         how often the graph ran each line, by TensorFlow's profiler, which keeps every op in memory meanwhile.

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, place_of
 
@@ -81,7 +82,8 @@ class _Rows:
         """The rows of all calls that the file does not have."""
         db = self._db
         stored = dict(db.execute("SELECT id, status FROM call").fetchall())
-        added, running = 0, []
+        running: list[int] = []
+        found: list[tuple[int, str, int]] = []
         for call in self._ring.calls():
             if stored.get(call.call, "running") != "running":
                 continue
@@ -99,18 +101,47 @@ class _Rows:
                 running.append(call.call)
                 self._inputs(call)
             else:
-                added += 1
+                found.append((node, kind, call.end_ns - call.start_ns))
         total = db.execute("SELECT count(*) FROM call").fetchone()[0]
-        dropped = db.execute("SELECT coalesce(sum(calls), 0) FROM dropped").fetchone()[0]
+        dropped = self._take_back(found)
         death = {
             "sign_ns": max(self._ring.sign_ns, self._last_ns()),
             "signal": "SIGTERM" if self._ring.terminated else None,
             "running": running,
-            "recovered": added,
+            "recovered": len(found),
             "missing": max(0, self._ring.begun - total - dropped),
         }
         for key, value in (("state", "interrupted"), ("death", death)):
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def _take_back(self, found: list[tuple[int, str, int]]) -> int:
+        """Calls that the budget had no room for were counted as lost; the newest of them stood in the ring.
+
+        Args:
+          found: Node, kind and duration of the calls that were added.
+
+        Returns:
+          How many calls are lost now.
+        """
+        db = self._db
+        stored = db.execute("SELECT count(*) FROM call").fetchone()[0]
+        lost = int(db.execute("SELECT coalesce(sum(calls), 0) FROM dropped").fetchone()[0])
+        text = db.execute("SELECT value FROM meta WHERE key = 'dropped'").fetchone()
+        counts = json.loads(text[0]) if text is not None else {}
+        by_reason = counts.get("reasons", {}).get("calls", {})
+        most = min(stored + lost - self._ring.begun, by_reason.get(Loss.BUDGET.value, 0))
+        back = 0
+        for node, kind, ns in reversed(found):
+            if back < most:
+                back += db.execute(
+                    "UPDATE dropped SET calls = calls - 1, total_ns = max(total_ns - ?, 0) "
+                    "WHERE node = ? AND kind = ? AND calls > 0", (ns, node, kind),
+                ).rowcount  # fmt: skip
+        if back:
+            counts["calls"] -= back
+            by_reason[Loss.BUDGET.value] -= back
+            db.execute("UPDATE meta SET value = ? WHERE key = 'dropped'", (json.dumps(counts),))
+        return lost - back
 
     def _last_ns(self) -> int:
         found = self._db.execute("SELECT max(max(start_ns), max(coalesce(end_ns, 0))) FROM call").fetchone()[0]

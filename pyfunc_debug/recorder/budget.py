@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.recorder.losses import Losses
+from pyfunc_debug.recorder.reserve import Reserve
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SMALLEST = 1_000_000
@@ -36,8 +37,10 @@ class Budget:
 
     Attributes:
       file_bytes: The file with its log stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes`
-        calls are counted but not stored, but for those that fail: they are stored up to `failures_bytes`. What is left
-        is for nodes, traces and counts.
+        calls are counted but not stored, but for the first of each node and those that a finding names, up to
+        `marked_bytes`, and those that fail, up to `failures_bytes`. What is left is for nodes, traces and counts,
+        and at the end for calls that were held back.
+      reserve_calls: How many of the newest calls, of the slowest, and of each node's slowest are held back.
       log_bytes: Where the log is folded into the file.
       batch_rows: How many rows are written at a time: they go into the log first, whatever is left.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
@@ -53,11 +56,19 @@ class Budget:
 
     @property
     def calls_bytes(self) -> int:
-        return int(self.file_bytes * 0.95)
+        return int(self.file_bytes * 0.92)
+
+    @property
+    def marked_bytes(self) -> int:
+        return int(self.file_bytes * 0.94)
 
     @property
     def failures_bytes(self) -> int:
-        return int(self.file_bytes * 0.98)
+        return int(self.file_bytes * 0.96)
+
+    @property
+    def reserve_calls(self) -> int:
+        return min(max(self.file_bytes // 100 // 3 // 200, 10), 1000)
 
     @property
     def log_bytes(self) -> int:
@@ -84,9 +95,10 @@ class Allowance:
     """What the file still takes. The writer thread's own.
 
     Attributes:
-      keep_values, keep_calls, keep_failures: Whether there is room for them.
+      keep_values, keep_calls, keep_marked, keep_failures: Whether there is room for them.
       why: Why there is not.
       losses: What was lost.
+      reserve: Calls that may be stored at the end although there is no room for all.
       emptied: Tokens of nodes whose values are not taken any more, since there is no room for them.
       stored: Whether contents with a digest are in the file already.
     """
@@ -94,9 +106,11 @@ class Allowance:
     def __init__(self) -> None:
         self.keep_values = True
         self.keep_calls = True
+        self.keep_marked = True
         self.keep_failures = True
         self.why = Loss.BUDGET
         self.losses = Losses()
+        self.reserve = Reserve()
         self.emptied: set[str] = set()
         self.stored: Callable[[bytes], bool] = lambda digest: False
         self._room = 1 << 62
@@ -105,11 +119,13 @@ class Allowance:
         """The file is open."""
         self.stored = stored
         self._room = budget.calls_bytes // 2
+        self.reserve.limit = budget.reserve_calls
 
     def update(self, budget: Budget, size: int, log: int) -> None:
         """The file has grown to this many bytes, and its log to that many."""
         self.keep_values = size < budget.values_bytes
         self.keep_calls = size + log < budget.calls_bytes
+        self.keep_marked = size + log < budget.marked_bytes
         self.keep_failures = size + log < budget.failures_bytes
         # What is added stands in the log and in the file for a while.
         self._room = min(budget.values_bytes - size, (budget.calls_bytes - size - log) // 2)
@@ -117,7 +133,7 @@ class Allowance:
     def stop(self, why: Loss) -> None:
         """Nothing more is stored."""
         self.why = why
-        self.keep_calls = self.keep_values = self.keep_failures = False
+        self.keep_calls = self.keep_values = self.keep_marked = self.keep_failures = False
 
     def fits(self, size: int) -> bool:
         """Whether there is room for contents of this size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ _POLICIES = tuple(Policy)
 _REJECTED = "InvalidArgumentError"
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
+_FIRST = 3
+"""This many calls of each node are stored also after the budget for calls is used up."""
+_NAMED = 10_000
 
 
 class CallRows:
@@ -31,14 +35,18 @@ class CallRows:
     Args:
       nodes: What they refer to.
       allowance: What the file still takes.
+      shown: Calls that a finding may show, by number.
 
     Attributes:
       count, values_ns: Calls seen so far, and how long taking hold of their values took.
     """
 
-    def __init__(self, nodes: NodeRows, allowance: Allowance) -> None:
+    def __init__(self, nodes: NodeRows, allowance: Allowance, shown: set[int]) -> None:
         self._nodes = nodes
         self._allowance = allowance
+        self._shown = shown
+        self._named: set[int] = set()
+        self._of_node: Counter[str] = Counter()
         self.count = 0
         self.values_ns = 0
         self._failures = 0
@@ -56,19 +64,24 @@ class CallRows:
         Returns:
           The number of its node.
         """
-        node, kind = self._nodes.numbers.get(ticket.token) or (self.unknown(batch, ticket.token), "forward")
+        known = self._nodes.numbers.get(ticket.token)
+        node = known[0] if known is not None else self.unknown(batch, ticket.token)
+        rejected = None if running or ticket.failure is not None else self._rejected(ticket, node)
+        told = ticket.failure or (rejected and (_REJECTED, rejected))
         if not running:
             self.count += 1
             self.values_ns += ticket.values_ns
-            if not (
-                shown or self._allowance.keep_calls or (ticket.failure is not None and self._allowance.keep_failures)
-            ):
+            if not (shown or self._has_room(ticket, told is not None)):
                 self._allowance.losses.call(ticket, self._allowance.why)
+                if self._allowance.why is Loss.BUDGET and told is None:
+                    self._allowance.reserve.offer(ticket)
                 return node
-            if not ticket.policy and ticket.token in self._allowance.emptied:
-                self._allowance.losses.without_values += 1
-        rejected = None if running or ticket.failure is not None else self._rejected(ticket, node)
-        told = ticket.failure or (rejected and (_REJECTED, rejected))
+            self._stored(ticket)
+        self._row(batch, ticket, told, running, shown)
+        return node
+
+    def _row(self, batch: Batch, ticket: Ticket, told: Any, running: bool, shown: bool) -> None:
+        node, kind = self._nodes.numbers[ticket.token]
         failure = self._failure(batch, told) if told else None
         runs = self._candidates(ticket)
         certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
@@ -92,7 +105,37 @@ class CallRows:
                 inputs, outputs = gradient_names(ticket.pair, inputs, outputs)
             self._values(batch, ticket, "input", ticket.inputs, inputs, "in" if kind == "forward" else "dy")
             self._values(batch, ticket, "output", ticket.outputs, outputs, "out" if kind == "forward" else "dx")
-        return node
+
+    def name(self, call: int) -> None:
+        """A notice is about this call: it is stored also when there is room for few."""
+        self._allowance.reserve.name(call)
+        if len(self._named) < _NAMED:
+            self._named.add(call)
+
+    def reserved(self, batch: Batch) -> None:
+        """The rows of the calls that were held back: the recording ends."""
+        self._allowance.losses.newest = self._allowance.reserve.newest
+        tickets, rows = self._allowance.reserve.take()
+        for ticket in tickets:
+            self._allowance.losses.found(ticket, Loss.BUDGET)
+            self._stored(ticket)
+            self._row(batch, ticket, None, running=False, shown=False)
+        for row in rows:
+            batch.add("gil", *row)
+
+    def _has_room(self, ticket: Ticket, failed: bool) -> bool:
+        allowance = self._allowance
+        if allowance.keep_calls or (failed and allowance.keep_failures):
+            return True
+        return allowance.keep_marked and (
+            self._of_node[ticket.token] < _FIRST or ticket.call in self._named or ticket.call in self._shown
+        )
+
+    def _stored(self, ticket: Ticket) -> None:
+        if self._of_node[ticket.token] < _FIRST:
+            self._of_node[ticket.token] += 1
+        if not ticket.policy and ticket.token in self._allowance.emptied:
+            self._allowance.losses.without_values += 1
 
     def _rejected(self, ticket: Ticket, node: int) -> str | None:
         """Why the kernel of a numpy_function takes what the body returned for an error (py_func.cc, DoCallPyFunc)."""

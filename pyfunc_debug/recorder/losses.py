@@ -22,12 +22,14 @@ class Losses:
     Attributes:
       waiting: Why nothing can be written just now, or None. What then finds no room in the queue is lost for that.
       without_values: How many calls are stored without values, as there is no room for values any more.
+      newest: How many of the newest calls are stored although the budget was used up before them.
       changed: Whether something was counted since `report`.
     """
 
     def __init__(self) -> None:
         self.waiting: Loss | None = None
         self.without_values = 0
+        self.newest = 0
         self.changed = False
         self._calls: dict[tuple[str, Loss], list[int]] = {}  # token and reason -> calls, errors, ns
         self._values: Counter[Loss] = Counter()
@@ -41,6 +43,14 @@ class Losses:
             counts[0] += 1
             counts[1] += ticket.failure is not None
             counts[2] += max(ticket.end_ns - ticket.start_ns, 0)
+            self.changed = True
+
+    def found(self, ticket: Ticket, why: Loss) -> None:
+        """A call that was counted as lost is stored after all."""
+        with self._lock:
+            counts = self._calls[ticket.token, why]
+            counts[0] -= 1
+            counts[2] -= max(ticket.end_ns - ticket.start_ns, 0)
             self.changed = True
 
     def run(self, why: Loss) -> None:
@@ -83,5 +93,6 @@ class Losses:
             return {
                 **{kind: sum(counts.values()) for kind, counts in kinds.items()},
                 "without_values": self.without_values,
-                "reasons": {kind: {why.value: n for why, n in counts.items()} for kind, counts in kinds.items()},
+                "newest": self.newest,
+                "reasons": {kind: {why.value: n for why, n in counts.items() if n} for kind, counts in kinds.items()},
             }

@@ -90,9 +90,14 @@ class Kind:
 
 
 class Returns:
-    """All kinds of a recording."""
+    """All kinds of a recording.
+
+    Attributes:
+      first_calls: Numbers of the calls that first returned each.
+    """
 
     def __init__(self) -> None:
+        self.first_calls: set[int] = set()
         self._kinds: dict[Any, Kind] = {}
         self._written: dict[int, int] = {}
 
@@ -114,6 +119,7 @@ class Returns:
             if len(self._kinds) >= _MOST:
                 return None
             kind = self._kinds.setdefault(key, Kind(len(self._kinds) + 1, token, call, value, declared))
+            self.first_calls.add(call)
         return (kind, call, value, monotonic_ns()) if kind.seen() else None
 
     def converted(self, found: Any, outputs: Any) -> None:

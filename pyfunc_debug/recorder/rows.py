@@ -31,8 +31,8 @@ class Rows:
         self.allowance = Allowance()
         self.nodes = NodeRows()
         self.traces = TraceRows(self.nodes, self.allowance)
-        self.calls = CallRows(self.nodes, self.allowance)
         self.returns = Returns()
+        self.calls = CallRows(self.nodes, self.allowance, self.returns.first_calls)
         self.troubles: Counter[str] = Counter()
         self._notices = 0
 
@@ -54,6 +54,8 @@ class Rows:
         """Something for the doctor."""
         node = self.nodes.numbers.get(token, (None, ""))[0] if token is not None else None
         self._notices += 1
+        if call is not None:
+            self.calls.name(call)
         batch.add("notice", self._notices, rule, node, call, json.dumps(facts, default=str))
 
     def returned(self, batch: Batch) -> None:

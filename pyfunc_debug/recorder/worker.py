@@ -121,6 +121,7 @@ class Worker:
         self._closing_since = 0.0
         self._folded_ns = 0
         rows.allowance.open(budget, writer.stored)
+        rows.allowance.reserve.forget = self._forget
         writer.start({**meta, "state": "recording"}, budget.log_bytes)
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
 
@@ -169,6 +170,8 @@ class Worker:
                 self.beat()
                 self._drain(hurry=now)
                 self._measure(closing, now)
+                if closing and not self.stopped:
+                    self._write_reserved()
                 self._once_a_second(now)
             except Exception as error:  # never lose the thread: the queue would grow forever
                 self._rows.troubles[f"writing: {type(error).__name__}: {error}"[:500]] += 1
@@ -240,7 +243,8 @@ class Worker:
             if isinstance(item, Ticket):
                 node = rows.calls.call(batch, item, shown=item.call in self._shown_running)
                 if self.gil is not None:
-                    self.gil.add(item, rows.nodes.bodies.get(node, ""), rows.allowance.keep_calls)
+                    stored = item.call in batch.ended or item.call in rows.allowance.reserve
+                    self.gil.add(item, rows.nodes.bodies.get(node, ""), stored)
                 self._shown_running.discard(item.call)
                 self._newest_ns = item.end_ns
                 return item.room
@@ -271,9 +275,15 @@ class Worker:
         if self.gil is None or not (now or self.gil.due()):
             return
         batch = Batch()
-        for row in self.gil.rows(closing):
+        for row in self._rows.allowance.reserve.measured(self.gil.rows(closing)):
             batch.add("gil", *row)
         batch.add("meta", "gil", self.gil.report())
+        self._write(batch)
+
+    def _write_reserved(self) -> None:
+        """The recording ends: the calls that were held back from the budget go into the room that is kept for them."""
+        batch = Batch()
+        self._rows.calls.reserved(batch)
         self._write(batch)
 
     def _once_a_second(self, now: bool) -> None:
@@ -439,6 +449,9 @@ class Worker:
         ticket, shown = batch.ended.get(call, (None, False))
         if ticket is not None and not shown:  # else the file has it, as running
             self._losses.call(ticket, why)
+        self._forget(call)
+
+    def _forget(self, call: int) -> None:
         if self.gil is not None:
             self.gil.forget(call)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -78,6 +79,37 @@ def test_sigkill_at_any_moment_leaves_a_readable_recording(tmp_path):
         assert recording.reader.rows("PRAGMA integrity_check") == [("ok",)]
         assert recording.reader.state() == "interrupted"
         recording.close()
+
+
+def test_calls_beyond_the_budget_are_stored_or_counted_once_after_a_kill(tmp_path):
+    program = """
+        import os, signal, sys
+        from pyfunc_debug.recorder import Budget, Recorder
+        from pyfunc_debug.values import Policies
+        from tests.recorder.test_recorder import call, node
+        recorder = Recorder(sys.argv[1], Policies("none"), Budget(1_000_000), {"pid": os.getpid()})
+        recorder.node_made(node("graph"))
+        while recorder._rows.allowance.keep_calls:
+            for _ in range(100):
+                call(recorder, "graph", 1)
+            recorder.flush()
+        for _ in range(3000):
+            call(recorder, "graph", 1)
+        recorder.flush()
+        for _ in range(100):
+            call(recorder, "graph", 1)
+        print(recorder._hot.calls, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    path = tmp_path / "killed.pfrec"
+    out, trouble = finish(start(program, str(path)))
+    with contextlib.closing(pfd.open(path)) as recording:
+        lost, stored = recording.meta["dropped"], [one.id for one in recording.calls()]
+        (row,) = recording.sql("SELECT calls FROM dropped")
+        assert int(out) == len(stored) + lost["calls"], trouble
+        assert lost["calls"] == row["calls"] == lost["reasons"]["calls"]["budget"]
+        assert stored[-1000:] == [*range(int(out) - 999, int(out) + 1)]  # they stood in the ring
+        assert recording.meta["death"]["missing"] == 0
 
 
 def test_a_killed_recording_may_be_replaced(tmp_path):

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, RunFacts
+from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Notice, RunFacts
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.recorder import Budget, Recorder, hot
+from pyfunc_debug.recorder.reserve import Reserve
+from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.values import Policies
 
 EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)
@@ -312,6 +314,68 @@ def test_failures_after_a_used_up_budget_are_stored_and_no_value_is_taken_for_no
     assert dropped["without_values"] >= 5
     assert os.path.getsize(recorder.path) <= 1_000_000
     assert "more calls are stored without values: the budget of" in " ".join(str(recording.ledger()).split())
+
+
+def test_beyond_the_budget_the_first_the_newest_the_slowest_and_what_a_notice_names_are_stored(make):
+    recorder = make(values="summary", budget=1_000_000)
+    peak = 0
+    commit = recorder._writer.commit
+
+    def measured():
+        nonlocal peak
+        commit()
+        parts = [recorder.path + end for end in ("", "-wal", "-shm") if os.path.exists(recorder.path + end)]
+        peak = max(peak, sum(map(os.path.getsize, parts)))
+
+    recorder._writer.commit = measured
+    for name in ("graph", "later"):
+        recorder.node_made(node(name, name))
+    array = np.arange(100.0)
+    while recorder._rows.allowance.keep_calls:
+        for _ in range(200):
+            call(recorder, "graph", array, result=array)
+        recorder.flush()
+    slow, named, hour = [], 0, 3_600_000_000_000
+    for number in range(3000):
+        ticket = recorder.enter("later" if number % 500 == 7 else "graph", (array,))
+        if number % 1000 == 20:
+            ticket.start_ns -= hour
+            slow.append(ticket.call)
+        if number == 1500:
+            named = ticket.call
+            recorder.notice(Notice.WRONG_TAPE, "graph", named)
+        recorder.leave(ticket, None)
+    recording = finish(recorder)
+    begun, newest = ticket.call, recorder._rows.allowance.reserve.limit
+    stored = [one.id for one in recording.calls()]
+    assert peak <= 1_000_000
+    assert begun == recording.meta["dropped"]["counted"] == len(stored) + recording.meta["dropped"]["calls"]
+    assert recording.meta["dropped"]["reasons"]["calls"] == {"budget": begun - len(stored)}
+    assert stored[-newest:] == [*range(begun - newest + 1, begun + 1)]
+    assert {named, *slow} <= set(stored)
+    assert len([*recording.calls(node="later")]) >= 3
+    assert f"the slowest and the newest {newest}" in " ".join(str(recording.ledger()).split())
+    values, missing = recording.reader.counts()["value"], recording.meta["dropped"]["values"]
+    assert recording.meta["dropped"]["without_values"] >= newest
+    with_values = len(stored) - recording.meta["dropped"]["without_values"]
+    assert with_values <= values + missing <= 2 * with_values
+
+
+def test_the_timing_of_a_call_that_was_held_back_is_stored_with_it():
+    reserve = Reserve(gone := [].append)
+    reserve.limit = 2
+    for number in range(1, 8):
+        ticket = Ticket()
+        ticket.call, ticket.token, ticket.start_ns, ticket.end_ns = number, "a", 0, 10 - number
+        reserve.offer(ticket)
+        assert [*reserve.measured([(number, "native"), (99, "native")])] == [(99, "native")]
+        if number == 4:
+            reserve.name(4)
+    tickets, rows = reserve.take()
+    assert [one.call for one in tickets] == [1, 2, 4, 6, 7]
+    assert rows == [(call, "native") for call in (1, 2, 4, 6, 7)]
+    assert gone.__self__ == [3, 5]
+    assert len(reserve) == 0
 
 
 def test_an_extension_that_does_not_fit_the_source_is_not_used(monkeypatch):
