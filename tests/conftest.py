@@ -25,34 +25,47 @@ if (
 ):  # started in the background by a shell: programs of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONG = [
-    "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "jupyter_ext/test_keys.py", "notebooks/test_lessons.py",
-    "interception/test_no_traces.py", "interception/gradients/test_gradients.py", "cli/test_record.py",
-    "stops/test_terminal.py", "interception/test_builds.py", "interception/test_counted.py",
-    "interception/test_restored.py", "interception/test_tracebacks.py",
-    "corpus/test_corpus.py", "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py",
-    "jupyter_ext/test_accessibility.py", "interception/gradients/test_gradient_threads.py", "notebooks/test_lab.py",
-    "interception/test_asynchronous.py", "stops/test_debugger.py", "report/test_processes.py", "report/test_html.py",
-    "interception/lines/test_lines_beside_tools.py", "stops/test_coverage.py", "jupyter_ext/test_kernel.py",
-    "pfrec/test_processes.py", "pfrec/test_last_moments.py", "stops/test_turns.py", "stops/test_surfaces.py",
-    "interception/lines/test_graph_lines.py", "cli/test_demo.py", "interception/test_older.py",
-    "stops/test_notebook.py", "gil/test_gil_native.py", "report/test_answers.py", "jupyter_ext/test_from_call.py",
-    "doctor/test_failures.py", "report/test_pytest_file.py", "api/test_graduate.py", "cli/test_lessons.py",
-    "pfrec/test_files.py", "faults/test_damaged_files.py", "stops/test_hooks.py", "test_import.py",
-    "truth/test_gutter.py", "truth/test_gil_parts.py", "truth/test_diff.py", "truth/test_compare.py",
-    "pytest_plugin/test_plugin.py", "doctor/test_placement.py",
+SLOW = [
+    "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "notebooks/test_lessons.py",
+    "jupyter_ext/test_keys.py", "doctor/test_failures.py", "jupyter_ext/test_report_page.py",
+    "jupyter_ext/test_vscode.py", "stops/test_terminal.py", "jupyter_ext/test_from_call.py", "cli/test_record.py",
+    "stops/test_debugger.py", "interception/gradients/test_gradients.py", "interception/test_no_traces.py",
+    "interception/test_tracebacks.py", "report/test_processes.py", "jupyter_ext/test_accessibility.py",
+    "stops/test_hooks.py", "notebooks/test_lab.py", "corpus/test_corpus.py", "pfrec/test_last_moments.py",
+    "interception/test_builds.py", "interception/gradients/test_gradient_threads.py", "job/test_record_processes.py",
+    "truth/test_diff.py", "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py",
+    "stops/test_surfaces.py", "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py",
+    "stops/test_turns.py", "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py",
+    "pfrec/test_files.py", "stops/test_notebook.py", "interception/test_asynchronous.py",
+    "interception/test_counted.py", "interception/test_older.py", "gil/test_gil_native.py",
+    "interception/lines/test_graph_lines.py", "interception/test_restored.py", "report/test_pytest_file.py",
+    "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",
+    "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py",
 ]  # fmt: skip
-"""Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
-both processes end together, and carry the marker `slow`."""
+"""Test files that start programs, kernels or browsers, or generate many: they carry the marker `slow`. The longest first:
+they begin first, so that all processes end together."""
+
+LONG = [
+    "doctor/test_programs.py", "doctor/test_clean.py", "gil/test_gil_recorded.py", "stops/test_dialogue.py",
+    "interception/lines/test_lines.py", "interception/test_failures.py",
+    "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py", "doctor/test_memory.py",
+    "analysis/test_differences.py", "api/test_record.py", "interception/graphs/test_retraces.py",
+    "doctor/test_hang.py",
+]  # fmt: skip
+"""Of the others those that take longest, which begin before the rest."""
 
 _originals: dict[tuple[str, str], Any] = {}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """The whole suite runs on two processes, what is named on the command line in this one (`-n` says otherwise)."""
+    """The whole suite runs on three processes, what is named on the command line in this one (`-n` says otherwise).
+
+    Three are what two cores need: tests wait for programs, kernels and browsers a good part of their time. Those that are
+    not slow compute, and each process reads all test files first: two are enough for them.
+    """
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
-        return 2
+        return 2 if config.option.markexpr == "not slow" else 3
     config.option.dist = "no"
     return 0
 
@@ -60,18 +73,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, and marked. With PFD_TESTS_SEED: files in random order, and the tests in each."""
     folder = Path(__file__).parent
-    places = {folder / name: place for place, name in enumerate(LONG)}
+    places = {folder / name: place for place, name in enumerate([*SLOW, *LONG])}
     seed = os.environ.get("PFD_TESTS_SEED")
     if seed is None:
-        items.sort(key=lambda item: places.get(item.path, len(LONG)))
+        items.sort(key=lambda item: places.get(item.path, len(places)))
     else:
         order = random.Random(int(seed))
-        items.sort(key=lambda item: item.nodeid)  # both processes must agree
+        items.sort(key=lambda item: item.nodeid)  # all processes must agree
         order.shuffle(items)
         files = {path: place for place, path in enumerate(dict.fromkeys(item.path for item in items))}
         items.sort(key=lambda item: files[item.path])
+    slow = {folder / name for name in SLOW}
     for item in items:
-        if item.path in places:
+        if item.path in slow:
             item.add_marker(pytest.mark.slow)
 
 

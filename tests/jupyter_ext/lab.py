@@ -156,6 +156,17 @@ class Notebook:
         page.goto(f"{server.url}/{where}")
         page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=1000 * HANG_S)
 
+    def cells(self, sources: list[str]) -> None:
+        """Puts new cells in the place of all: another test goes on with this page and this kernel."""
+        self._counts.clear()
+        self.page.evaluate(
+            "(sources) => { const shared = window.jupyterapp.shell.currentWidget.content.model.sharedModel;"
+            " shared.transact(() => { shared.deleteCellRange(0, shared.cells.length); shared.insertCells(0, sources.map("
+            "(source) => ({ cell_type: 'code', metadata: {}, source, outputs: [], execution_count: null }))); }); }",
+            sources,
+        )
+        self.page.wait_for_function(f"() => {_CELLS}.every((cell) => cell.isAttached)")
+
     def wait_kernel(self) -> None:
         """Waits until a kernel is connected and idle."""
         ready = (
@@ -188,6 +199,10 @@ class Notebook:
             " && (c.executionState ?? 'idle') === 'idle'; }"
         )
         self.page.wait_for_function(done, arg=[cell, self._counts.get(cell)], timeout=1000 * HANG_S)
+
+    def count(self, cell: int) -> int:
+        """The number of a cell's last run."""
+        return int(self.page.evaluate(f"(i) => {_CELLS}[i].model.executionCount", cell))
 
     def running(self, cell: int) -> bool:
         """Whether a cell runs now."""

@@ -17,6 +17,8 @@ import numpy as np, tensorflow as tf
 import pyfunc_debug as pfd
 from jupyter_ext import panel_front
 panel_front._PING_S = PATIENCE
+for left in pfd.breakpoints():
+    left.remove()
 
 def noise(shape):
     scale = 0.0
@@ -48,29 +50,45 @@ NO_CONTROL = f"""() => {{
     kernel.sendControlMessage = (message, ...more) =>
         message.header.msg_type === 'pyfunc_debug_request' ? {{ done: new Promise(() => {{}}) }} : send(message, ...more);
 }}"""
-NO_SUBSHELL = f"() => {{ ({_KERNEL}).commsOverSubshells = 'disabled'; }}"
+NO_SUBSHELL = f"() => {{ const kernel = {_KERNEL}; window.pfdSubshells ??= kernel.commsOverSubshells; kernel.commsOverSubshells = 'disabled'; }}"
+BOTH_WAYS = f"""() => {{
+    const kernel = {_KERNEL};
+    delete kernel.sendControlMessage;
+    if (window.pfdSubshells) kernel.commsOverSubshells = window.pfdSubshells;
+}}"""
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("notebooks")) as server:
-        yield server
+def opened(tmp_path_factory):
+    """One notebook with one kernel, which imports TensorFlow once, for all tests here."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder / "a.ipynb", ["1"])
+    with Server(folder) as server, browser((1500, 1000)) as page:
+        yield Notebook(page, server, "a.ipynb")
+
+
+@pytest.fixture
+def notebook(opened):
+    """The notebook, as if it were just opened."""
+    opened.wait_kernel()
+    opened.page.errors.clear()
+    yield opened
+    opened.page.evaluate(BOTH_WAYS)
 
 
 class Stopped:
     """A notebook whose cell 1 stops."""
 
-    def __init__(self, page, server, name, cell, before=None, ping_s=HANG_S):
+    def __init__(self, notebook, cell, before=None, ping_s=HANG_S):
         """A page that answers pings is waited for, however long it takes."""
-        write_notebook(server.folder / name, [SETUP.replace("PATIENCE", str(ping_s)), cell, AFTER])
-        self.page = page
-        self.notebook = Notebook(page, server, name)
-        self.notebook.wait_kernel()
-        self.notebook.run(0)
-        self.notebook.wait(0)
+        self.page = notebook.page
+        self.notebook = notebook
+        notebook.cells([SETUP.replace("PATIENCE", str(ping_s)), cell, AFTER])
+        notebook.run(0)
+        notebook.wait(0)
         if before:
-            page.evaluate(before)
-        self.notebook.run(1)
+            self.page.evaluate(before)
+        notebook.run(1)
 
     def wait(self):
         self.page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
@@ -106,210 +124,208 @@ class Stopped:
         )
 
 
-def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(server):
-    with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "a.ipynb", STOP)
-        at.wait()
-        assert at.notebook.running(1)
-        assert page.locator(".pfd .way").inner_text() == "over the control channel"
-        assert "stopped in" in page.locator(".pfd .chip").inner_text()
-        assert "augment if x.max() >= 3" in page.locator(".pfd .swhy").inner_text()
-        assert page.locator('.pfd [data-tab="stop"]').get_attribute("aria-selected") == "true"
+def test_buttons_console_frames_and_keys_while_the_cell_is_stopped(notebook):
+    page = notebook.page
+    at = Stopped(notebook, STOP)
+    at.wait()
+    assert at.notebook.running(1)
+    assert page.locator(".pfd .way").inner_text() == "over the control channel"
+    assert "stopped in" in page.locator(".pfd .chip").inner_text()
+    assert "augment if x.max() >= 3" in page.locator(".pfd .swhy").inner_text()
+    assert page.locator('.pfd [data-tab="stop"]').get_attribute("aria-selected") == "true"
 
-        assert at.press("next") == "x = x + noise(x.shape)"
-        assert at.press("step") == "def noise(shape):"
-        assert page.locator(".pfd .frames .lk").count() == 2
-        assert at.press("next") == "scale = 0.0"
-        assert at.press("up") == "x = x + noise(x.shape)"
-        assert "float32[4, 4]" in at.local("x")
-        assert at.press("down") == "scale = 0.0"
-        # A frame is a click away, too.
-        assert at.prompts(lambda: page.locator(".pfd .frames .lk").nth(1).click()) == "x = x + noise(x.shape)"
-        assert "cell [1]:" in page.locator(".pfd .frames li.cur").inner_text()
-        assert at.press("down") == "scale = 0.0"
-        assert at.press("return") == "return scale * np.ones(shape, np.float32)"
-        # With the focus in the pane, letters are pdb's; in the console they are letters.
-        page.locator(".pfd .d-stop .scroll").focus()
-        assert at.prompts(lambda: page.keyboard.press("n")) == "bright = float(x.mean())"
-        # Three calls run at a time: whichever of them came first is here.
-        at.type("p 'was', round(float(x.max()), 1)")
-        was = float(re.search(r"\('was', (\d\.\d)\)", at.console())[1])
-        assert was >= 0.3
-        at.type("x = x + 100")
-        at.type("p 'c n s', round(float(x.max()), 1)")
-        assert f"('c n s', {100 + was:.1f})" in at.console()
-        page.locator(".pfd .ask input").press("ArrowUp")
-        assert page.locator(".pfd .ask input").input_value() == "p 'c n s', round(float(x.max()), 1)"
-        page.locator(".pfd .ask input").fill("")
-        assert at.press("next").startswith("return np.clip")
-        assert f"{100 + was:.1f}" in at.local("bright")
+    assert at.press("next") == "x = x + noise(x.shape)"
+    assert at.press("step") == "def noise(shape):"
+    assert page.locator(".pfd .frames .lk").count() == 2
+    assert at.press("next") == "scale = 0.0"
+    assert at.press("up") == "x = x + noise(x.shape)"
+    assert "float32[4, 4]" in at.local("x")
+    assert at.press("down") == "scale = 0.0"
+    # A frame is a click away, too.
+    assert at.prompts(lambda: page.locator(".pfd .frames .lk").nth(1).click()) == "x = x + noise(x.shape)"
+    assert f"cell [{notebook.count(0)}]:" in page.locator(".pfd .frames li.cur").inner_text()
+    assert at.press("down") == "scale = 0.0"
+    assert at.press("return") == "return scale * np.ones(shape, np.float32)"
+    # With the focus in the pane, letters are pdb's; in the console they are letters.
+    page.locator(".pfd .d-stop .scroll").focus()
+    assert at.prompts(lambda: page.keyboard.press("n")) == "bright = float(x.mean())"
+    # Three calls run at a time: whichever of them came first is here.
+    at.type("p 'was', round(float(x.max()), 1)")
+    was = float(re.search(r"\('was', (\d\.\d)\)", at.console())[1])
+    assert was >= 0.3
+    at.type("x = x + 100")
+    at.type("p 'c n s', round(float(x.max()), 1)")
+    assert f"('c n s', {100 + was:.1f})" in at.console()
+    page.locator(".pfd .ask input").press("ArrowUp")
+    assert page.locator(".pfd .ask input").input_value() == "p 'c n s', round(float(x.max()), 1)"
+    page.locator(".pfd .ask input").fill("")
+    assert at.press("next").startswith("return np.clip")
+    assert f"{100 + was:.1f}" in at.local("bright")
 
-        page.wait_for_function("() => document.querySelectorAll('.pfd .queue tr').length >= 1")
-        assert "waits" in page.locator(".pfd .queue tr").first.inner_text()
-        for theme in ("Light", "Dark"):
-            at.notebook.theme(f"JupyterLab {theme}")
-            page.wait_for_selector(f'.pfd[data-theme="{theme.lower()}"]')
-            page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
-            at.notebook.shot(f"lab-stop-{theme.lower()}.png")
-        assert at.notebook.running(1)
+    page.wait_for_function("() => document.querySelectorAll('.pfd .queue tr').length >= 1")
+    assert "waits" in page.locator(".pfd .queue tr").first.inner_text()
+    for theme in ("Light", "Dark"):
+        at.notebook.theme(f"JupyterLab {theme}")
+        page.wait_for_selector(f'.pfd[data-theme="{theme.lower()}"]')
+        page.evaluate("() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })")
+        at.notebook.shot(f"lab-stop-{theme.lower()}.png")
+    assert at.notebook.running(1)
 
-        page.locator('.pfd [data-command="detach"]').click()
-        at.notebook.wait(1)
-        # 0 to 11 through augment, and the one that was changed by hand is clipped at 100.
-        assert f"total {106.6 - was:.1f}" in at.printed()
-        assert "1 stopped" in at.printed()
-        page.wait_for_selector(".pfd .chip", state="hidden")
-        assert "No call is stopped" in page.locator(".pfd .d-stop").inner_text()
-        # The person's time is no part of the axis: the timeline says how much it leaves out.
-        page.wait_for_function("() => / leaves out .+ at stops/.test(document.querySelector('.pfd .lanes').ariaLabel)")
-        assert page.errors == []
+    page.locator('.pfd [data-command="detach"]').click()
+    at.notebook.wait(1)
+    # 0 to 11 through augment, and the one that was changed by hand is clipped at 100.
+    assert f"total {106.6 - was:.1f}" in at.printed()
+    assert "1 stopped" in at.printed()
+    page.wait_for_selector(".pfd .chip", state="hidden")
+    assert "No call is stopped" in page.locator(".pfd .d-stop").inner_text()
+    # The person's time is no part of the axis: the timeline says how much it leaves out.
+    page.wait_for_function("() => / leaves out .+ at stops/.test(document.querySelector('.pfd .lanes').ariaLabel)")
+    assert page.errors == []
 
 
-def test_after_a_reload_interrupt_brings_the_panel_back(server):
-    with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "b.ipynb", ONCE)
-        at.wait()
-        at.notebook.save()
+def test_after_a_reload_interrupt_brings_the_panel_back(notebook):
+    page = notebook.page
+    at = Stopped(notebook, ONCE)
+    at.wait()
+    at.notebook.save()
+    page.reload()
+    page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=1000 * HANG_S)
+    page.wait_for_function(f"() => {_KERNEL}?.connectionStatus === 'connected'")
+    at.notebook.command("notebook:interrupt-kernel")
+    # JupyterLab's widget manager looks for a model for two seconds, and does not look once more at their end
+    # (get_model of @jupyter-widgets/base-manager): a kernel that answers in the last 100 ms of them, the others
+    # a little later, gets "model not found" in the panel's place, until the next reload.
+    found, lost = page.locator(".pfd .ledger tbody tr"), page.get_by_text("Error displaying widget")
+    found.or_(lost).first.wait_for()
+    while lost.count():
         page.reload()
-        page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook", timeout=1000 * HANG_S)
-        page.wait_for_function(f"() => {_KERNEL}?.connectionStatus === 'connected'")
-        at.notebook.command("notebook:interrupt-kernel")
-        # JupyterLab's widget manager looks for a model for two seconds, and does not look once more at their end
-        # (get_model of @jupyter-widgets/base-manager): a kernel that answers in the last 100 ms of them, the others
-        # a little later, gets "model not found" in the panel's place, until the next reload.
-        found, lost = page.locator(".pfd .ledger tbody tr"), page.get_by_text("Error displaying widget")
         found.or_(lost).first.wait_for()
-        while lost.count():
-            page.reload()
-            found.or_(lost).first.wait_for()
-        # The panel answers again: a stop in a cell without a panel of its own is shown in it.
-        at.notebook.wait_kernel()
-        page.evaluate(
-            '() => window.jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.setSource(\'b = pfd.break_on("augment", once=True)\\nprint("total", total(3))\\nb.remove()\')'
-        )
-        at.notebook.run(2)
-        at.wait()
-        page.locator('.pfd [data-command="continue"]').click()
-        at.notebook.wait(2)
-        assert "is stopped: see the panel" in at.printed(2)
-        assert "total 0.3" in at.printed(2)
+    # The panel answers again: a stop in a cell without a panel of its own is shown in it.
+    at.notebook.wait_kernel()
+    page.evaluate(
+        '() => window.jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.setSource(\'b = pfd.break_on("augment", once=True)\\nprint("total", total(3))\\nb.remove()\')'
+    )
+    at.notebook.run(2)
+    at.wait()
+    page.locator('.pfd [data-command="continue"]').click()
+    at.notebook.wait(2)
+    assert "is stopped: see the panel" in at.printed(2)
+    assert "total 0.3" in at.printed(2)
 
 
-def test_interrupt_and_restart_at_a_stop(server):
-    with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "c.ipynb", ONCE)
-        at.wait()
-        page.locator('.pfd [data-command="interrupt"]').click()
-        at.notebook.wait(1)
-        assert any(output.get("ename") == "KeyboardInterrupt" for output in at.notebook.outputs(1)), (
-            at.notebook.outputs(1)
-        )
-        at.notebook.run(2)
-        at.notebook.wait(2)
-        assert "alive 0.3" in at.printed(2)
+def test_interrupt_and_restart_at_a_stop(notebook):
+    page = notebook.page
+    at = Stopped(notebook, ONCE)
+    at.wait()
+    page.locator('.pfd [data-command="interrupt"]').click()
+    at.notebook.wait(1)
+    assert any(output.get("ename") == "KeyboardInterrupt" for output in at.notebook.outputs(1)), at.notebook.outputs(1)
+    at.notebook.run(2)
+    at.notebook.wait(2)
+    assert "alive 0.3" in at.printed(2)
 
-        at.notebook.run(1)
-        at.wait()
-        page.evaluate(f"() => {{ {_KERNEL}.restart(); }}")
-        page.wait_for_function("() => document.querySelector('.pfd .d-stop').textContent.includes('this stop is gone')")
-        assert not page.locator(".pfd .chip").is_visible()
+    at.notebook.run(1)
+    at.wait()
+    page.evaluate(f"() => {{ {_KERNEL}.restart(); }}")
+    page.wait_for_function("() => document.querySelector('.pfd .d-stop').textContent.includes('this stop is gone')")
+    assert not page.locator(".pfd .chip").is_visible()
 
 
 @pytest.mark.skipif(ipykernel.version_info[0] < 7, reason="older kernels have no subshells")
-def test_without_the_control_channel_a_comm_does(server):
-    with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "d.ipynb", ONCE, NO_CONTROL)
-        at.wait()
-        assert page.locator(".pfd .way").inner_text() == "over a comm"
-        assert at.press("next") == "x = x + noise(x.shape)"
-        at.type("x = x * 0")
-        page.locator('.pfd [data-command="continue"]').click()
-        at.notebook.wait(1)
-        assert "total 0.2" in at.printed()
+def test_without_the_control_channel_a_comm_does(notebook):
+    page = notebook.page
+    at = Stopped(notebook, ONCE, NO_CONTROL)
+    at.wait()
+    assert page.locator(".pfd .way").inner_text() == "over a comm"
+    assert at.press("next") == "x = x + noise(x.shape)"
+    at.type("x = x * 0")
+    page.locator('.pfd [data-command="continue"]').click()
+    at.notebook.wait(1)
+    assert "total 0.2" in at.printed()
 
 
-def test_without_either_the_input_box_asks_and_the_panel_says_so(server):
-    with browser((1500, 1000)) as page:
-        at = Stopped(page, server, "e.ipynb", ONCE, f"() => {{ ({NO_CONTROL})(); ({NO_SUBSHELL})(); }}", ping_s=1.5)
-        box = page.locator(".jp-Stdin-input")
-        box.wait_for()
-        page.wait_for_function(
-            "() => document.querySelector('.pfd .chip')?.textContent.includes('answer in the box under the cell')"
-        )
-        box.fill("x = x * 0")
-        box.press("Enter")
-        page.wait_for_function(
-            "() => document.querySelector('.jp-Stdin-input') && !document.querySelector('.jp-Stdin-input').value"
-        )
-        box.fill("c")
-        box.press("Enter")
-        at.notebook.wait(1)
-        assert "total 0.2" in at.printed()
+def test_without_either_the_input_box_asks_and_the_panel_says_so(notebook):
+    page = notebook.page
+    at = Stopped(notebook, ONCE, f"() => {{ ({NO_CONTROL})(); ({NO_SUBSHELL})(); }}", ping_s=1.5)
+    box = page.locator(".jp-Stdin-input")
+    box.wait_for()
+    page.wait_for_function(
+        "() => document.querySelector('.pfd .chip')?.textContent.includes('answer in the box under the cell')"
+    )
+    box.fill("x = x * 0")
+    box.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('.jp-Stdin-input') && !document.querySelector('.jp-Stdin-input').value"
+    )
+    box.fill("c")
+    box.press("Enter")
+    at.notebook.wait(1)
+    assert "total 0.2" in at.printed()
 
 
-def test_breakpoints_by_a_click_are_those_of_the_magic(server):
+def test_breakpoints_by_a_click_are_those_of_the_magic(notebook):
     cells = [SETUP.replace("PATIENCE", str(HANG_S)), "%%pyfunc_trace\nprint('total', total(3))", "%pyfunc_break list", "%%pyfunc_trace\nprint('total', total(6))",
              '%pyfunc_break augment --if "x.max() > 99"', "%pyfunc_break list"]  # fmt: skip
-    write_notebook(server.folder / "f.ipynb", cells)
-    with browser((1500, 1000)) as page:
-        notebook = Notebook(page, server, "f.ipynb")
-        notebook.wait_kernel()
+    notebook.cells(cells)
+    page = notebook.page
 
-        def run(cell):
-            notebook.run(cell)
-            notebook.wait(cell)
-            return "".join(output.get("text", "") for output in notebook.outputs(cell))
+    def run(cell):
+        notebook.run(cell)
+        notebook.wait(cell)
+        return "".join(output.get("text", "") for output in notebook.outputs(cell))
 
-        run(0)
-        run(1)
-        first, second = page.locator(".pfd").nth(0), page.locator(".pfd").nth(1)
-        # A line of the body, in the gutter of Source.
-        first.locator('[data-tab="source"]').click()
-        line = first.locator(".src li", has_text="bright = float(x.mean())").locator("button.ln")
-        line.click()
-        first.locator('button.ln[aria-pressed="true"]').wait_for()
-        number = line.get_attribute("data-line")
-        assert f":{number}, 0 hits" in run(2)
-        # Its condition, checked as it is typed.
-        first.locator('[data-tab="stop"]').click()
-        condition = first.locator(".breaks .bpif input")
-        condition.fill("x.max( >")
-        first.locator('.bpif input[aria-invalid="true"]').wait_for()
-        assert "not a Python expression" in first.locator(".bps > .trouble").inner_text()
-        condition.fill("x.max() >= 0.35")
-        condition.press("Enter")
-        page.wait_for_function("() => !document.querySelector('.pfd .bps > .trouble').textContent")
-        assert "if x.max() >= 0.35" in run(2)
+    run(0)
+    run(1)
+    first, second = page.locator(".pfd").nth(0), page.locator(".pfd").nth(1)
+    # A line of the body, in the gutter of Source.
+    first.locator('[data-tab="source"]').click()
+    line = first.locator(".src li", has_text="bright = float(x.mean())").locator("button.ln")
+    line.click()
+    first.locator('button.ln[aria-pressed="true"]').wait_for()
+    number = line.get_attribute("data-line")
+    assert f":{number}, 0 hits" in run(2)
+    # Its condition, checked as it is typed.
+    first.locator('[data-tab="stop"]').click()
+    condition = first.locator(".breaks .bpif input")
+    condition.fill("x.max( >")
+    first.locator('.bpif input[aria-invalid="true"]').wait_for()
+    assert "not a Python expression" in first.locator(".bps > .trouble").inner_text()
+    condition.fill("x.max() >= 0.35")
+    condition.press("Enter")
+    page.wait_for_function("() => !document.querySelector('.pfd .bps > .trouble').textContent")
+    assert "if x.max() >= 0.35" in run(2)
 
-        notebook.run(3)
-        second.locator(".d-stop .board").wait_for()
-        assert second.locator(".d-stop .src li.cur code").inner_text().strip() == "bright = float(x.mean())"
-        # At the stop, while the cell runs: off, on, and another one on the node; then all go.
-        assert notebook.running(3)
-        second.locator('.breaks tr[data-breakpoint="1"] input[type="checkbox"]').click()
-        second.locator('.breaks tr.off[data-breakpoint="1"]').wait_for()
-        second.locator('.bps [data-focus="bp-where"]').fill("noise")
-        second.locator('.bps [data-focus="bp-where"]').press("Enter")
-        second.locator('.breaks tr[data-breakpoint="2"]').wait_for()
-        second.locator(".breaks button", has_text="remove").nth(1).click()
-        second.locator('.breaks tr[data-breakpoint="2"]').wait_for(state="detached")
-        second.locator(".breaks button", has_text="remove").click()
-        second.locator(".breaks tbody tr").wait_for(state="detached")
-        second.locator('[data-command="continue"]').click()
-        notebook.wait(3)
-        assert "total 1.5" in "".join(output.get("text", "") for output in notebook.outputs(3))
+    notebook.run(3)
+    second.locator(".d-stop .board").wait_for()
+    assert second.locator(".d-stop .src li.cur code").inner_text().strip() == "bright = float(x.mean())"
+    # At the stop, while the cell runs: off, on, and another one on the node; then all go.
+    assert notebook.running(3)
+    rows = second.locator(".breaks tr[data-breakpoint]")
+    rows.locator('input[type="checkbox"]').click()
+    second.locator(".breaks tr.off[data-breakpoint]").wait_for()
+    second.locator('.bps [data-focus="bp-where"]').fill("noise")
+    second.locator('.bps [data-focus="bp-where"]').press("Enter")
+    rows.nth(1).wait_for()
+    second.locator(".breaks button", has_text="remove").nth(1).click()
+    rows.nth(1).wait_for(state="detached")
+    assert rows.count() == 1
+    second.locator(".breaks button", has_text="remove").click()
+    second.locator(".breaks tbody tr").wait_for(state="detached")
+    second.locator('[data-command="continue"]').click()
+    notebook.wait(3)
+    assert "total 1.5" in "".join(output.get("text", "") for output in notebook.outputs(3))
 
-        # What a cell sets, the panel shows; and a row's own button takes it away.
-        run(4)
-        second.locator(".breaks tbody tr", has_text="augment").wait_for()
-        assert second.locator(".breaks .bpif input").input_value() == "x.max() > 99"
-        second.locator('.ledger tr[data-key^="n"]', has_text="augment").first.click()
-        second.locator('.brk[aria-pressed="true"]').click()
-        second.locator('.brk[aria-pressed="false"]').wait_for()
-        assert "no breakpoints" in run(5)
-        # A call: once.
-        second.locator(".calls tr[data-call]").first.click()
-        second.locator('[data-focus="stop-here-next"]').click()
-        second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
-        assert "augment" in run(5)
-        assert page.errors == []
+    # What a cell sets, the panel shows; and a row's own button takes it away.
+    run(4)
+    second.locator(".breaks tbody tr", has_text="augment").wait_for()
+    assert second.locator(".breaks .bpif input").input_value() == "x.max() > 99"
+    second.locator('.ledger tr[data-key^="n"]', has_text="augment").first.click()
+    second.locator('.brk[aria-pressed="true"]').click()
+    second.locator('.brk[aria-pressed="false"]').wait_for()
+    assert "no breakpoints" in run(5)
+    # A call: once.
+    second.locator(".calls tr[data-call]").first.click()
+    second.locator('[data-focus="stop-here-next"]').click()
+    second.locator('[data-focus="stop-here-next"]', has_text="the next call stops").wait_for()
+    assert "augment" in run(5)
+    assert page.errors == []
