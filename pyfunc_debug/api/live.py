@@ -294,9 +294,11 @@ class LiveRecording(Recording):
         """One call; its `check_gradient` and `replay` work, as long as the body lives."""
         return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
 
-    def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
+    def calls(
+        self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
+    ) -> Iterator[Call]:
         """Calls in the order in which they began; see `Recording.calls`."""
-        calls = super().calls(node, status)
+        calls = super().calls(node, status, condition)
         return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
 
     def check_gradient(self, number: int) -> GradientCheck:

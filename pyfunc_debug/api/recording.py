@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.analysis.contention import Contention, make_contention
 from pyfunc_debug.analysis.differences import CallDifference, Differences, compare_calls, difference
 from pyfunc_debug.analysis.equality import Tolerance
+from pyfunc_debug.analysis.filtering import Filter
 from pyfunc_debug.analysis.flat import flat_query
 from pyfunc_debug.analysis.inputs import Loop, make_loops
 from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
-from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError
+from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
@@ -220,27 +222,41 @@ class Recording:
             raise NotKeptError(f"there is no call {number} in this recording of {count:,} calls")
         return replace(call, _to_pytest=self._to_pytest)
 
-    def calls(self, node: str | int | Node | None = None, status: str | None = None) -> Iterator[Call]:
+    def calls(
+        self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
+    ) -> Iterator[Call]:
         """Calls in the order in which they began, read as you go.
 
         Args:
           node: A glob over body, op name or token; a node or its number.
           status: "ok", "error" or "running".
+          condition: As of a breakpoint, held against what was kept: `nan(x)`, `x.max() > 1`, `changed(x)` (another than
+            in the node's call before), `shape(outputs) == (2, 3)`. Calls for which that cannot be said are left out,
+            and a warning at the end counts them.
 
         Returns:
           An iterator: one pass, and nothing is read ahead.
 
         Raises:
-          BadOptionError: no node matches, or no such status; the message names the nearest.
+          BadOptionError: no node matches, no such status, or no such condition; the message names the nearest.
+          NotKeptError: while iterating: what the condition needs was kept of no call.
 
         Example:
-          for call in recording.calls(node="augment*", status="error"):
-              print(call.id, call.failure.message)
+          for call in recording.calls(node="augment*", condition="nan(outputs)"):
+              print(call.id, call.outputs[0])
         """
         if status is not None and status not in ("ok", "error", "running"):
             raise BadOptionError(f"status={status!r} is not one of ok, error, running")
         calls = self._reader.calls(None if node is None else self.node_ids(node), status)
+        if condition is not None:
+            calls = self._fulfilling(calls, Filter(self._reader, condition))
         return (replace(call, _to_pytest=self._to_pytest) for call in calls)
+
+    @staticmethod
+    def _fulfilling(calls: Iterator[Call], judge: Filter) -> Iterator[Call]:
+        yield from judge.among(calls)
+        if judge.undecided:
+            warnings.warn(judge.remark(), PyfuncDebugWarning, stacklevel=3)
 
     def as_test(self, call: Call, stem: str | None = None, *, rtol: float = 1e-5, atol: float = 1e-8) -> TestFile:
         """A call as the text of a pytest file; see `Call.to_pytest`.

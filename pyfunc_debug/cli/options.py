@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
@@ -103,6 +104,15 @@ def show(text: str) -> None:
 def show_json(thing: Any) -> None:
     """Prints JSON: valid for every reader, so NaN and infinities are null."""
     print(json.dumps(_finite(thing), indent=1, allow_nan=False))
+
+
+def show_json_list(things: Iterable[Any]) -> None:
+    """Prints a JSON list of objects as they come, one a line."""
+    lead = "["
+    for thing in things:
+        print(lead + as_json(thing), end="")
+        lead = ",\n "
+    print("[]" if lead == "[" else "]")
 
 
 def as_json(thing: Any) -> str:

@@ -44,18 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
     columns, rows = Recording(words[0]).reader.stream(words[1])
     if arguments.json is not None:
-        _print_json(columns, rows)
+        options.show_json_list(dict(zip(columns, map(_plain, row))) for row in rows)
     else:
         _print_table(columns, rows)
     return 0
-
-
-def _print_json(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    lead = "["
-    for row in rows:
-        print(lead + options.as_json(dict(zip(columns, map(_plain, row)))), end="")
-        lead = ",\n "
-    print("[]" if lead == "[" else "]")
 
 
 def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from typing import Any
 
 from pyfunc_debug.analysis import gil_text
-from pyfunc_debug.analysis.describe import call_text, node_text
+from pyfunc_debug.analysis.describe import call_line, call_text, node_text
+from pyfunc_debug.analysis.filtering import Filter
 from pyfunc_debug.analysis.ledger import ORDERS, as_dict, ordered
 from pyfunc_debug.analysis.stages import make_stages
 from pyfunc_debug.analysis.tables import job_text, ledger_text
@@ -17,6 +19,7 @@ from pyfunc_debug.cli import options
 from pyfunc_debug.cli.follow import follow
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec.folders import is_many
+from pyfunc_debug.program.printable import printable
 
 _SHOWN = 20
 
@@ -38,6 +41,10 @@ def add_parser(commands: Any) -> None:
         "--node", metavar="GLOB", help="the nodes whose body, op name or token fits, with their last calls"
     )
     parser.add_argument("--call", type=int, metavar="N", help="one call: values, stacks, failure")
+    parser.add_argument(
+        "--if", dest="condition", metavar="EXPR",
+        help="the calls for which this holds, as breakpoints: nan(x), changed(x), x.max() > 1; with --node of these",
+    )  # fmt: skip
     parser.add_argument("--function", metavar="NAME", help="why each graph of a tf.function was traced")
     parser.add_argument("--source", metavar="NAME", help="a function's lines, with how often each ran (record --lines)")
     parser.add_argument(
@@ -66,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             options.show_json(_plain(call))
         else:
             options.show(call_text(call, recording.reader))
+    elif arguments.condition is not None:
+        _show_calls(recording, arguments)
     elif arguments.function is not None:
         options.show(str(recording.explain(arguments.function)))
     elif arguments.source is not None:
@@ -96,11 +105,28 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _show_calls(recording: Recording, arguments: argparse.Namespace) -> None:
+    """The calls for which a condition holds, as they are found."""
+    judge = Filter(recording.reader, arguments.condition)
+    nodes = None if arguments.node is None else recording.node_ids(arguments.node)
+    calls = judge.among(recording.reader.calls(nodes))
+    if arguments.json:
+        options.show_json_list(map(_plain, calls))
+    else:
+        bodies = {node.id: node.body for node in recording.nodes()}
+        for call in calls:
+            options.show(f"{bodies[call.node]} {call_line(call)}")
+        options.show(f"{judge.matched:,} of {judge.judged:,} calls")
+    if judge.undecided:
+        print(f"pyfunc-debug: {printable(judge.remark())}", file=sys.stderr)
+
+
 def _job(arguments: argparse.Namespace, width: int, color: bool) -> int:
     job = Job(arguments.file)
-    for option in ("node", "call", "function", "source", "gil", "follow", "sort"):
+    for option in ("node", "call", "condition", "function", "source", "gil", "follow", "sort"):
         if getattr(arguments, option) not in (None, False):
-            raise BadOptionError(f"--{option} is about one recording: give one of these files, as {job.paths[0]}")
+            name = "if" if option == "condition" else option
+            raise BadOptionError(f"--{name} is about one recording: give one of these files, as {job.paths[0]}")
     ledger = job.ledger(arguments.all)
     if arguments.json:
         options.show_json(dataclasses.asdict(ledger))

@@ -410,15 +410,15 @@ class Reader:
         """One call, or None."""
         return next(self._calls("WHERE id = ?", (number,)), None)
 
-    def calls(self, node_ids: Sequence[int] | None = None, status: str | None = None) -> Iterator[Call]:
-        """Calls in the order in which they began, read in pages: the file may hold millions."""
+    def calls(self, node_ids: Sequence[int] | None = None, status: str | None = None, after: int = 0) -> Iterator[Call]:
+        """Calls in the order in which they began, those after a number, read in pages: the file may hold millions."""
         clauses, parameters = [], []
         if node_ids is not None:
             clauses.append(f"node IN ({', '.join(map(str, map(int, node_ids)))})")
         if status is not None:
             clauses.append("status = ?")
             parameters.append(status)
-        last = 0
+        last = after
         while True:
             where = " AND ".join([*clauses, "id > ?"])
             page = list(self._calls(f"WHERE {where} ORDER BY id LIMIT {_PAGE}", (*parameters, last)))

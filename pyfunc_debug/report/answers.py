@@ -27,6 +27,7 @@ from pyfunc_debug.report import calls, contention, ledger, looks, sources, timel
 from pyfunc_debug.report.colours import coloured_lines
 from pyfunc_debug.report.first_call import first_call, look_now
 from pyfunc_debug.report.folds import Folds, folds, stops
+from pyfunc_debug.report.sieve import Sieve
 from pyfunc_debug.report.threads import threads
 
 Json = dict[str, Any]
@@ -68,6 +69,7 @@ class Answers:
         self._rows: list[Json] | None = None
         self._extent: tuple[int, int] | None = None
         self._folds: Folds | None = None
+        self._sieve: Sieve | None = None  # of the panel's filter
         self._ready = False
         with self.reading():
             self.facts = read_facts(self._reader)
@@ -251,8 +253,16 @@ class Answers:
     def _timeline(self, *, start_ns: float, end_ns: float, width: int = 640) -> Answer:
         return timeline.viewport(self.connection, self.facts, self.columns, start_ns, end_ns, width, self.folds())
 
-    def _calls(self, **params: Any) -> Answer:
-        return calls.page(self.connection, self.columns, **params), {}
+    def _calls(self, *, condition: str | None = None, **params: Any) -> Answer:
+        if not condition:
+            self._sieve = None
+            return calls.page(self.connection, self.columns, **params), {}
+        wanted = (condition, params.get("nodes"))
+        if self._sieve is None or self._sieve.wanted != wanted:
+            self._sieve = Sieve(self._reader, *wanted)
+        more = self._sieve.shake()
+        page = calls.page(self.connection, self.columns, **params, only=self._sieve.passed())
+        return {**page, "more": more, "remark": self._sieve.filter.remark()}, {}
 
     def _call(self, *, id: int) -> Answer:
         return calls.detail(self.connection, self.facts, self.columns, int(id)), {}

@@ -36,6 +36,7 @@ def page(
     offset: int = 0,
     limit: int = 100,
     find: int | None = None,
+    only: Array | None = None,
 ) -> Json:
     """Some rows of the calls table.
 
@@ -50,8 +51,11 @@ def page(
       offset: Number of the first row.
       limit: How many rows at most.
       find: A call whose row number is wanted too (`index`, None if it is not in the table).
+      only: Numbers of the calls that are wanted; None for all.
     """
     order = ordered(columns, nodes, kind, status, sort, descending)
+    if only is not None:
+        order = order[np.isin(columns.id[order], only)]
     picked = order[max(0, offset) : max(0, offset) + min(limit, 1000)]
     index = None
     if find is not None:

@@ -6,11 +6,12 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.program import syntax
+from pyfunc_debug.stops import presets
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The names of a body's closure, defaults and object, and those of its module."""
@@ -18,6 +19,8 @@ NO_SCOPE: Scope = ({}, {})
 
 _MODULES = {"np": "numpy", "tf": "tensorflow"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PRESETS: dict[str, Callable[..., Any]] = {"nan": presets.nan, "inf": presets.inf, "shape": presets.shape}
+_CHANGED = "changed"
 
 
 class Condition:
@@ -39,18 +42,25 @@ class Condition:
         self.text = text
         try:
             tree = ast.Expression(syntax.expression(text.strip(), "<condition>"))
+            self._presets = _number_changes(tree)
             self._code = compile(tree, "<condition>", "eval")
         except (SyntaxError, ValueError) as error:
             raise BadOptionError(f"{option}={text!r} is not a Python expression: {error}") from None
         read = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
         self.names = tuple(dict.fromkeys(read))
+        self._changes = presets.Changes()
 
-    def bind(self, values: Mapping[str, Any], scope: Callable[[], Scope]) -> tuple[dict[str, Any], bool]:
+    def bind(
+        self, values: Mapping[str, Any], scope: Callable[[], Scope], node: Hashable = None
+    ) -> tuple[dict[str, Any], bool]:
         """The values of the names that the expression reads.
+
+        Where it calls nan, inf, shape or changed these are ours, unless the program has a function of that name.
 
         Args:
           values: The call's own names.
           scope: Finds the names around the body; asked only for what is not in `values`.
+          node: The call's node: `changed` compares calls of one node.
 
         Returns:
           The names for `holds`, and whether one is an object of the program's own, which may run any code.
@@ -77,6 +87,12 @@ class Condition:
                 continue
             found[name] = value = numpy_view(value, containers=False)
             foreign = foreign or not (isinstance(value, _PLAIN) or hasattr(value, "__array__") or _is_library(value))
+        for name in self._presets:
+            own = found.get(name)
+            if not callable(own):
+                found[name] = self._changes.of(node) if name == _CHANGED else _PRESETS[name]
+            elif name == _CHANGED:
+                found[name] = lambda value, place, own=own: own(value)
         return found, foreign
 
     def holds(self, names: dict[str, Any]) -> bool:
@@ -86,6 +102,19 @@ class Condition:
     def value(self, names: dict[str, Any]) -> Any:
         """What the expression is worth."""
         return eval(self._code, names)  # the user's own expression, typed by them
+
+
+def _number_changes(tree: ast.Expression) -> set[str]:
+    """The presets that an expression calls; each `changed(x)` becomes `changed(x, 1)`, with the number of its place."""
+    called = set()
+    for place, node in enumerate(ast.walk(tree)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (*_PRESETS, _CHANGED):
+            called.add(node.func.id)
+            if node.func.id == _CHANGED:
+                if len(node.args) != 1 or node.keywords:
+                    raise BadOptionError("changed takes one value, as in changed(x)")
+                node.args.append(ast.copy_location(ast.Constant(place), node))
+    return called
 
 
 def _is_library(value: Any) -> bool:

@@ -125,10 +125,13 @@ class Judge:
         if "call" not in values and "call" in condition.names:
             kind = "gradient" if plan.forward else "forward"
             values["call"] = ConditionCall(number, plan.body, kind, current_name(), args)
+        if "outputs" in values and "out" in condition.names:
+            values.setdefault("out", values["outputs"])  # as recordings name it
         self._judged[me] = [*judged, rule]
         self._broker.judging.add(me)  # calls that the condition makes pass breakpoints
         try:
-            names, foreign = condition.bind(values, lambda: self._environment.scope(plan.scope_token))
+            token = plan.facts.token if plan.facts is not None else plan.scope_token
+            names, foreign = condition.bind(values, lambda: self._environment.scope(plan.scope_token), token)
             return self._foreign(rule, condition, names, read) if foreign else read(condition, names)
         finally:
             if judged:

@@ -63,6 +63,8 @@ def _hits(tf, function, condition, values=((1.0, -1.0), (5.0, 1.0)), when="befor
         "call.inputs[0].max() > 1", "any(v > 1 for v in x)", "[x.max() for _ in range(2)][1] > 1", "int(x[0]) == 5",
         "x[0] in {5.0}", "(lambda: x.max() > LIMIT)()", "x.shape == (2,) and x.dtype == tf.float32 and x.min() > 0",
         "not np.isnan(x).any() and x.mean() > 1", "max(x) > 1", "k == 2 and x[0] > 1", "f'{x[0]:.0f}' == '5'",
+        "nan(np.where(x > 1, np.nan, x)) == 1", "inf([np.inf] * int(x[0])) == 5", "changed(x)",
+        "changed(x.max()) and shape(x) == (2,)", "nan(k, inputs) == 0 and changed(inputs[0])",
         "(x - WEIGHTS).min() > -1.5 and x.get_shape() == [2]", "(x @ WEIGHTS) > 3", "WEIGHTS.max() + x.min() > 2",
     ],
 )  # fmt: skip
@@ -95,6 +97,16 @@ def test_outputs_and_gradients_are_numpy_arrays_too(tf, script):
     assert tape.gradient(y, x).numpy().tolist() == [3.0, 3.0]
     breakpoint_.remove()
     assert (breakpoint_.hits, breakpoint_.error) == (1, "")
+
+
+def test_changed_compares_calls_of_one_node_and_outputs_are_called_out_as_in_a_recording(tf, script):
+    assert _hits(tf, body, "changed(out)", [(1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (2.0, 1.0), (1.0, 1.0)], "after") == 2
+    both = tf.function(lambda x: [tf.py_function(body, [x * n, tf.constant(2.0)], tf.float32) for n in (1.0, 2.0)])
+    breakpoint_ = pfd.break_on("body", condition="changed(x)")
+    for value in (1.0, 1.0, 4.0):
+        both(tf.constant(value))
+    breakpoint_.remove()
+    assert (breakpoint_.hits, breakpoint_.error) == (2, "")  # each of the two nodes once
 
 
 def test_numpy_function_conditions_see_the_body_too(tf, script):

@@ -154,6 +154,9 @@ export interface CallsPage {
   offset: number;
   index: number | null;
   rows: CallRow[];
+  /** With a condition: whether calls are left that it was not held against yet, and what could not be judged. */
+  more?: boolean;
+  remark?: string;
 }
 
 export interface CallsQuery {
@@ -165,6 +168,8 @@ export interface CallsQuery {
   offset: number;
   limit: number;
   find?: number | null;
+  /** Only calls for which it holds; answered where there is a kernel. */
+  condition?: string;
 }
 
 export interface FrameLine {

@@ -33,6 +33,7 @@ export class CallsView {
   private readonly sizer = h("div.sizer", {}, this.table);
   private readonly scroller = h("div.callsbox", {}, this.sizer);
   private readonly empty = h("p.empty");
+  private readonly filter = h("input", { type: "text", placeholder: "nan(x)", "aria-label": "Show the calls for which this holds", title: "Only calls for which this holds, as of a breakpoint: nan(x), changed(x), x.max() > 1, shape(x) == (2,). Enter", spellcheck: false, "data-focus": "calls-filter" });
   private readonly brk = h("button.btn.sm.brk", { type: "button", hidden: true, "data-focus": "break" });
   private pages = new Map<number, CallRow[]>();
   private total = 0;
@@ -51,7 +52,7 @@ export class CallsView {
     private readonly breakpoints: Breakpoints | null,
     private readonly signal: AbortSignal,
   ) {
-    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note, h("span.sp"), this.brk), this.scroller, this.empty);
+    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note, h("span.sp"), source.kind === "kernel" ? h("label.filter", {}, h("span", {}, "if"), this.filter) : null, this.brk), this.scroller, this.empty);
     this.scroller.addEventListener("scroll", () => this.paint(), { signal, passive: true });
     const observer = new ResizeObserver(() => this.paint());
     observer.observe(this.scroller);
@@ -59,6 +60,7 @@ export class CallsView {
     onPress(this.body, "data-call", (event) => this.click(event), signal);
     this.body.addEventListener("keydown", (event) => this.onKey(event), { signal });
     this.head.addEventListener("click", (event) => this.sortBy(event), { signal });
+    this.filter.addEventListener("change", () => this.changed(), { signal });
     state.on(["selection", "ledger"], () => this.changed(), signal);
     state.on("overview", () => this.renew(), signal);
     this.brk.addEventListener("click", () => this.toggleBreakpoint(), { signal });
@@ -67,7 +69,8 @@ export class CallsView {
 
   private query(): Omit<CallsQuery, "offset" | "limit"> {
     const row = this.state.row();
-    return { nodes: row ? row.nodes : null, kind: row?.call_kind ?? null, sort: this.sort.column, descending: this.sort.descending };
+    const condition = this.filter.value.trim();
+    return { nodes: row ? row.nodes : null, kind: row?.call_kind ?? null, sort: this.sort.column, descending: this.sort.descending, ...(condition && { condition }) };
   }
 
   private changed(): void {
@@ -122,6 +125,8 @@ export class CallsView {
     for (let page = first; page <= last; page++) this.load(page, null, true);
   }
   private stale = false;
+  /** Whether the filter has not looked at all calls yet. */
+  private more = false;
 
   private reset(): void {
     this.pages.clear();
@@ -149,14 +154,22 @@ export class CallsView {
           this.sizes();
           this.scroller.scrollTop = scrollTo(result.index, this.total, ROW, this.scroller.scrollTop, this.box());
         }
-        text(this.note, "");
+        this.more = result.more ?? false;
+        text(this.note, this.more ? "reading…" : (result.remark ?? ""));
         this.paint();
       })
-      .catch((error: Error) => text(this.note, error.message))
+      .catch((error: Error) => {
+        text(this.note, error.message);
+        if (generation !== this.generation || !this.filter.value.trim()) return;
+        this.total = 0; // a condition that cannot be evaluated has no rows to wait for
+        this.paint();
+      })
       .finally(() => {
         window.clearTimeout(this.slow);
         if (generation !== this.generation) return;
         this.asking.delete(page);
+        if (this.more) this.load(page, null, true);
+        this.more = false;
         if (this.stale && !this.asking.size) this.renew();
       });
   }
@@ -216,7 +229,7 @@ export class CallsView {
     });
     this.scroller.hidden = this.total === 0;
     this.empty.hidden = this.total > 0;
-    if (this.total === 0) clear(this.empty, ...prose(row?.why[0] && row.calls ? row.why[0] : this.state.stopped ? `\`${this.state.stopped}\` is stopped: its row is being written.` : row ? "No calls yet." : "No py_function ran yet."));
+    if (this.total === 0) clear(this.empty, ...prose(this.filter.value.trim() ? (this.more ? "" : "No call fulfils the filter.") : row?.why[0] && row.calls ? row.why[0] : this.state.stopped ? `\`${this.state.stopped}\` is stopped: its row is being written.` : row ? "No calls yet." : "No py_function ran yet."));
   }
 
   /** "Stop here next time", of the whole row. */
