@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pyfunc_debug.pfrec.stopped import QUERY, Stop, held_ns, stops_of, without
 
 Array = np.ndarray[Any, Any]
+_Made = TypeVar("_Made")
 
 OK, ERROR, RUNNING, INTERRUPTED = 0, 1, 2, 3
 FORWARD, GRADIENT = 0, 1
@@ -67,7 +68,7 @@ class Columns:
         self._measured = False
         self.stops: list[Stop] = []
         self._derived: dict[str, Array] = {}
-        self._kept: dict[tuple[Any, ...], Array] = {}
+        self._kept: dict[tuple[Any, ...], Any] = {}
 
     def __len__(self) -> int:
         return len(self._columns["id"])
@@ -139,15 +140,14 @@ class Columns:
             self._derived["begin"] = self.start - np.nan_to_num(self.wait).astype(np.int64)
         return self._derived["begin"]
 
-    def cached(self, key: tuple[Any, ...], make: Callable[[], Array]) -> Array:
+    def cached(self, key: tuple[Any, ...], make: Callable[[], _Made]) -> _Made:
         """What `make` returns, kept until something changes: tables are read page by page.
 
         Args:
-          key: Names the array; the last few are kept.
+          key: Names what is made; the last few are kept.
           make: Computes it.
         """
-        kept = self._kept.pop(key, None)
-        kept = make() if kept is None else kept
+        kept: _Made = self._kept.pop(key) if key in self._kept else make()
         self._kept[key] = kept
         while len(self._kept) > _MAX_KEPT:
             del self._kept[next(iter(self._kept))]

@@ -205,8 +205,17 @@ def _trends(
         for value in values
         if value["role"] in roles and value["mean"] is not None and value["min"] == value["max"] and not value["shape"]
     ]
-    ids = columns.id[ordered(columns, facts.group(node), kind, None, "id", False)] if scalars else columns.id[:0]
-    return looks.trends(connection, ids, scalars)
+    if not scalars:
+        return {}
+    ids = _ids(columns, facts.group(node), kind)
+    key = ("trends", tuple(facts.group(node)), kind, tuple(scalars))
+    return columns.cached(key, lambda: looks.trends(connection, ids, scalars))
+
+
+def _ids(columns: Columns, nodes: Sequence[int], kind: str) -> Array:
+    """Numbers of the calls of these nodes, in their order."""
+    key = ("ids", tuple(nodes), kind)
+    return columns.cached(key, lambda: columns.id[ordered(columns, nodes, kind, None, "id", False)])
 
 
 def node_facts(facts: ProgramFacts, node: Node | None) -> Json:
@@ -226,7 +235,7 @@ def _neighbours(
     columns: Columns, facts: ProgramFacts, call: int, node: int, kind: str
 ) -> tuple[int | None, int | None]:
     """The calls before and after it of the same line of code."""
-    ids = columns.id[ordered(columns, facts.group(node), kind, None, "id", False)]
+    ids = _ids(columns, facts.group(node), kind)
     before, after = np.searchsorted(ids, call, "left"), np.searchsorted(ids, call, "right")
     return int(ids[before - 1]) if before else None, int(ids[after]) if after < len(ids) else None
 

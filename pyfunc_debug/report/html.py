@@ -39,11 +39,16 @@ SOURCE_BYTES = 4 << 20
 EXPLAINED_BYTES = 6 << 20
 """Room for the graph traces of functions, before compression."""
 MAX_BYTES = 10_000_000
-MOST_DETAILS = 10_000
+MOST_DETAILS = 50_000
 """Calls whose details are in it: each is read for itself, and a report is to be written while one waits."""
+_MISSES = 100
+"""As many calls one after the other that have no room: then there is none."""
 _FIRST_LAST = 20
 _SLOWEST = 20
 _ERRORS = 60
+_FLAGGED = 20
+_STEPS = (64, 16, 4, 2, 1)
+"""A few of everywhere first, in the end all."""
 _BUNDLE = "jupyter_ext"
 
 
@@ -254,7 +259,7 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
     """
     details: dict[str, Json] = {}
     trends: dict[str, Json] = {}
-    packer, used = zlib.compressobj(1), 0
+    packer, used, misses = zlib.compressobj(1), 0, 0
     why = "it holds those of the calls that matter most, and of others evenly spaced ones, up to its size"
     for call in _interesting(answers):
         if str(call) in details:
@@ -274,8 +279,11 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
                 value["picture"] = value["frames"] = None
             packed, packer = _packed(packer, detail, room - used)
         if used + packed > room:
-            break
-        used += packed
+            misses += 1
+            if misses == _MISSES:
+                break
+            continue
+        used, misses = used + packed, 0
         details[str(call)] = detail
     return details, trends, why
 
@@ -294,8 +302,9 @@ def _interesting(answers: Answers) -> Iterator[int]:
     columns = answers.columns
     failed = columns.id[np.flatnonzero(columns.status == ERROR)]
     yield from failed[:_ERRORS].tolist()
-    for finding in answers.findings or ():
-        yield from finding.calls[:20]
+    flagged = [finding.calls for finding in answers.findings or ()]
+    for flags in flagged:
+        yield from flags[:_FLAGGED]
     groups = []
     for group in answers.facts.groups.values():
         for kind in (0, GRADIENT):
@@ -306,8 +315,11 @@ def _interesting(answers: Answers) -> Iterator[int]:
             slowest = positions[np.argsort(-columns.duration[positions], kind="stable")[:count]]
             for part in (slowest, positions[:count], positions[-count:]):
                 yield from columns.id[part].tolist()
-    yield from failed[_ERRORS : 20 * _ERRORS].tolist()
-    for step in (64, 16, 4, 2, 1):  # a few of everywhere first, in the end all
+    for step in _STEPS:
+        yield from failed[::step].tolist()
+    for flags in flagged:
+        yield from flags[_FLAGGED:]
+    for step in _STEPS:
         for positions in groups:
             yield from columns.id[positions[::step]].tolist()
 

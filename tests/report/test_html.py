@@ -139,6 +139,18 @@ def test_a_report_uses_its_room_and_says_the_true_reason(path, monkeypatch):
     assert max(gaps) < total // 4, "no long stretch is without"
 
 
+def test_values_fill_their_room(path, monkeypatch):
+    room = 600_000
+    monkeypatch.setattr(html, "DETAIL_BYTES", room)
+    data = unpack(html.page(path))
+    details = data["details"]
+    packed = len(zlib.compress(json.dumps(details, separators=(",", ":")).encode(), 1))
+    assert 0.8 * room < packed < 1.05 * room, f"{len(details)} calls"
+    assert {*data["failures"]} <= details.keys(), "what failed comes first"
+    assert f"{data['overview']['calls'] - len(details):,} of {data['overview']['calls']:,} calls" in data["trimmed"]
+    assert "up to its size" in data["trimmed"]
+
+
 def test_scalars_over_calls_are_in_the_page_once(path):
     data = unpack(html.page(path))
     trend = data["trends"]["3:forward"]["in:2"]
