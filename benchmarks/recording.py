@@ -107,7 +107,12 @@ def data(rounds, elements=200):
 
             program(warm=True)
             print(f"tf.data, {elements} elements of {nbytes >> 10} kB, bodies of 1 ms, parallel calls: {parallel}")
-            interleaved(program, {"summary": {"gil": False}, "none": {"values": "none", "gil": False}}, rounds)
+            variants = {
+                "summary": {"gil": False},
+                "none": {"values": "none", "gil": False},
+                "sampled 1/100": {"sample": "1/100"},
+            }
+            interleaved(program, variants, rounds)
 
 
 def million(calls=1_000_000):

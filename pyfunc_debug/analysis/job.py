@@ -220,7 +220,7 @@ def _why(processes: Sequence[ProcessRow], row: BodyRow, slow: int, others: Seque
 
 def _parts(sums: CallSums, grade: str) -> tuple[float, float, float] | None:
     """Held, released and waiting inside, in ns a call; None where not every call was measured."""
-    parts, calls = sums.parts, sums.times.count
+    parts, calls = sums.parts, sums.stored - sums.running
     if grade_of(grade) != "native" or parts is None or not calls:
         return None
     found = (parts.held_ns, parts.released_ns, parts.inside_ns)

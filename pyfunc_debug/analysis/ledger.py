@@ -52,12 +52,12 @@ class CallSums:
 
     Attributes:
       stored: Calls in the recording.
-      dropped: Calls that the budget left no room to store.
+      dropped: Calls that are counted but not stored: there was no room, or sampling left them out.
       errors: Failed ones, of both.
       failed: Failed ones among those stored.
       running: Stored ones that have not ended.
       interrupted: Stored ones that a person ended at a stop; they are not errors.
-      times: Of those that ended.
+      times: Of those that ended, stored or not; p95 is of those stored, without what sampling added.
       parts: What their time is made of; None when the GIL was not measured.
       wait: The mean wait for the GIL, before a call and inside it, in words; empty when nobody measured.
     """
@@ -276,9 +276,10 @@ def _useful(facts: ProgramFacts) -> set[int]:
 def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[NodeRow]:
     measured = (facts.meta.get("gil") or {}).get("grade", "none") != "none"
     dropped = {
-        (node, kind): (calls, errors)
-        for node, kind, calls, errors in reader.rows("SELECT node, kind, calls, errors FROM dropped")
+        (node, kind): (calls, errors, ns)
+        for node, kind, calls, errors, ns in reader.rows("SELECT node, kind, calls, errors, total_ns FROM dropped")
     }
+    ordinary = _ordinary(reader, columns)
     gradient = columns.kind == GRADIENT
     counts = dict(zip(*(part.tolist() for part in np.unique(columns.node[~gradient], return_counts=True))))
     rows = []
@@ -286,7 +287,7 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
         mine = columns.node == key if len(group) == 1 else np.isin(columns.node, group)
         nodes = tuple(facts.nodes[number] for number in group)
         forward, backward = (
-            _sums(columns, mask, [dropped.get((number, kind), (0, 0)) for number in group], measured)
+            _sums(columns, mask, ordinary, [dropped.get((number, kind), (0, 0, 0)) for number in group], measured)
             for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
         )
         busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
@@ -294,15 +295,30 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
     return rows
 
 
-def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], measured: bool) -> CallSums:
+def _ordinary(reader: Reader, columns: Columns) -> Array | None:
+    """Where sampling left calls out: those that it took, without the slow and the failed ones that were added."""
+    extra = reader.extra_calls()
+    return ~np.isin(columns.id, list(extra)) if extra else None
+
+
+def _sums(
+    columns: Columns, mask: Array, ordinary: Array | None, dropped: list[tuple[int, int, int]], measured: bool
+) -> CallSums:
     durations = columns.duration[mask]
     ended = durations[durations >= 0]
+    times = times_of(ended)
     status = columns.status[mask]
     failed = int((status == ERROR).sum())
     waits, held, released, inside = (
         column[mask] for column in (columns.wait, columns.held, columns.released, columns.reacquire)
     )
-    lost = sum(calls for calls, _ in dropped)
+    lost = sum(calls for calls, *_ in dropped)
+    if lost and times.count:
+        total, count = times.total_ns + sum(ns for *_, ns in dropped), times.count + lost
+        times = replace(times, count=count, total_ns=total, mean_ns=total / count)
+    if ordinary is not None and lost:
+        typical = columns.duration[mask & ordinary]
+        times = replace(times, p95_ns=times_of(typical[typical >= 0]).p95_ns)
     parts = None
     if not np.isnan(waits).all():
         split = not np.isnan(held).all()
@@ -311,10 +327,10 @@ def _sums(columns: Columns, mask: Array, dropped: list[tuple[int, int]], measure
     return CallSums(
         stored=len(durations),
         dropped=lost,
-        errors=failed + sum(errors for _, errors in dropped),
+        errors=failed + sum(errors for _, errors, _ in dropped),
         failed=failed,
         running=int((status == RUNNING).sum()),
-        times=times_of(ended),
+        times=times,
         parts=parts,
         wait=_wait(columns, mask) if measured and (len(durations) or lost) else "",
         interrupted=int((status == INTERRUPTED).sum()),

@@ -102,7 +102,9 @@ class LiveRecording(Recording):
                 self._discard = weakref.finalize(self, _discard, folder, self._temporary, os.getpid())
                 path = os.path.join(folder, "recording.pfrec")
             options = self._options
-            self._recorder = Recorder(path, options.policies, options.budget, first_meta(options), options.overwrite)
+            self._recorder = Recorder(
+                path, options.policies, options.budget, first_meta(options), options.overwrite, options.sampling
+            )
             self._path = self._recorder.path
             self._instruments = Instruments(options, self._recorder)
             self._instruments.watch_for_hangs()

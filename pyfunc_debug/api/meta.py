@@ -14,6 +14,7 @@ from pyfunc_debug.places import cells_here
 from pyfunc_debug.program.pools import cores
 from pyfunc_debug.program.role import role
 from pyfunc_debug.recorder import Budget
+from pyfunc_debug.recorder.sampling import Sampling
 from pyfunc_debug.values import Policies
 
 
@@ -29,6 +30,7 @@ class Options:
     lines: bool | str
     hang_after: float | None
     order: int
+    sampling: Sampling | None = None
 
 
 def first_meta(options: Options) -> dict[str, Any]:
@@ -47,6 +49,7 @@ def first_meta(options: Options) -> dict[str, Any]:
         "options": {
             "values": options.policies.as_dict(), "nodes": options.policies.nodes, "gradients": options.gradients,
             "gil": options.gil, "lines": options.lines,
+            "sample": options.sampling.said if options.sampling is not None else None,
         },
         "cores": cores(),
         "budget": options.budget.file_bytes,

@@ -9,6 +9,7 @@ from pyfunc_debug.api.live import LiveRecording
 from pyfunc_debug.api.meta import Options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.recorder import Budget, parse_bytes
+from pyfunc_debug.recorder.sampling import parse_sampling
 from pyfunc_debug.values import Policies
 
 _GRADIENTS = ("stock", "exact")
@@ -17,7 +18,8 @@ _GRADIENTS = ("stock", "exact")
 def record(
     path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
     gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
-    lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1,
+    lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1, sample: str | None = None,
+    sample_when: str | None = None,
 ) -> LiveRecording:  # fmt: skip
     """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
 
@@ -37,6 +39,11 @@ def record(
         how often the graph ran each line, by TensorFlow's profiler, which keeps every op in memory meanwhile.
       hang_after: Seconds after which a call in which nothing moves is reported on stderr and as a finding, with what it
         waits for. None: never.
+      sample: Which calls of each node are stored: "1/100", or "10+1/100" for the first ten and then every hundredth.
+        The others are counted and timed; those that fail, give a NaN or are among the slowest are stored all the same.
+        The GIL is not measured then.
+      sample_when: Calls are stored only while this holds: "step % 1000 == 0". `step` is how often the tf.function that
+        Python started last has been started, 0 before the first.
       order: 2 with gradients="exact" for second derivatives as well (see `exact_gradients`).
 
     Returns:
@@ -61,5 +68,8 @@ def record(
         raise BadOptionError(f"hang_after={hang_after!r} is not a number of seconds: give one above 0, or None")
     if lines not in (True, False, "graph"):
         raise BadOptionError(f"lines={lines!r} is not one of True, False, 'graph'")
+    sampling = parse_sampling(sample, sample_when)
     kept, room = Policies(values, nodes), Budget(parse_bytes(budget))
-    return LiveRecording(path, Options(kept, gradients, gil, room, overwrite, lines, hang_after, order))
+    return LiveRecording(
+        path, Options(kept, gradients, gil and sampling is None, room, overwrite, lines, hang_after, order, sampling)
+    )

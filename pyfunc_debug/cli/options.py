@@ -38,6 +38,14 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "--graph-lines", action="store_true",
         help="also how often the graph ran each line, by TensorFlow's profiler (for short programs)",
     )  # fmt: skip
+    parser.add_argument(
+        "--sample", metavar="1/N",
+        help="store every Nth call of each node (10+1/N: the first 10 too) and count the others; those that fail, give "
+        "a NaN or are the slowest are always stored",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sample-when", metavar="EXPR", help="store calls only while this holds, as in 'step %% 1000 == 0'"
+    )
     parser.add_argument("--no-gil", action="store_true", help="do not measure waiting for the GIL")
     parser.add_argument("--budget", metavar="BYTES", default="256MB", help="largest size of the recording (256MB)")
     parser.add_argument("--overwrite", action="store_true", help="replace an older recording of that name")
@@ -55,6 +63,8 @@ def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "overwrite": arguments.overwrite,
         "hang_after": arguments.hang_after or None,
         "order": arguments.order,
+        "sample": arguments.sample,
+        "sample_when": arguments.sample_when,
     }
 
 

@@ -19,6 +19,8 @@ from pyfunc_debug.pfrec.schema import schema_text
 
 NEWER = {"static_shape", "returned"}
 """Tables that files of version 1 need not have."""
+LATE = {"extra"}
+"""Tables that came later, without a new version: files without them are read as before."""
 _NEWER_COLUMNS = {("value", "digest")}
 _ENUMERATIONS = {
     ("function", "kind"): "tf.function tf.data graph eager",
@@ -121,7 +123,7 @@ def check_structure(db: sqlite3.Connection, version: int) -> None:
             )
     for table, columns in tables().items():
         there = {name: (kind, hidden) for _, name, kind, *_, hidden in db.execute(f"PRAGMA table_xinfo({table})")}
-        if not there and version < 2 and table in NEWER:
+        if not there and ((version < 2 and table in NEWER) or table in LATE):
             continue
         for column in columns:
             found = there.get(column.name)

@@ -18,6 +18,7 @@ class Loss(str, Enum):
     BATCH = "batch failed"
     DELETED = "file deleted"
     END = "at the end"
+    SAMPLED = "sampled"
 
     def said(self, budget: object) -> str:
         """The reason in words.
@@ -38,5 +39,6 @@ _WORDS = {
     Loss.LOCKED: "another process had locked the file",
     Loss.BATCH: "SQLite refused them",
     Loss.DELETED: "the file was deleted while it was written",
+    Loss.SAMPLED: "sampling left them out",
     Loss.END: "they were about to begin or to end when the recording ended",
 }

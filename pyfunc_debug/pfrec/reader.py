@@ -350,6 +350,12 @@ class Reader:
         """The column of values' digests in a query; NULL for a file of before version 2, which has none."""
         return "digest" if self.version >= 2 else "NULL"
 
+    def extra_calls(self) -> dict[int, str]:
+        """Calls that sampling would have left out, and why they are stored: `failed`, `NaN`, `slow` or `long`."""
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'extra'"):
+            return {}  # a file of before there was sampling
+        return {int(call): str(why) for call, why in self.rows("SELECT call, why FROM extra")}
+
     def counts(self) -> dict[str, int]:
         """Stored rows of the main tables."""
         tables = ("node", "function", "trace", "run", "call", "failure", "value")

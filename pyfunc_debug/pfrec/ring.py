@@ -159,7 +159,8 @@ class Ring:
         """A call has ended."""
         at = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + ticket.call % self._calls * _DONE.size
         _DONE.pack_into(
-            self.memory, at, ticket.call, ticket.start_ns, ticket.end_ns, ticket.cpu_ns, ticket.thread,
+            self.memory, at, 0 if ticket.light else ticket.call,  # one that sampling left out is only counted
+            ticket.start_ns, ticket.end_ns, ticket.cpu_ns, ticket.thread,
             ticket.failure is not None, ticket.token.encode()[:24],
         )  # fmt: skip
         slot = self._slots.pop(ticket.call, None)

@@ -105,11 +105,14 @@ CREATE TABLE gil (
 -- pyfunc_debug shows has taken it off. Rule held: the same while the call is still there.
 CREATE TABLE notice (id INTEGER PRIMARY KEY, rule TEXT NOT NULL, node INTEGER, call INTEGER, facts TEXT NOT NULL);
 
--- Calls that the budget left no room to store, by node and kind.
+-- Calls that are counted but not stored, since there was no room or sampling left them out, by node and kind.
 CREATE TABLE dropped (
     node INTEGER NOT NULL, kind TEXT NOT NULL, calls INTEGER NOT NULL, errors INTEGER NOT NULL,
     total_ns INTEGER NOT NULL, PRIMARY KEY (node, kind)
 ) WITHOUT ROWID;
+
+-- Calls that sampling would have left out, and why they are stored (since version 2): failed | NaN | slow | long.
+CREATE TABLE extra (call INTEGER PRIMARY KEY, why TEXT NOT NULL);
 
 -- How often the user's lines ran (record with lines=True); kind: line | lambda, or (lines="graph") graph | graph lambda,
 -- where ran is how often the graph ran it. traced and ran are NULL where Python did not run the line at trace or in a

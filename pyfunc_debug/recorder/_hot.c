@@ -23,6 +23,9 @@ enum { SHAPE = 1, SUMMARY = 2 };
 /* Fills in 72 bytes about a held input, as in pfrec/ring.py. */
 #define BRIEF "pyfunc_debug.values._statistics.brief"
 static void (*brief)(PyObject *held, void *out);
+/* Whether there is a NaN in a NumPy array of floats or in a tensor of them, as far as it is looked at. */
+#define HAS_NAN "pyfunc_debug.values._statistics.has_nan"
+static int (*has_nan)(PyObject *value);
 
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
@@ -50,7 +53,9 @@ typedef struct {
     PyObject_HEAD
     Number call, cpu_ns, cpu_start_ns, end_ns, entered_ns, ident, policy, room, start_ns, thread, values_ns;
     int slot; /* in the ring, counted from 1; 0: none */
-    PyObject *failure, *inputs, *outputs, *pair, *recorder, *runs, *token;
+    char light, kept;
+    PyObject *args; /* of a light one, until it ends */
+    PyObject *failure, *extra, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
 } Ticket;
 
@@ -62,10 +67,14 @@ static PyMemberDef ticket_members[] = {
     NUMBER(Ticket, entered_ns), NUMBER(Ticket, ident), NUMBER(Ticket, policy), NUMBER(Ticket, room),
     NUMBER(Ticket, start_ns), NUMBER(Ticket, thread), NUMBER(Ticket, values_ns), OBJECT(Ticket, failure),
     OBJECT(Ticket, inputs), OBJECT(Ticket, outputs), OBJECT(Ticket, pair), OBJECT(Ticket, recorder),
-    OBJECT(Ticket, runs), OBJECT(Ticket, token), {NULL, 0, 0, 0, NULL}};
+    OBJECT(Ticket, runs), OBJECT(Ticket, token), OBJECT(Ticket, extra), OBJECT(Ticket, args),
+    {"light", T_BOOL, offsetof(Ticket, light), 0, NULL}, {"kept", T_BOOL, offsetof(Ticket, kept), 0, NULL},
+    {NULL, 0, 0, 0, NULL}};
 
 static void ticket_dealloc(Ticket *ticket) {
     Py_XDECREF(ticket->key);
+    Py_XDECREF(ticket->args);
+    Py_XDECREF(ticket->extra);
     Py_XDECREF(ticket->failure);
     Py_XDECREF(ticket->inputs);
     Py_XDECREF(ticket->outputs);
@@ -100,6 +109,25 @@ typedef struct {
 } Streak;
 enum { SLOTS = 64 };
 
+/* What sampling knows of a node, as in recorder/sampling.py. */
+enum { SLOWEST = 4 };
+typedef struct {
+    PyObject_HEAD
+    Number calls, left, ns;
+    Number slowest[SLOWEST]; /* the longest durations, ascending */
+} Tally;
+
+static PyMemberDef tally_members[] = {
+    NUMBER(Tally, calls), NUMBER(Tally, left), NUMBER(Tally, ns), {NULL, 0, 0, 0, NULL}};
+
+static PyTypeObject tally_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Tally",
+    .tp_doc = "What sampling knows of a node: see recorder/sampling.py.",
+    .tp_basicsize = sizeof(Tally),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_members = tally_members,
+};
+
 /* The ring, as in pfrec/ring.py. */
 enum { HEADER_BYTES = 4096, DONE_SLOTS = 12, BEGUN = 24, TERMINATED = 40, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
 typedef struct {
@@ -117,13 +145,13 @@ _Static_assert(sizeof(OpenCall) <= OPEN_BYTES && sizeof(DoneCall) == 64, "as in 
 
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring;
+    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring, *tallies;
     Py_buffer memory; /* the ring's, while there is one */
     Number done_slots;
     short free[OPEN_SLOTS];
     int free_count;
-    Number calls, queue_calls, queue_bytes, queued_bytes, version, number;
-    char accepting, all_cpu;
+    Number calls, queue_calls, queue_bytes, queued_bytes, version, number, first, every;
+    char accepting, all_cpu, wanted;
     Streak streaks[SLOTS];
 } HotPath;
 
@@ -228,7 +256,7 @@ static void ring_end(HotPath *self, Ticket *ticket) {
     call->start_ns = ticket->start_ns, call->end_ns = ticket->end_ns, call->cpu_ns = ticket->cpu_ns;
     call->thread = (int)ticket->thread, call->failed = ticket->failure && ticket->failure != Py_None;
     copy_token(call->token, sizeof call->token, ticket->token);
-    *(volatile Number *)&call->call = ticket->call;
+    if (!ticket->light) *(volatile Number *)&call->call = ticket->call; /* else it is only counted */
     if (ticket->slot) {
         *(volatile Number *)&open_call(self, ticket->slot)->call = 0;
         self->free[self->free_count++] = (short)ticket->slot;
@@ -236,8 +264,89 @@ static void ring_end(HotPath *self, Ticket *ticket) {
     }
 }
 
+/* The node's tally; borrowed, NULL with an exception. */
+static Tally *tally_of(HotPath *self, PyObject *token) {
+    PyObject *found = PyDict_GetItemWithError(self->tallies, token);
+    if (found || PyErr_Occurred()) return (Tally *)found;
+    Tally *made = PyObject_New(Tally, &tally_type);
+    if (!made) return NULL;
+    made->calls = made->left = made->ns = 0;
+    memset(made->slowest, 0, sizeof made->slowest);
+    int failed = PyDict_SetItem(self->tallies, token, (PyObject *)made) < 0;
+    Py_DECREF(made); /* the dict holds it */
+    return failed ? NULL : made;
+}
+
+/* Whether sampling leaves a call out, unless it turns out to be worth keeping. */
+static int is_light(HotPath *self, Tally *node) {
+    Number before = node->calls++;
+    return !self->wanted || (before >= self->first && (before - self->first + 1) % self->every);
+}
+
+/* Whether a call is among the slowest of its node so far. */
+static int is_slow(Tally *node, Number ns) {
+    if (ns <= node->slowest[0]) return 0;
+    int i = 0;
+    for (; i + 1 < SLOWEST && node->slowest[i + 1] < ns; i++) node->slowest[i] = node->slowest[i + 1];
+    node->slowest[i] = ns;
+    return 1;
+}
+
+static int any_nan(PyObject *values) {
+    if (!has_nan) return 0;
+    if (!PyTuple_Check(values) && !PyList_Check(values)) return has_nan(values);
+    for (Py_ssize_t i = 0; i < Py_SIZE(values); i++) {
+        PyObject *one = Py_NewRef(PyList_Check(values) ? PyList_GET_ITEM(values, i) : PyTuple_GET_ITEM(values, i));
+        int found = has_nan(one);
+        Py_DECREF(one);
+        if (found) return 1;
+    }
+    return 0;
+}
+
+/* Whether the inputs are still what the body was given: not so where it may have changed an array. */
+static int are_unchanged(PyObject *args) {
+    if (!PyTuple_Check(args) && !PyList_Check(args)) return 0;
+    for (Py_ssize_t i = 0; i < Py_SIZE(args); i++) {
+        PyObject *one = PyList_Check(args) ? PyList_GET_ITEM(args, i) : PyTuple_GET_ITEM(args, i);
+        if (!strcmp(Py_TYPE(one)->tp_name, "numpy.ndarray")) return 0;
+    }
+    return 1;
+}
+
+/* What becomes of a call that sampling left out: 1 if it is to be stored all the same, -1 with an exception. */
+static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
+    Tally *node = tally_of(self, ticket->token);
+    if (!node) return -1;
+    Number ns = ticket->end_ns - ticket->start_ns;
+    int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
+    if (!ticket->light) return 1;
+    const char *why = failed                           ? "failed"
+                      : outputs && ticket->policy && any_nan(outputs)    ? "NaN"
+                      : ticket->kept                   ? "long"
+                      : slow                           ? "slow"
+                                                       : NULL;
+    if (!why) {
+        node->left++, node->ns += ns;
+        return 0;
+    }
+    PyObject *before = ticket->extra;
+    if (!(ticket->extra = PyUnicode_FromString(why))) return -1;
+    Py_XDECREF(before);
+    ticket->light = 0;
+    if (!ticket->policy) return 1;
+    if (ticket->args && are_unchanged(ticket->args) && take(self, ticket, ticket->args, 1) < 0) return -1;
+    return outputs && take(self, ticket, outputs, 0) < 0 ? -1 : 1;
+}
+
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
-    if (ticket->policy && take(self, ticket, args, 1) < 0) return -1;
+    if (self->every) {
+        Tally *node = tally_of(self, ticket->token);
+        if (!node) return -1;
+        ticket->light = (char)is_light(self, node);
+    }
+    if (ticket->light) ticket->args = Py_NewRef(args);
+    else if (ticket->policy && take(self, ticket, args, 1) < 0) return -1;
     if (!(ticket->runs = live_runs(self))) return -1;
     ticket->thread = thread_id();
     ticket->ident = (Number)PyThread_get_thread_ident();
@@ -253,7 +362,7 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     if (!(ticket->key = PyLong_FromLongLong(ticket->call))) return -1;
     if (PyDict_SetItem(self->open, ticket->key, (PyObject *)ticket) < 0) return -1;
     ring_begin(self, ticket);
-    ticket->cpu_start_ns = wants_cpu(self, ticket) ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
+    ticket->cpu_start_ns = wants_cpu(self, ticket) && !ticket->light ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
     ticket->start_ns = now_ns(CLOCK_MONOTONIC);
     return 0;
 }
@@ -289,10 +398,19 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)ticket;
 }
 
-static int finish_ticket(HotPath *self, PyObject *ticket) {
+static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
+    /* Values are taken first, for which the GIL may be let go of; then nothing comes between looking at `kept` and the
+       end of the call, so that what the writer has shown as running is stored. */
+    int stored = self->every ? settle(self, (Ticket *)ticket, outputs) : 1;
+    if (stored < 0) {
+        if (!is_ours(self)) return -1;
+        stored = 1;
+    }
     ring_end(self, (Ticket *)ticket);
     PyObject *key = ((Ticket *)ticket)->key;
     if (key && PyDict_DelItem(self->open, key) < 0) PyErr_Clear(); /* forgotten in a forked child */
+    Py_CLEAR(((Ticket *)ticket)->args);
+    if (!stored) return 0;
     int room = PyObject_Size(self->queue) < self->queue_calls;
     PyObject *done = room ? PyObject_CallOneArg(self->append, ticket)
                           : PyObject_CallMethodOneArg(self->recorder, name_count, ticket);
@@ -302,7 +420,7 @@ static int finish_ticket(HotPath *self, PyObject *ticket) {
 
 static PyObject *finish(HotPath *self, PyObject *ticket) {
     if (!Py_IS_TYPE(ticket, &ticket_type)) return PyErr_Format(PyExc_TypeError, "finish(ticket)");
-    if (finish_ticket(self, ticket) < 0) return NULL;
+    if (finish_ticket(self, ticket, NULL) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -317,9 +435,9 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
             Streak *node = streak(self, ticket);
             node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
         }
-        int failed = ticket->policy && take(self, ticket, args[1], 0) < 0;
+        int failed = ticket->policy && !ticket->light && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
-        if (finish_ticket(self, args[0]) < 0 && !is_ours(self)) return NULL;
+        if (finish_ticket(self, args[0], args[1]) < 0 && !is_ours(self)) return NULL;
     }
     return Py_NewRef(args[1]);
 }
@@ -338,11 +456,11 @@ static int hot_init(HotPath *self, PyObject *args, PyObject *named) {
         return -1;
     if (limit(budget, "queue_calls", &self->queue_calls) < 0 || limit(budget, "queue_bytes", &self->queue_bytes) < 0)
         return -1;
-    if (!(self->append = PyObject_GetAttrString(queue, "append"))) return -1;
+    if (!(self->append = PyObject_GetAttrString(queue, "append")) || !(self->tallies = PyDict_New())) return -1;
     self->recorder = Py_NewRef(recorder), self->queue = Py_NewRef(queue), self->open = Py_NewRef(open);
     self->known = Py_NewRef(known), self->live = Py_NewRef(live);
     self->number = ++hot_paths;
-    self->accepting = 1;
+    self->accepting = self->wanted = 1;
     return 0;
 }
 
@@ -355,6 +473,7 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->live);
     Py_VISIT(self->runs);
     Py_VISIT(self->ring);
+    Py_VISIT(self->tallies);
     return 0;
 }
 
@@ -397,6 +516,7 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->runs);
     if (self->ring) drop_memory(self);
     Py_CLEAR(self->ring);
+    Py_CLEAR(self->tallies);
     return 0;
 }
 
@@ -454,6 +574,10 @@ static PyGetSetDef hot_properties[] = {
 static PyMemberDef hot_members[] = {
     {"all_cpu", T_BOOL, offsetof(HotPath, all_cpu), 0, "Whether the CPU time of every call is wanted."},
     {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."},
+    {"wanted", T_BOOL, offsetof(HotPath, wanted), 0, "Whether calls are sampled now."},
+    {"tallies", T_OBJECT, offsetof(HotPath, tallies), READONLY, "What sampling knows of each node."},
+    NUMBER(HotPath, first),
+    NUMBER(HotPath, every),
     NUMBER(HotPath, queued_bytes),
     NUMBER(HotPath, calls),
     {NULL, 0, 0, 0, NULL}};
@@ -492,11 +616,13 @@ PyMODINIT_FUNC PyInit__hot(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
     }
-    if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
+    if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&tally_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
     *(void **)&hold_all = PyCapsule_Import(HOLD_ALL, 0);
     if (!hold_all) PyErr_Clear();
     *(void **)&brief = PyCapsule_Import(BRIEF, 0);
     if (!brief) PyErr_Clear();
+    *(void **)&has_nan = PyCapsule_Import(HAS_NAN, 0);
+    if (!has_nan) PyErr_Clear();
     pthread_atfork(NULL, NULL, forget_thread);
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

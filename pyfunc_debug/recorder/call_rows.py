@@ -99,6 +99,8 @@ class CallRows:
             self._nodes.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
             None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
         )  # fmt: skip
+        if ticket.extra:
+            batch.add("extra", ticket.call, ticket.extra)
         if ticket.policy and not running:
             inputs, outputs = self._nodes.paths.get(node, ((), ()))
             if kind == "gradient":

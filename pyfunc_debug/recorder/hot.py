@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.sampling import SLOWEST, Tally, any_nan, are_unchanged
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket, cpu_since
 from pyfunc_debug.values import Held, Policy, hold_quickly
 
@@ -54,6 +55,9 @@ class HotPath:
       live: Runs in flight.
       calls: How many have begun.
       ring: Where calls are noted at once, in memory that outlives the process; or None (`pfrec.ring.Ring`).
+      first, every: Of each node the first `first` calls are stored, and then each `every`-th; `every` 0: all.
+      wanted: Whether sampling takes any now.
+      tallies: What it knows of each node, by token.
       queued_bytes: What the values of calls that wait or are in progress keep alive. Without a lock: two threads may
         lose one another's update.
     """
@@ -76,6 +80,9 @@ class HotPath:
         self._ids = itertools.count(1)
         self._met: set[int] = set()
         self._streaks: dict[str, int] = {}
+        self.first = self.every = 0
+        self.wanted = True
+        self.tallies: dict[str, Tally] = {}
 
     @property
     def calls(self) -> int:
@@ -97,7 +104,13 @@ class HotPath:
         ticket.token = token
         ticket.recorder = self._recorder
         ticket.policy = policy
-        if policy:
+        if self.every:
+            node = self.tallies.setdefault(token, Tally())
+            before, node.calls = node.calls, node.calls + 1
+            ticket.light = not self.wanted or (before >= self.first and (before - self.first + 1) % self.every > 0)
+        if ticket.light:
+            ticket.args = args
+        elif policy:
             self._take(ticket, args, True)
         ticket.runs = self.live.now()
         ticket.thread = thread = get_native_id()
@@ -109,7 +122,8 @@ class HotPath:
         self._open[call] = ticket
         if self.ring is not None:
             self.ring.begin(ticket)
-        ticket.cpu_start_ns = thread_time_ns() if self.all_cpu or self._wants_cpu(token) else NOT_MEASURED
+        measured = not ticket.light and (self.all_cpu or self._wants_cpu(token))
+        ticket.cpu_start_ns = thread_time_ns() if measured else NOT_MEASURED
         ticket.start_ns = monotonic_ns()
         return ticket
 
@@ -122,9 +136,9 @@ class HotPath:
         if not self.all_cpu:
             short = ticket.end_ns - ticket.start_ns < SHORT_NS
             self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
-        if ticket.policy:
+        if ticket.policy and not ticket.light:
             self._take(ticket, outputs, False)
-        self.finish(ticket)
+        self.finish(ticket, outputs)
         return outputs
 
     def _wants_cpu(self, token: str) -> bool:
@@ -146,11 +160,38 @@ class HotPath:
         self.queued_bytes += size
         ticket.values_ns += monotonic_ns() - began_ns
 
-    def finish(self, ticket: Ticket) -> None:
+    def _settle(self, ticket: Ticket, outputs: Any) -> bool:
+        """Whether a call is stored, which sampling may have left out."""
+        node = self.tallies[ticket.token]
+        ns = ticket.end_ns - ticket.start_ns
+        slow = node.is_slow(ns)
+        nan = ticket.light and ticket.policy > 0 and outputs is not None and any_nan(outputs)
+        self._open.pop(ticket.call, None)  # first: what the writer has shown as running until now is stored
+        if not ticket.light:
+            return True
+        failed = ticket.failure is not None
+        why = "failed" if failed else "NaN" if nan else "long" if ticket.kept else "slow" if slow else None
+        if why is None:
+            node.left += 1
+            node.ns += ns
+            return False
+        ticket.extra, ticket.light = why, False
+        if ticket.policy:
+            if are_unchanged(ticket.args):
+                self._take(ticket, ticket.args, True)
+            if outputs is not None:
+                self._take(ticket, outputs, False)
+        return True
+
+    def finish(self, ticket: Ticket, outputs: Any = None) -> None:
         """Gives a ticket whose end is noted to the writer."""
+        stored = not self.every or self._settle(ticket, outputs)
         if self.ring is not None:
             self.ring.end(ticket)
         self._open.pop(ticket.call, None)
+        ticket.args = None
+        if not stored:
+            return
         if len(self._queue) < self._queue_calls:
             self._queue.append(ticket)
         else:
@@ -164,7 +205,11 @@ def works(kind: Any) -> bool:
     try:
         path = kind(owner, queue, {}, {}, LiveRuns(), Budget(1_000_000))
         ticket = path.enter("", ())
-        return path.leave(ticket, path) is path and list(queue) == [ticket] and ticket.call == 1 and owner.threads == 1
+        one = path.leave(ticket, path) is path and list(queue) == [ticket] and ticket.call == 1 and owner.threads == 1
+        path.first, path.every = 0, 1 << 60
+        for _ in range(SLOWEST + 3):
+            path.leave(path.enter("", ()), None)
+        return one and len(queue) > SLOWEST and path.tallies[""].calls == SLOWEST + 3
     except Exception:
         return False
 

@@ -53,6 +53,13 @@ class Losses:
             counts[2] -= max(ticket.end_ns - ticket.start_ns, 0)
             self.changed = True
 
+    def left_out(self, token: str, calls: int, ns: int) -> None:
+        """How many calls of a node sampling has left out so far, and how long they took."""
+        with self._lock:
+            counts = self._calls.setdefault((token, Loss.SAMPLED), [0, 0, 0])
+            self.changed = self.changed or counts[0] != calls
+            counts[0], counts[2] = calls, ns
+
     def run(self, why: Loss) -> None:
         """A run that could not be queued, or not be stored."""
         with self._lock:

@@ -26,6 +26,7 @@ from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import SKIP, HotPath
 from pyfunc_debug.recorder.losses import NOTES
 from pyfunc_debug.recorder.rows import Rows
+from pyfunc_debug.recorder.sampling import Sampling, Steps
 from pyfunc_debug.recorder.ticket import Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.records import Line, Printed
@@ -47,11 +48,13 @@ class Recorder:
       budget: How many bytes it may take.
       meta: What to say of the recording in its `meta` table.
       overwrite: Whether an older recording may be replaced.
+      sampling: Which calls are stored; None: all.
     """
 
     def __init__(
-        self, path: str, policies: Policies, budget: Budget, meta: dict[str, Any], overwrite: bool = False
-    ) -> None:
+        self, path: str, policies: Policies, budget: Budget, meta: dict[str, Any], overwrite: bool = False,
+        sampling: Sampling | None = None,
+    ) -> None:  # fmt: skip
         self._policies = policies
         self._queue_calls = budget.queue_calls
         self._queue_bytes = budget.queue_bytes
@@ -69,6 +72,11 @@ class Recorder:
         self._rows = Rows()
         self._thread_names = self._rows.nodes.thread_names
         self._hot = HotPath(self, self._queue, self._open, self._known, LiveRuns(), budget)
+        self._steps = None if sampling is None or sampling.when is None else Steps(sampling)
+        if sampling is not None:
+            self._hot.first, self._hot.every = sampling.first, sampling.every
+        if self._steps is not None:
+            self._hot.wanted = self._steps.wanted(None)
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
         self._writer = writer
@@ -87,6 +95,7 @@ class Recorder:
         self._worker.moved = self._follow
         self._worker.spare = self._drop_ring
         self._worker.begun = lambda: self._hot.calls
+        self._worker.tallies = self._hot.tallies
         self._worker.start()
 
     @property
@@ -157,7 +166,7 @@ class Recorder:
 
     def returned(self, ticket: Ticket | None, value: Any, declared: Any) -> Any:
         """The body returned, and TensorFlow has not converted its value yet."""
-        if ticket is None or not self._hot.accepting:
+        if ticket is None or ticket.light or not self._hot.accepting:
             return None
         try:
             return self._rows.returns.returned(ticket.token, ticket.call, value, declared)
@@ -302,7 +311,12 @@ class Recorder:
                 self.notice(Notice.TRACE_FAILED, None, None, trace=trace.id, message=message, frames=frames)
 
     def run_began(self, run: RunFacts) -> None:
-        """Python started a tf.function: nothing to do, calls see it among the runs in flight."""
+        """Python started a tf.function: calls see it among the runs in flight. Sampling may depend on it."""
+        if self._steps is not None and run.kind == "forward":
+            try:
+                self._hot.wanted = self._steps.wanted(run)
+            except Exception as error:
+                self.trouble("sampling", error)
 
     def run_ended(self, run: RunFacts) -> None:
         """The tf.function returned or raised."""

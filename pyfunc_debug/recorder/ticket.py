@@ -20,11 +20,15 @@ class Ticket:
 
     `pair` says of a gradient call, where interception knows: the call it belongs to, the call whose tape was used,
     which outputs of the forward node its inputs belong to, and which inputs its outputs.
+
+    `light`: sampling leaves it out, unless it turns out to be worth keeping (sampling.py); `args` are its arguments
+    until then, `extra` is why it was kept. `kept`: it is stored whatever sampling says.
     """
 
     __slots__ = (
-        "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "failure", "ident", "inputs", "outputs", "pair",
-        "policy", "recorder", "room", "runs", "start_ns", "thread", "token", "values_ns",
+        "args", "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "extra", "failure", "ident", "inputs", "kept",
+        "light", "outputs", "pair", "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
+        "values_ns",
     )  # fmt: skip
 
     call: int
@@ -45,10 +49,15 @@ class Ticket:
     cpu_ns: int
     failure: tuple[str, Any] | None
     pair: tuple[int | None, int | None, tuple[int, ...], tuple[int, ...]] | None
+    light: bool
+    kept: bool
+    extra: str | None
+    args: Any
 
     def __init__(self) -> None:
         self.room = self.values_ns = self.end_ns = 0
-        self.inputs = self.outputs = self.failure = self.pair = None
+        self.inputs = self.outputs = self.failure = self.pair = self.extra = self.args = None
+        self.light = self.kept = False
 
 
 def cpu_since(start_ns: int) -> int:

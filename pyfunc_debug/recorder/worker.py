@@ -14,7 +14,7 @@ import threading
 import time
 from _thread import LockType, allocate_lock
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyfunc_debug.events import Notice, RunFacts
@@ -85,6 +85,7 @@ class Worker:
       moved: Is called when the file was moved, with its path.
       spare: Frees what may be in the way of the last words on a full disk.
       begun: Says how many calls have begun.
+      tallies: What sampling knows of each node, by token.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Worker:
         self.moved: Callable[[str], None] = lambda path: None
         self.spare: Callable[[], None] = lambda: None
         self.begun: Callable[[], int] = lambda: 0
+        self.tallies: Mapping[str, Any] = {}
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self._inputs = "[]"
         self._inputs_ns = 0
@@ -298,9 +300,15 @@ class Worker:
             self._inputs = text
             batch.add("meta", "inputs", text)
         self._rows.returned(batch)
+        self._count_left_out()
         if self._losses.changed and not self.stopped:
             batch.add("meta", "dropped", json.dumps(self._rows.lost(batch)))
         self._write(batch)
+
+    def _count_left_out(self) -> None:
+        for token, tally in list(self.tallies.items()):
+            if tally.left:
+                self._losses.left_out(token, tally.left, tally.ns)
 
     def _look_at_file(self) -> None:
         """Says that the file was moved or deleted; a moved one is gone on with."""
@@ -330,15 +338,22 @@ class Worker:
         now = time.monotonic_ns()
         for ticket in () if self.stopped else list(self._open_calls.values()):
             if ticket.call not in self._shown_running and now - ticket.start_ns > _RUNNING_NS:
+                if not self._keep(ticket):
+                    continue
                 self._shown_running.add(ticket.call)
                 self._rows.calls.call(batch, ticket, running=True)
 
     def _stopped(self, batch: Batch, call: int | None) -> None:
         """A call that is held at a stop is written at once: somebody looks at it."""
         ticket = self._open_calls.get(call) if call is not None else None
-        if ticket is not None and call not in self._shown_running and not self.stopped:
+        if ticket is not None and call not in self._shown_running and not self.stopped and self._keep(ticket):
             self._shown_running.add(ticket.call)
             self._rows.calls.call(batch, ticket, running=True)
+
+    def _keep(self, ticket: Ticket) -> bool:
+        """Has a call stored whatever sampling says; whether it still runs, else it was decided already."""
+        ticket.kept = True
+        return ticket.call in self._open_calls
 
     def _write(self, batch: Batch) -> None:
         """Puts rows into the file. Where it does not take them now, waits until it does: the queue is the buffer."""
@@ -469,7 +484,7 @@ class Worker:
         """The calls that are still in progress, and what ended since the thread did."""
         batch = Batch()
         for ticket in list(self._open_calls.values()):
-            if ticket.call not in self._shown_running:
+            if ticket.call not in self._shown_running and self._keep(ticket):
                 self._shown_running.add(ticket.call)
                 self._rows.calls.call(batch, ticket, running=True)
         while self._queue:
@@ -486,6 +501,7 @@ class Worker:
         for blob in batch.blobs:
             writer.add_blob(*blob)
         begun, last = self.begun(), Batch()
+        self._count_left_out()
         self._losses.unfinished(begun, writer.count("call"))
         dropped = {**self._rows.lost(last), "counted": begun}
         for table, rows in last.rows.items():

@@ -136,6 +136,8 @@ class Relay:
 
     def run_began(self, run: RunFacts) -> None:
         """Python started a tf.function."""
+        if self.recorder is not None:
+            self.recorder.run_began(run)
 
     def run_ended(self, run: RunFacts) -> None:
         """The tf.function returned or raised.

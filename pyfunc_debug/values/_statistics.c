@@ -30,6 +30,9 @@ enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHA
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
 /* And `brief`. */
 #define BRIEF "pyfunc_debug.values._statistics.brief"
+/* And `has_nan`, which looks at no larger values: it runs in the body's thread. */
+#define HAS_NAN "pyfunc_debug.values._statistics.has_nan"
+enum { NAN_ELEMENTS = 1 << 18 };
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -611,6 +614,32 @@ static void brief(PyObject *held, Brief *out) {
     out->elements = numbers->size, out->nan = numbers->all.nan;
 }
 
+#define ANY_NAN(type)                                                              \
+    {                                                                              \
+        const type *from = (const type *)view.buf;                                 \
+        for (Py_ssize_t i = 0; i < size && !found; i += BLOCK) {                   \
+            Py_ssize_t end = i + BLOCK < size ? i + BLOCK : size;                  \
+            for (Py_ssize_t j = i; j < end; j++) found |= from[j] != from[j];      \
+        }                                                                          \
+    }
+
+/* Whether an array or tensor of floats, or a scalar, has a NaN; 0 for what is not read here. */
+FAST static int has_nan(PyObject *value) {
+    PyObject *type = (PyObject *)Py_TYPE(value);
+    if (type != array_type && place_of(type) < 0 && !PyType_IsSubtype(Py_TYPE(value), scalar_type)) return 0;
+    Py_buffer view;
+    if (PyObject_GetBuffer(value, &view, PyBUF_ND | PyBUF_FORMAT) < 0) return PyErr_Clear(), 0;
+    char kind = view.format && !view.format[1] ? view.format[0] : 0;
+    Py_ssize_t size = view.itemsize ? view.len / view.itemsize : 0;
+    int found = 0;
+    if (size <= NAN_ELEMENTS) {
+        if (kind == 'f') ANY_NAN(float)
+        if (kind == 'd') ANY_NAN(double)
+    }
+    PyBuffer_Release(&view);
+    return found;
+}
+
 /* See hold_quickly; a borrowed None where it does not take the values. */
 static PyObject *hold_all(PyObject *given, int policy, long long room, long long *total) {
     PyObject *values = PyTuple_Check(given)  ? Py_NewRef(given)
@@ -681,13 +710,15 @@ PyMODINIT_FUNC PyInit__statistics(void) {
     if (PyType_Ready(&held_type) < 0 || PyType_Ready(&numbers_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition), *way = PyCapsule_New((void *)hold_all, HOLD_ALL, NULL);
     PyObject *short_way = PyCapsule_New((void *)brief, BRIEF, NULL);
-    if (!module || !way || !short_way || PyModule_AddObjectRef(module, "brief", short_way) < 0 || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
+    PyObject *nan_way = PyCapsule_New((void *)has_nan, HAS_NAN, NULL);
+    if (!module || !way || !short_way || !nan_way || PyModule_AddObjectRef(module, "has_nan", nan_way) < 0 || PyModule_AddObjectRef(module, "brief", short_way) < 0 || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
         PyModule_AddObjectRef(module, "Numbers", (PyObject *)&numbers_type) < 0 ||
         PyModule_AddObjectRef(module, "hold_all", way) < 0) {
         Py_CLEAR(module);
     }
     Py_XDECREF(way);
     Py_XDECREF(short_way);
+    Py_XDECREF(nan_way);
 #ifdef Py_GIL_DISABLED
     if (module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
