@@ -540,12 +540,13 @@ class Recording:
             frame[name] = pd.to_datetime(frame[name], unit="ns", utc=True)
         return frame
 
-    def export(self, path: str | os.PathLike[str], format: str) -> str:
+    def export(self, path: str | os.PathLike[str], format: str, *, redact: Iterable[str] = ()) -> str:
         """Writes the recording for other tools; see docs/export.md.
 
         Args:
           path: The file to write; for parquet the folder.
-          format: "parquet" (needs pyarrow), "chrome", or "perfetto" (needs perfetto).
+          format: "parquet" (needs pyarrow), "chrome", "perfetto" (needs perfetto), or "pfrec": a copy.
+          redact: What the copy does not hold: "values", "sources", "paths", "args".
 
         Returns:
           The absolute path of what was written.
@@ -558,6 +559,12 @@ class Recording:
         Example:
           recording.export("train.trace.json", format="chrome")
         """
+        if format == "pfrec":
+            from pyfunc_debug.pfrec.redaction import redact as write_redacted
+
+            return write_redacted(self._reader, os.fspath(path), tuple(redact))
+        if redact:
+            raise BadOptionError(f"redact is for format='pfrec', not {format!r}")
         from pyfunc_debug.report.exports import export
 
         return export([self._reader], path, format)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.pfrec.folders import recordings_in
+from pyfunc_debug.pfrec.redaction import holds
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
 
@@ -22,8 +23,11 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the report."""
-    html.write_together(recordings_in(arguments.file), arguments.output, _findings)
+    paths = recordings_in(arguments.file)
+    html.write_together(paths, arguments.output, _findings)
     print(f"wrote {arguments.output} ({os.path.getsize(arguments.output) / 1e6:.2g} MB)")
+    if len(paths) == 1:
+        print(f"it {holds(Recording(paths[0]).meta)} (docs/export.md: sharing)")
     return 0
 
 

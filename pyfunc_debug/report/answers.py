@@ -22,6 +22,7 @@ from pyfunc_debug.analysis.ledger import Ledger, ledger_of
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.redaction import holds
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import calls, contention, ledger, looks, sources, timeline, traces
 from pyfunc_debug.report.colours import coloured_lines
@@ -230,6 +231,7 @@ class Answers:
             "versions": meta.get("versions") if isinstance(meta.get("versions"), dict) else {},
             "lost": meta.get("dropped"),
             "pid": meta.get("pid"),
+            "holds": holds(meta),
             "threads": threads(known, self.columns),
             # Of a recording that grows the worst call is not known yet.
             "first": look_now(known, self.columns)

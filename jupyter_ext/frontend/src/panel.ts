@@ -279,6 +279,7 @@ export class Panel {
       overview.options["gradients"] ? `Gradients: ${String(overview.options["gradients"])}` : "",
       `Not stored for lack of budget: ${overview.dropped} calls`,
       this.source.trimmed,
+      overview.holds ? `This file ${overview.holds}` : "",
     ];
     return parts.filter(Boolean).map((part) => (part.endsWith(".") ? part : `${part}.`)).join(" ");
   }

@@ -28,6 +28,8 @@ export interface Overview {
   options: Record<string, unknown>;
   versions: Record<string, unknown>;
   pid: number | null;
+  /** What the recording tells of its program, in words. */
+  holds?: string;
   threads: ThreadFacts[];
   /** The call to look at first: the first that failed, else gave NaN, else the slowest; null without calls. */
   first: number | null;
