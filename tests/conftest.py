@@ -26,7 +26,7 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = [
-    "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py", "notebooks/test_lessons.py",
+    "notebooks/test_lessons.py", "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py",
     "jupyter_ext/test_keys.py", "doctor/test_failures.py", "jupyter_ext/test_report_page.py",
     "jupyter_ext/test_vscode.py", "stops/test_terminal.py", "jupyter_ext/test_from_call.py", "cli/test_record.py",
     "stops/test_debugger.py", "interception/gradients/test_gradients.py", "interception/test_no_traces.py",
@@ -42,8 +42,8 @@ SLOW = [
     "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",
     "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py",
 ]  # fmt: skip
-"""Test files that start programs, kernels or browsers, or generate many: they carry the marker `slow`. The longest first:
-they begin first, so that all processes end together."""
+"""Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
+all processes end together, and carry the marker `slow`."""
 
 LONG = [
     "doctor/test_programs.py", "doctor/test_clean.py", "gil/test_gil_recorded.py", "stops/test_dialogue.py",
@@ -61,8 +61,8 @@ _originals: dict[tuple[str, str], Any] = {}
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """The whole suite runs on three processes, what is named on the command line in this one (`-n` says otherwise).
 
-    Three are what two cores need: tests wait for programs, kernels and browsers a good part of their time. Those that are
-    not slow compute, and each process reads all test files first: two are enough for them.
+    Three are what two cores need: tests wait for programs, kernels and browsers a good part of their time. Those that
+    are not slow compute, and each process reads all test files first: two are enough for them.
     """
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
         return 2 if config.option.markexpr == "not slow" else 3

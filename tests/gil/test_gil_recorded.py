@@ -6,10 +6,11 @@ import itertools
 import json
 import sqlite3
 import threading
+import time
 
 import pytest
 import tensorflow as tf
-from gil_workloads import NATIVE_HERE, Turns, counting, hold, parallel, release
+from gil_workloads import NATIVE_HERE, Turns, counting, hold, keep_until_waiting, parallel, release
 
 import pyfunc_debug as pfd
 from pyfunc_debug.analysis.contention import make_contention, over_time, wait_text
@@ -282,27 +283,37 @@ def test_a_recording_from_elsewhere_is_only_data(contended):
     recording.close()
 
 
-@pytest.mark.usefixtures("native")
+@pytest.mark.usefixtures("native", "no_switching")
 def test_what_a_thread_costs_a_stage_is_said():
-    stop = threading.Event()
+    """In each call the thread takes the GIL, and keeps it for longer than the call took before it wanted it back."""
+    asked, ends, kept = threading.Event(), threading.Event(), []
 
     def metrics() -> None:
-        while not stop.is_set():
-            hold(30_000)
-            stop.wait(0.001)
+        while asked.wait() and not ends.is_set():
+            asked.clear()
+            kept.append(began[0])
+            waits_ns = keep_until_waiting(1)
+            hold(50_000 + (waits_ns - began[0]) // 1000)
 
     def nap(x):
-        release(15_000)
+        began[:] = [time.monotonic_ns()]
+        asked.set()
+        while not kept or kept[-1] != began[0]:  # at the latest when this thread is not in C any more, it waits
+            release(1000)
         return x
 
+    began: list[int] = []
     thread = threading.Thread(target=metrics, name="metrics-thread", daemon=True)
     thread.start()
     with pfd.record() as recording:
-        for _ in tf.data.Dataset.range(40).map(lambda i: tf.numpy_function(nap, [i], tf.int64)):
+        for _ in tf.data.Dataset.range(8).map(lambda i: tf.numpy_function(nap, [i], tf.int64)):
             pass
-    stop.set()
+    ends.set()
+    asked.set()
     thread.join()
     [stage] = recording.stages()
+    [culprit] = [one for one in stage.contention.culprits if "metrics-thread" in one.label]
+    assert culprit.ns >= 8 * 50_000_000
     assert dict(stage.without)["metrics-thread"] > 1.1
     assert "without metrics-thread: up to x" in str(stage)
 

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -60,10 +59,7 @@ class Server:
 
     def __init__(self, folder: Path, app: str = "lab") -> None:
         self.folder, self.app = folder, app
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = ""  # of a port that the server chooses
         self._home = Path(tempfile.mkdtemp(prefix="pfd-lab-"))
 
     def __enter__(self) -> Server:
@@ -78,8 +74,8 @@ class Server:
         }  # fmt: skip
         name = "LabApp" if self.app == "lab" else "JupyterNotebookApp"
         command = [
-            sys.executable, "-m", "jupyter", self.app, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self.port}",
-            "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.password=",
+            sys.executable, "-m", "jupyter", self.app, "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0",
+            "--IdentityProvider.token=", "--ServerApp.password=",
             "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.folder}", f"--{name}.expose_app_in_browser=True",
             "--ServerApp.terminals_enabled=False",
         ]  # fmt: skip
@@ -90,9 +86,11 @@ class Server:
         deadline = time.monotonic() + HANG_S
         while True:
             try:
+                [told] = (home / "runtime").glob("jpserver-*.json")
+                self.url = f"http://127.0.0.1:{json.loads(told.read_text())['port']}"
                 urllib.request.urlopen(f"{self.url}/api/status", timeout=HANG_S).read()
                 return self
-            except OSError:
+            except (OSError, ValueError):  # nothing is told yet, or not the whole of it
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     text = (home / "server.log").read_text()[-3000:]
                     self.__exit__()

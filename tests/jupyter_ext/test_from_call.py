@@ -71,6 +71,7 @@ def lab(request, tmp_path_factory):
         for cell in (0, 1):
             notebook.run(cell)
             notebook.wait(cell)
+        expect(page.locator(".jp-OutputArea .pfd .state").first).to_contain_text("recorded")
         yield notebook
         # Notebook 7.6 itself logs the other one when it opens a notebook before its settings have come.
         assert [one for one in page.errors if "reading 'schema'" not in one] == []

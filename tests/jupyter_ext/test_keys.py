@@ -129,13 +129,15 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app, width):
             )
             # One listener on the panel's root is for all of them: every key there and in a field, the notebook's own elsewhere.
             for target in targets if mode == "command" else targets[:2]:
-                whole = mode == "command" and target in (targets[0], ".pfd .filter input")
+                # Notebook 7 has JupyterLab's own code for shortcuts: there those that it knows are enough.
+                whole = app == "lab" and mode == "command" and target in (targets[0], ".pfd .filter input")
                 press_all(page, target, CELLS, before, pressing=() if whole else notebooks_own())
             if mode == "edit":
                 continue
             page.locator(".pfd [data-tab=stop]").click()
             # In the Stop pane the letters are pdb's: those that end the stop come last.
-            press_all(page, ".pfd .d-stop .scroll", CELLS, before, PDB - set("du"))
+            own = () if app == "lab" else notebooks_own()
+            press_all(page, ".pfd .d-stop .scroll", CELLS, before, PDB - set("du"), own)
             press_all(
                 page,
                 ".pfd .ask input",
@@ -219,7 +221,8 @@ def test_no_key_pressed_in_the_panel_reaches_vs_code(tmp_path):
                 ".pfd canvas.lanes",
                 ".pfd .filter input",
             ):
-                press_all(page, target, "() => window.heard", [])
+                field = target.endswith("input")
+                press_all(page, target, "() => window.heard", [], pressing=() if field else notebooks_own())
             page.keyboard.press("Control+s")
             assert page.evaluate("() => window.heard")[0] == "keydown s"
         finally:

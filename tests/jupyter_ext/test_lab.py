@@ -1,4 +1,7 @@
-"""The panel in JupyterLab and Notebook 7, in a real browser: while a cell runs, afterwards, without a kernel."""
+"""The panel in JupyterLab, in a real browser: while a cell runs, afterwards, without a kernel.
+
+That Notebook 7 shows it too is in test_from_call.py and test_keys.py.
+"""
 
 # ruff: noqa: E501 - JavaScript is long lines
 from __future__ import annotations
@@ -17,6 +20,16 @@ SCROLL = "() => document.querySelector('.pfd').scrollIntoView({ block: 'start' }
 def server(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("notebooks")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def opened(server):
+    """One page with one kernel for the tests that leave both."""
+    write_notebook(own_folder(server, "shared") / "a.ipynb", ["1"])
+    with browser((1500, 900)) as page:
+        notebook = Notebook(page, server, "shared/a.ipynb")
+        notebook.wait_kernel()
+        yield notebook
 
 
 WAITED = """import sqlite3
@@ -133,103 +146,77 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(se
         page.screenshot(path=str(_artifact("lab-reopened.png")))
 
 
-def test_show_opens_at_a_call_and_old_panels_stay_readable(server):
-    write_notebook(
-        own_folder(server, "show") / "a.ipynb", [SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment", WAITED]
+def test_show_opens_at_a_call_and_old_panels_stay_readable(opened):
+    notebook, page = opened, opened.page
+    notebook.cells([SETUP, traced(10, 0), "%pyfunc_show 5", "%pyfunc_show augment", WAITED])
+    for cell in range(4):
+        notebook.run(cell)
+        notebook.wait(cell)
+    page.wait_for_function("() => document.querySelectorAll('.pfd').length === 3")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.pfd')[1].querySelector('.d-call .ttl')?.textContent.includes('#5')"
     )
-    with browser((1500, 900)) as page:
-        notebook = Notebook(page, server, "show/a.ipynb")
-        notebook.wait_kernel()
-        for cell in range(4):
-            notebook.run(cell)
-            notebook.wait(cell)
-        page.wait_for_function("() => document.querySelectorAll('.pfd').length === 3")
-        page.wait_for_function(
-            "() => document.querySelectorAll('.pfd')[1].querySelector('.d-call .ttl')?.textContent.includes('#5')"
-        )
-        page.wait_for_function(
-            "() => document.querySelectorAll('.pfd')[2].querySelector('.ledger tr.sel')?.textContent.includes('augment')"
-        )
-        first = page.locator(".pfd").nth(0)
-        first.locator(".calls tr[data-call]").first.click()
-        page.wait_for_function("() => document.querySelectorAll('.pfd')[0].querySelector('.d-call .vals')")
-        # Running the cell again replaces its file: the panels of the old recording say so instead of mixing.
-        notebook.run(1)
-        notebook.wait(1)
-        # Which calls follow each other there is up to the threads; one that is shown already is not asked for again.
-        page.locator(".pfd").nth(1).locator('.calls tr[data-call]:not([data-call="5"])').nth(2).click()
-        page.wait_for_function(
-            "() => document.querySelectorAll('.pfd')[1].textContent.includes('replaced by a newer one')"
-        )
-        # The GIL's words are explained where one points at them, by the mouse or by Tab.
-        notebook.run(4)
-        notebook.wait(4)
-        gil = page.locator(".pfd").nth(3)
-        gil.locator('[data-tab="gil"]').click()
-        holder = gil.locator(".blame th", has_text="other: IOPub")
-        holder.wait_for()
-        assert "the notebook's own thread" in holder.get_attribute("title")
-        word = gil.locator(".verdicts abbr", has_text="other Python threads").first
-        word.focus()
-        assert word.evaluate("(word) => word === document.activeElement && word.title") == (
-            "IOPub is the notebook's own thread, which carries what cells print"
-        )
-        assert page.errors == []
+    page.wait_for_function(
+        "() => document.querySelectorAll('.pfd')[2].querySelector('.ledger tr.sel')?.textContent.includes('augment')"
+    )
+    first = page.locator(".pfd").nth(0)
+    first.locator(".calls tr[data-call]").first.click()
+    page.wait_for_function("() => document.querySelectorAll('.pfd')[0].querySelector('.d-call .vals')")
+    # Running the cell again replaces its file: the panels of the old recording say so instead of mixing.
+    notebook.run(1)
+    notebook.wait(1)
+    # Which calls follow each other there is up to the threads; one that is shown already is not asked for again.
+    page.locator(".pfd").nth(1).locator('.calls tr[data-call]:not([data-call="5"])').nth(2).click()
+    page.wait_for_function("() => document.querySelectorAll('.pfd')[1].textContent.includes('replaced by a newer one')")
+    # The GIL's words are explained where one points at them, by the mouse or by Tab.
+    notebook.run(4)
+    notebook.wait(4)
+    gil = page.locator(".pfd").nth(3)
+    gil.locator('[data-tab="gil"]').click()
+    holder = gil.locator(".blame th", has_text="other: IOPub")
+    holder.wait_for()
+    assert "the notebook's own thread" in holder.get_attribute("title")
+    word = gil.locator(".verdicts abbr", has_text="other Python threads").first
+    word.focus()
+    assert word.evaluate("(word) => word === document.activeElement && word.title") == (
+        "IOPub is the notebook's own thread, which carries what cells print"
+    )
+    assert page.errors == []
 
 
 SLOW = """import threading
 from jupyter_ext import channel
 gate, opened = threading.Event(), channel.Answers
 channel.Answers = lambda *arguments: (gate.wait(), opened(*arguments))[1]"""
+GO_ON = "gate.set()\nchannel.Answers = opened"
 
 
-def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(server):
+def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(opened):
     lines = traced(10, 0).replace("%%pyfunc_trace", "%%pyfunc_trace --lines")
-    cells = [SETUP, lines, SLOW, "%pyfunc_show 5", "gate.set()", "%pyfunc_show --source augment"]
-    write_notebook(own_folder(server, "slow") / "a.ipynb", cells)
-    with browser((1500, 900)) as page:
-        notebook = Notebook(page, server, "slow/a.ipynb")
-        notebook.wait_kernel()
-        for cell in range(4):
-            notebook.run(cell)
-            notebook.wait(cell)
-        slow = page.locator(".pfd").nth(1)
-        slow.locator(".state", has_text="reading").wait_for()
-        assert slow.locator(".ledger tbody tr").count() == 0
-        notebook.run(4)
-        notebook.wait(4)
-        slow.locator(".d-call .ttl", has_text="#5").wait_for()
-        assert slow.locator(".ledger tbody tr").count() > 3
-        notebook.run(5)
-        notebook.wait(5)
-        source = page.locator(".pfd").nth(2)
-        source.locator('[data-tab="source"][aria-selected="true"]').wait_for()
-        line = source.locator(".src li", has_text="x.astype(np.float32) / 255")
-        assert line.locator(".gr").inner_text() == "40×"
-        source.scroll_into_view_if_needed()
-        notebook.shot("lab-source-lines.png")
-        forms = [output["data"] for output in notebook.outputs(5)]
-        assert any("line traced runs" in form.get("text/plain", "") for form in forms), "the form that stays"
-        assert page.errors == []
-
-
-def test_notebook_7_shows_the_panel_too(tmp_path):
-    write_notebook(tmp_path / "a.ipynb", [SETUP, traced(20, 0.02)])
-    with Server(tmp_path, "notebook") as server, browser((1200, 900)) as page:
-        notebook = Notebook(page, server, "a.ipynb")
-        notebook.wait_kernel()
-        notebook.run(0)
-        notebook.wait(0)
-        notebook.run(1)
-        page.wait_for_selector('.pfd .ledger tr[data-key^="n"] .c-calls')
-        notebook.wait(1)
-        page.wait_for_function("() => document.querySelector('.pfd .state').textContent.startsWith('recorded')")
-        page.evaluate(SCROLL)
-        page.locator(".pfd .calls tr[data-call]").first.click()
-        page.wait_for_selector(".pfd .d-call .vals")
-        notebook.shot("notebook7.png")
-        # Notebook 7 stumbles over its own settings here, with and without the panel.
-        assert [error for error in page.errors if "reading 'schema'" not in error] == []
+    cells = [SETUP, lines, SLOW, "%pyfunc_show 5", GO_ON, "%pyfunc_show --source augment"]
+    notebook, page = opened, opened.page
+    notebook.cells(cells)
+    for cell in range(4):
+        notebook.run(cell)
+        notebook.wait(cell)
+    slow = page.locator(".pfd").nth(1)
+    slow.locator(".state", has_text="reading").wait_for()
+    assert slow.locator(".ledger tbody tr").count() == 0
+    notebook.run(4)
+    notebook.wait(4)
+    slow.locator(".d-call .ttl", has_text="#5").wait_for()
+    assert slow.locator(".ledger tbody tr").count() > 3
+    notebook.run(5)
+    notebook.wait(5)
+    source = page.locator(".pfd").nth(2)
+    source.locator('[data-tab="source"][aria-selected="true"]').wait_for()
+    line = source.locator(".src li", has_text="x.astype(np.float32) / 255")
+    assert line.locator(".gr").inner_text() == "40×"
+    source.scroll_into_view_if_needed()
+    notebook.shot("lab-source-lines.png")
+    forms = [output["data"] for output in notebook.outputs(5)]
+    assert any("line traced runs" in form.get("text/plain", "") for form in forms), "the form that stays"
+    assert page.errors == []
 
 
 def _artifact(name):

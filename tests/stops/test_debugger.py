@@ -39,6 +39,7 @@ PROGRAM = textwrap.dedent(
     print("result", float(result), flush=True)
     """
 )
+TOLD = "DEBUGPY_ADAPTER_ENDPOINTS"
 LINE = PROGRAM.splitlines().index("    z = y + 1") + 1
 
 
@@ -95,17 +96,15 @@ class Client:
 def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    told = tmp_path / "endpoints.json"
     process = subprocess.Popen(
-        [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}", "--wait-for-client",
+        [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", "127.0.0.1:0", "--wait-for-client",
          str(program), mode],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", TOLD: str(told)},
     )  # fmt: skip
     try:
-        client = _connect(port, process)
+        client = _connect(told, process)
         client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
         attach = client.send("attach", justMyCode=True)
         client.event("initialized")
@@ -133,11 +132,12 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
         process.stdout.close()
 
 
-def _connect(port, process):
+def _connect(told, process):
+    """A client of the adapter, which listens at a free port of its choice and writes that into a file."""
     for _ in range(int(HANG_S / 0.1)):
         try:
-            return Client(port)
-        except OSError:
+            return Client(json.loads(told.read_text())["client"]["port"])
+        except (OSError, ValueError):  # not there, or not whole yet
             assert process.poll() is None
             try:
                 process.wait(0.1)
@@ -174,15 +174,13 @@ def test_an_ide_launches_a_program_that_knows_nothing_of_us(tmp_path):
     program = tmp_path / "pipeline.py"
     program.write_text(PIPELINE)
     line = {text.strip(): number for number, text in enumerate(PIPELINE.splitlines(), 1)}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    told = tmp_path / "endpoints.json"
     adapter = subprocess.Popen(
-        [sys.executable, "-m", "debugpy.adapter", "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "debugpy.adapter", "--host", "127.0.0.1", "--port", "0"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, TOLD: str(told)},
     )  # fmt: skip
     try:
-        client = _connect(port, adapter)
+        client = _connect(told, adapter)
         client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
         launch = client.send(
             "launch", module="pyfunc_debug", args=["ide", str(program)], python=[sys.executable], cwd=str(tmp_path),

@@ -37,8 +37,10 @@ def test_the_time_at_prompts_is_told_apart_and_a_step_is_not_part_of_it(tf, scri
     assert 0 <= call.duration_ns == call.end_ns - call.start_ns - stop.held_ns
     assert all(asked >= call.start_ns and end <= call.end_ns for asked, _, end in stop.spans)
     if call.gil is not None and call.gil.held_ns is not None:
+        query = "SELECT held_ns, released_ns, ifnull(reacquire_ns, 0) FROM gil WHERE call = ?"
+        [measured] = recording.reader.rows(query, (call.id,))
         parts = call.gil.held_ns + call.gil.released_ns + (call.gil.reacquire_ns or 0)
-        assert parts <= call.duration_ns + 200_000
+        assert sum(measured) - parts == stop.held_ns, "the stop is in what was measured, and taken off once"
 
 
 def test_a_call_ended_at_the_prompt_is_no_finding(tf, script, run, tmp_path):
