@@ -23,11 +23,10 @@ def death_lines(reader: Reader) -> list[str]:
     lines = _running(reader, death)
     recovered, missing = int(death.get("recovered", 0)), int(death.get("missing", 0))
     if recovered:
-        lines.append(
-            f"the last {recovered:,} finished calls were found beside the file: without values and texts of exceptions"
-            if recovered > 1
-            else "the last finished call was found beside the file: without its values or the text of its exception"
-        )
+        given = found if isinstance(found := death.get("given"), int) else 0
+        inputs = "with" if given == recovered else f"the newest {given:,} with" if given else "without"
+        calls = f"the last {recovered:,} finished calls were" if recovered > 1 else "the last finished call was"
+        lines.append(f"{calls} found beside the file: {inputs} inputs, without outputs and texts of exceptions")
     if missing:
         lines.append(f"{missing:,} calls that had begun are missing")
     return lines

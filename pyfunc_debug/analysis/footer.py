@@ -62,10 +62,11 @@ def _lost(meta: dict[str, Any]) -> list[str]:
         for reason, count in found.items():
             if count:
                 lines.append(f"{count:,} {what}: {_words(reason, meta)}")
-                if key == "calls" and reason == Loss.BUDGET and dropped.get("newest"):
+                newest = dropped.get("newest")
+                if key == "calls" and reason == Loss.BUDGET and isinstance(newest, int) and newest:
                     lines[-1] += (
                         "; stored after that: failures, what findings name, each node's first calls, the slowest and "
-                        f"the newest {dropped['newest']:,}"
+                        f"the newest {newest:,}"
                     )
     return lines
 

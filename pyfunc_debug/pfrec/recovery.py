@@ -1,7 +1,7 @@
 """A recording whose program died: what only the ring beside it knows is put into the file, once.
 
-The calls that had ended but were not stored yet, without their values and the texts of their exceptions; and those that
-were in progress, with a summary of their inputs. Meta `death` says so.
+The calls that had ended but were not stored yet, without their outputs and the texts of their exceptions; those that
+were in progress; and a summary of the inputs of the newest. Meta `death` says so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, place_of
 
 _BUSY_S = 2.0
+_NOTE = "the program died before all of it was stored"
 
 
 def recover(path: str, meta: Mapping[str, Any]) -> bool:
@@ -82,7 +83,7 @@ class _Rows:
         """The rows of all calls that the file does not have."""
         db = self._db
         stored = dict(db.execute("SELECT id, status FROM call").fetchall())
-        running: list[int] = []
+        given, running = 0, []
         found: list[tuple[int, str, int]] = []
         for call in self._ring.calls():
             if stored.get(call.call, "running") != "running":
@@ -99,9 +100,10 @@ class _Rows:
             )  # fmt: skip
             if call.end_ns is None:
                 running.append(call.call)
-                self._inputs(call)
             else:
                 found.append((node, kind, call.end_ns - call.start_ns))
+                given += call.inputs is not None
+            self._inputs(call)
         total = db.execute("SELECT count(*) FROM call").fetchone()[0]
         dropped = self._take_back(found)
         death = {
@@ -109,6 +111,7 @@ class _Rows:
             "signal": "SIGTERM" if self._ring.terminated else None,
             "running": running,
             "recovered": len(found),
+            "given": given,
             "missing": max(0, self._ring.begun - total - dropped),
         }
         for key, value in (("state", "interrupted"), ("death", death)):
@@ -211,7 +214,7 @@ class _Rows:
             columns = {
                 "call": call.call, "role": "input", "position": position, "path": path, "dtype": one.dtype,
                 "shape": None if one.shape is None else json.dumps(list(one.shape)), "min": one.min, "max": one.max,
-                "nan": one.nan, "text": _text(one), "note": "", "kept": "",
+                "nan": one.nan, "text": _text(one), "note": _NOTE, "kept": "",
             }  # fmt: skip
             self._db.execute(
                 f"INSERT OR REPLACE INTO value ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",

@@ -27,9 +27,10 @@ from typing import Any
 
 SUFFIX = "-ring"
 _MEMORY, _PREFIX = "/dev/shm", "pyfunc_debug-"
-_MAGIC = b"PFDRING1"
-_HEADER = struct.Struct("<8sIIqqqq")
-"""Magic, slots of both kinds, last sign of life, calls begun, end of the text, when SIGTERM came (0: it did not)."""
+_MAGIC = b"PFDRING2"
+_HEADER = struct.Struct("<8sIIqqqqII")
+"""Magic, slots of calls in progress and of finished ones, last sign of life, calls begun, end of the text, when SIGTERM
+came (0: it did not), slots of what finished calls were given, zero."""
 _SIGN = 16
 _BEGUN = 24
 _TEXT = 32
@@ -46,6 +47,8 @@ _OPEN_BYTES = 512
 _OPEN_SLOTS = 1024
 _MOST_INPUTS = 5
 _DONE = struct.Struct("<qqqqii24s")  # call (0: none), start_ns, end_ns, cpu_ns, thread, whether it failed, token
+_GIVEN = struct.Struct("<qq")  # call (0: none), inputs, which follow as in an open call
+_GIVEN_BYTES = 376
 _SURE = {"ext2", "ext3", "ext4", "xfs", "tmpfs", "overlay"}
 """File systems whose reserved blocks are written in place."""
 _KINDS = {
@@ -61,7 +64,7 @@ class Brief:
     Attributes:
       dtype, shape: Of its elements; "?" where it was not looked at; no shape above four dimensions.
       min, max: Over finite elements; None where there are none.
-      elements, nan: How many.
+      elements, nan: How many; `nan` is None where they were not counted.
     """
 
     dtype: str
@@ -69,12 +72,12 @@ class Brief:
     min: float | None
     max: float | None
     elements: int
-    nan: int
+    nan: int | None
 
 
 @dataclass(frozen=True)
 class RingCall:
-    """A call in the ring. `end_ns` is None for one in progress, `inputs` then what it was given, if that is known."""
+    """A call in the ring. `end_ns` is None for one in progress; `inputs`: what it was given, if that is known."""
 
     call: int
     token: str
@@ -92,6 +95,7 @@ class Ring:
     Args:
       path: The recording.
       calls: How many finished calls it holds.
+      given: Of how many of them it holds the inputs.
 
     Raises:
       OSError: there is no room for it.
@@ -102,10 +106,10 @@ class Ring:
       memory: For the hot path.
     """
 
-    def __init__(self, path: str, calls: int) -> None:
+    def __init__(self, path: str, calls: int, given: int = 0) -> None:
         if not sys.platform.startswith("linux"):
             raise ValueError("only on Linux")
-        self._text = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size
+        self._text = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size + given * _GIVEN_BYTES
         self._end = self._text + _TEXT_BYTES
         self.path = _place(path, self._end)
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -118,7 +122,7 @@ class Ring:
             raise
         finally:
             os.close(file)
-        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0)
+        _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0, given, 0)
         self._lock = threading.Lock()  # for copying one line
         self._calls = calls
         self._free = list(range(_OPEN_SLOTS))
@@ -145,7 +149,7 @@ class Ring:
         """Leaves a sign of life."""
         struct.pack_into("<q", self.memory, _SIGN, time.monotonic_ns())
 
-    # -- what _hot.c does where it was built --------------------------------------------------------------------------
+    # -- what _hot.c does where it was built; there it also keeps what calls were given, and leaves signs of life -----
 
     def begin(self, ticket: Any) -> None:
         """A call's body is about to run."""
@@ -200,11 +204,14 @@ class RingReader:
             self._data = file.read()
         if len(self._data) < _HEADER_BYTES:
             raise ValueError("too short for a ring")
-        magic, slots, calls, self.sign_ns, self.begun, text_end, terminated_ns = _HEADER.unpack_from(self._data)
+        magic, slots, calls, self.sign_ns, self.begun, text_end, terminated_ns, given, _ = _HEADER.unpack_from(
+            self._data
+        )
         # Who is the first process of a container does not end by it.
         self.terminated = terminated_ns > 0 and self.sign_ns - terminated_ns < _LAST_SIGN_NS
         self._open_end = _HEADER_BYTES + slots * _OPEN_BYTES
-        self._end = self._open_end + calls * _DONE.size
+        self._done_end = self._open_end + calls * _DONE.size
+        self._end = self._done_end + given * _GIVEN_BYTES
         if magic != _MAGIC or len(self._data) < self._end:
             raise ValueError("not a ring")
         self.nodes: dict[str, dict[str, Any]] = {}
@@ -221,26 +228,37 @@ class RingReader:
 
     def calls(self) -> Iterator[RingCall]:
         """Finished calls, then those in progress."""
-        for call, start, end, cpu, thread, failed, token in _DONE.iter_unpack(self._data[self._open_end : self._end]):
+        given = {}
+        for at in range(self._done_end, self._end, _GIVEN_BYTES):
+            call, inputs = _GIVEN.unpack_from(self._data, at)
+            given[call] = at, inputs
+        for call, start, end, cpu, thread, failed, token in _DONE.iter_unpack(
+            self._data[self._open_end : self._done_end]
+        ):
             if call > 0:
-                yield RingCall(call, _text(token), thread, start, end, cpu, bool(failed))
+                at, inputs = given.get(call, (0, -1))
+                briefs = self._briefs(at + _GIVEN.size, inputs)
+                yield RingCall(call, _text(token), thread, start, end, cpu, bool(failed), briefs)
         for at in range(_HEADER_BYTES, self._open_end, _OPEN_BYTES):
             call, start, thread, inputs, token = _OPEN.unpack_from(self._data, at)
             if call > 0:
-                yield RingCall(call, _text(token), thread, start, None, -1, False, self._briefs(at, inputs))
+                yield RingCall(
+                    call, _text(token), thread, start, None, -1, False, self._briefs(at + _OPEN.size, inputs)
+                )
 
     def _briefs(self, at: int, count: int) -> tuple[Brief, ...] | None:
         if not 0 <= count <= _MOST_INPUTS:
             return None
         found = []
         for number in range(count):
-            kind, rank, *rest = _BRIEF.unpack_from(self._data, at + _OPEN.size + number * _BRIEF.size)
+            kind, rank, *rest = _BRIEF.unpack_from(self._data, at + number * _BRIEF.size)
             shape, (low, high, elements, nan) = rest[:4], rest[4:]
             finite = low <= high
             found.append(
                 Brief(
                     _KINDS.get(kind.decode("ascii", "replace"), "?"), tuple(shape[:rank]) if rank <= 4 else None,
-                    low if finite else None, high if finite else None, elements, nan,
+                    low if finite else None, high if finite else None, elements,
+                    nan if nan >= 0 else None,
                 )
             )  # fmt: skip
         return tuple(found)

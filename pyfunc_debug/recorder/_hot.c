@@ -129,7 +129,10 @@ static PyTypeObject tally_type = {
 };
 
 /* The ring, as in pfrec/ring.py. */
-enum { HEADER_BYTES = 4096, DONE_SLOTS = 12, BEGUN = 24, TERMINATED = 40, OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72 };
+enum {
+    HEADER_BYTES = 4096, DONE_SLOTS = 12, SIGN = 16, BEGUN = 24, TERMINATED = 40, GIVEN_SLOTS = 48,
+    OPEN_SLOTS = 1024, OPEN_BYTES = 512, MOST_INPUTS = 5, BRIEF_BYTES = 72
+};
 typedef struct {
     Number call, start_ns;
     int thread, inputs;
@@ -141,13 +144,29 @@ typedef struct {
     int thread, failed;
     char token[24];
 } DoneCall;
-_Static_assert(sizeof(OpenCall) <= OPEN_BYTES && sizeof(DoneCall) == 64, "as in pfrec/ring.py");
+typedef struct {
+    Number call, inputs;
+    char briefs[MOST_INPUTS][BRIEF_BYTES];
+} Given; /* what a finished call was given */
+_Static_assert(sizeof(OpenCall) <= OPEN_BYTES && sizeof(DoneCall) == 64 && sizeof(Given) == 376, "as in pfrec/ring.py");
+
+/* Leaves a sign of life in the ring a hundred times a second, whoever has the GIL: then one knows when a process died. */
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pid_t process; /* a forked child has no such thread */
+    int stop;
+    char *memory;
+} Beat;
+enum { BEAT_NS = 10000000 };
 
 typedef struct {
     PyObject_HEAD
     PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring, *tallies;
     Py_buffer memory; /* the ring's, while there is one */
-    Number done_slots;
+    Number done_slots, given_slots;
+    Beat *beat;
     short free[OPEN_SLOTS];
     int free_count;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number, first, every;
@@ -240,10 +259,10 @@ static void ring_begin(HotPath *self, Ticket *ticket) {
     OpenCall *call = open_call(self, ticket->slot);
     call->start_ns = ticket->start_ns, call->thread = (int)ticket->thread, call->inputs = -1;
     copy_token(call->token, sizeof call->token, ticket->token);
-    if (brief && ticket->inputs && PyTuple_Check(ticket->inputs)) {
-        Py_ssize_t count = PyTuple_GET_SIZE(ticket->inputs);
+    if (brief && ticket->inputs && (PyTuple_Check(ticket->inputs) || PyList_Check(ticket->inputs))) {
+        Py_ssize_t count = PySequence_Fast_GET_SIZE(ticket->inputs);
         call->inputs = count < MOST_INPUTS ? (int)count : MOST_INPUTS;
-        for (int i = 0; i < call->inputs; i++) brief(PyTuple_GET_ITEM(ticket->inputs, i), call->briefs[i]);
+        for (int i = 0; i < call->inputs; i++) brief(PySequence_Fast_GET_ITEM(ticket->inputs, i), call->briefs[i]);
     }
     *(volatile Number *)&call->call = ticket->call; /* last: now it counts */
 }
@@ -258,6 +277,15 @@ static void ring_end(HotPath *self, Ticket *ticket) {
     copy_token(call->token, sizeof call->token, ticket->token);
     if (!ticket->light) *(volatile Number *)&call->call = ticket->call; /* else it is only counted */
     if (ticket->slot) {
+        OpenCall *begun = open_call(self, ticket->slot);
+        if (self->given_slots && begun->inputs >= 0) {
+            Given *given = (Given *)(done_calls + self->done_slots * (Number)sizeof(DoneCall));
+            given += ticket->call % self->given_slots;
+            *(volatile Number *)&given->call = 0;
+            given->inputs = begun->inputs;
+            memcpy(given->briefs, begun->briefs, (size_t)begun->inputs * BRIEF_BYTES);
+            *(volatile Number *)&given->call = ticket->call;
+        }
         *(volatile Number *)&open_call(self, ticket->slot)->call = 0;
         self->free[self->free_count++] = (short)ticket->slot;
         ticket->slot = 0;
@@ -500,7 +528,57 @@ static void note_termination(char *memory) {
     if (!memory && now.sa_handler == terminated) signal(SIGTERM, SIG_DFL);
 }
 
+static void *beating(void *given) {
+    Beat *beat = given;
+    pthread_mutex_lock(&beat->lock);
+    while (!beat->stop) {
+        *(volatile Number *)(beat->memory + SIGN) = now_ns(CLOCK_MONOTONIC);
+        Number next = now_ns(CLOCK_MONOTONIC) + BEAT_NS;
+        struct timespec until = {.tv_sec = next / 1000000000, .tv_nsec = next % 1000000000};
+        pthread_cond_timedwait(&beat->wake, &beat->lock, &until);
+    }
+    pthread_mutex_unlock(&beat->lock);
+    return NULL;
+}
+
+/* NULL where there can be no thread: then the writer leaves signs, more rarely. */
+static Beat *start_beat(char *memory) {
+    Beat *beat = calloc(1, sizeof *beat);
+    if (!beat) return NULL;
+    beat->memory = memory, beat->process = getpid();
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&beat->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&beat->lock, NULL);
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the program's own threads' to handle */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&beat->thread, NULL, beating, beat);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        free(beat);
+        return NULL;
+    }
+    return beat;
+}
+
+static void stop_beat(Beat *beat) {
+    if (!beat || beat->process != getpid()) return; /* in a child its lock may be held for good */
+    pthread_mutex_lock(&beat->lock);
+    beat->stop = 1;
+    pthread_cond_signal(&beat->wake);
+    pthread_mutex_unlock(&beat->lock);
+    pthread_join(beat->thread, NULL); /* it never waits for the GIL */
+    pthread_cond_destroy(&beat->wake);
+    pthread_mutex_destroy(&beat->lock);
+    free(beat);
+}
+
 static void drop_memory(HotPath *self) {
+    stop_beat(self->beat);
+    self->beat = NULL;
     if (noted == self->memory.buf) note_termination(NULL);
     PyBuffer_Release(&self->memory);
 }
@@ -543,14 +621,18 @@ static PyObject *get_ring(HotPath *self, void *unused) { return Py_NewRef(self->
 static int set_ring(HotPath *self, PyObject *ring, void *unused) {
     if (!ring) return PyErr_Format(PyExc_TypeError, "ring cannot be deleted"), -1;
     Py_buffer memory;
-    Number slots = 0;
+    Number slots = 0, given = 0;
     if (ring != Py_None) {
         PyObject *mapped = PyObject_GetAttrString(ring, "memory");
         int failed = !mapped || PyObject_GetBuffer(mapped, &memory, PyBUF_WRITABLE) < 0;
         Py_XDECREF(mapped);
         if (failed) return -1;
-        if (memory.len >= HEADER_BYTES) slots = *(unsigned *)((char *)memory.buf + DONE_SLOTS);
-        if (!slots || memory.len < HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES + slots * (Number)sizeof(DoneCall)) {
+        if (memory.len >= HEADER_BYTES) {
+            slots = *(unsigned *)((char *)memory.buf + DONE_SLOTS);
+            given = *(unsigned *)((char *)memory.buf + GIVEN_SLOTS);
+        }
+        Number needed = HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES + slots * (Number)sizeof(DoneCall);
+        if (!slots || memory.len < needed + given * (Number)sizeof(Given)) {
             PyBuffer_Release(&memory);
             return PyErr_Format(PyExc_ValueError, "too small for a ring"), -1;
         }
@@ -559,10 +641,11 @@ static int set_ring(HotPath *self, PyObject *ring, void *unused) {
     if (before) drop_memory(self);
     self->ring = NULL;
     if (ring != Py_None) {
-        self->ring = Py_NewRef(ring), self->memory = memory, self->done_slots = slots;
+        self->ring = Py_NewRef(ring), self->memory = memory, self->done_slots = slots, self->given_slots = given;
         for (int i = 0; i < OPEN_SLOTS; i++) self->free[i] = (short)(OPEN_SLOTS - i);
         self->free_count = OPEN_SLOTS;
         note_termination(memory.buf);
+        self->beat = start_beat(memory.buf);
     }
     Py_XDECREF(before);
     return 0;

@@ -46,6 +46,7 @@ class Budget:
       queue_bytes: Values waiting to be written keep at most this much memory alive.
       queue_calls: How many calls may wait; more are counted but not stored.
       ring_calls: How many finished calls stand in the ring beside the file, until it is complete.
+      ring_given: Of how many of them it says what they were given.
     """
 
     file_bytes: int
@@ -89,6 +90,10 @@ class Budget:
     @property
     def ring_calls(self) -> int:
         return min(max(self.file_bytes // 16 // 64, 1024), 65_536)
+
+    @property
+    def ring_given(self) -> int:
+        return min(self.file_bytes // 4000, 4096)
 
 
 class Allowance:

@@ -110,7 +110,7 @@ class Recorder:
     def _make_ring(self, budget: Budget) -> Ring | None:
         """None where it cannot be: then a killed program's last moments are missing from the recording."""
         try:
-            ring = Ring(self.path, budget.ring_calls)
+            ring = Ring(self.path, budget.ring_calls, budget.ring_given)
             self._hot.ring = ring
         except (OSError, ValueError):
             return None

@@ -599,12 +599,37 @@ static void scalar_brief(PyObject *scalar, Brief *out) {
     }
 }
 
+/* Of an array whose elements are kept: they are not read for this, but that of a single number. */
+static void array_brief(PyObject *array, Brief *out) {
+    PyObject *dtype = PyObject_GetAttr(array, name_dtype);
+    PyObject *kind = dtype ? PyObject_GetAttrString(dtype, "char") : NULL, *shape = PyObject_GetAttrString(array, "shape");
+    if (kind && shape && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) == 1 && PyTuple_Check(shape)) {
+        Py_UCS4 letter = PyUnicode_READ_CHAR(kind, 0);
+        Py_ssize_t rank = PyTuple_GET_SIZE(shape);
+        *out = (Brief){.kind = letter < 128 ? (char)letter : 0, .rank = (unsigned char)rank, .low = 1, .elements = 1, .nan = -1};
+        for (Py_ssize_t i = 0; i < rank; i++) {
+            long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+            if (i < 4) out->shape[i] = size;
+            out->elements *= size;
+        }
+        if (!rank && strchr("?bBhHiIlLqQefd", out->kind)) {
+            double value = PyFloat_AsDouble(array);
+            if (!PyErr_Occurred()) out->low = out->high = value, out->nan = isnan(value);
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(dtype);
+    Py_XDECREF(kind);
+    Py_XDECREF(shape);
+}
+
 /* Copies what is known of a held value; `kind` is 0 where that is nothing. */
 static void brief(PyObject *held, Brief *out) {
     *out = (Brief){.kind = 0};
     if (!Py_IS_TYPE(held, &held_type)) return;
     PyObject *thing = ((Held *)held)->thing;
     if (thing && PyType_IsSubtype(Py_TYPE(thing), scalar_type)) scalar_brief(thing, out);
+    if (thing && (PyObject *)Py_TYPE(thing) == array_type) array_brief(thing, out);
     if (!thing || !Py_IS_TYPE(thing, &numbers_type)) return;
     const Numbers *numbers = (const Numbers *)thing;
     Py_ssize_t rank = Py_SIZE(thing);

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,8 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
         calls = list(recording.calls())
         assert [call.id for call in calls] == [*range(1, 52)]
         assert [call.status for call in calls] == ["ok"] * 50 + ["running"]
+        given = [[(value.min, value.max) for value in call.inputs] for call in calls]  # of the last ones from the ring
+        assert given == [[(1, 1), (number, number)] for number in [*range(50), 0]]
         assert [value.text for value in calls[50].inputs] == ["float32[4, 4] x=1", "float32 0"]
         text = " ".join(str(recording.ledger()).split())
         assert re.search(
@@ -194,6 +197,35 @@ def test_python_and_c_write_the_same_ring(tmp_path):
     assert [call.end_ns for call in ours[-2:]] == [None, None]
     # The start of a call in progress is noted a moment before the one that its ticket keeps.
     assert [replace(call, start_ns=0) for call in ours] == [replace(call, start_ns=0) for call in theirs]
+
+
+def test_a_sign_of_life_is_left_while_a_body_holds_the_gil(tmp_path):
+    code = """
+        import ctypes, sys
+        from collections import deque
+        from pyfunc_debug.events import LiveRuns
+        from pyfunc_debug.pfrec.ring import Ring
+        from pyfunc_debug.recorder.budget import Budget
+        from pyfunc_debug.recorder.hot import HotPath
+
+        ring = Ring(sys.argv[1], 16)
+        path = HotPath(None, deque(), {}, {}, LiveRuns(), Budget(1_000_000))
+        path.ring = ring
+        print(ring.path, flush=True)
+        ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(1), 1)  # without letting go of the GIL
+        path.ring = None
+        ring.close()
+        print("done")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "x.pfrec")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        ring = process.stdout.readline().strip()
+        first = RingReader(ring).sign_ns
+        end = time.monotonic() + HANG_S
+        while RingReader(ring).sign_ns == first and time.monotonic() < end:
+            pass
+        assert RingReader(ring).sign_ns > first
+        assert process.communicate("x", timeout=HANG_S)[0] == "done\n"
 
 
 def test_nodes_and_threads_are_described(tmp_path):

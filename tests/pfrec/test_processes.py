@@ -73,7 +73,9 @@ def test_sigkill_at_any_moment_leaves_a_readable_recording(tmp_path):
         calls = list(recording.calls())
         assert [one.id for one in calls] == list(range(1, len(calls) + 1))
         assert len(calls) >= flushed, "what was flushed is lost"
-        stored = [one for one in calls if one.inputs]  # those of the last moments have no values
+        stored = [
+            one for one in calls if one.inputs and one.inputs[0].kept
+        ]  # those of the last moments have no elements
         assert len(stored) >= flushed
         for one in stored[-3:] + stored[:3]:
             assert one.inputs[0].array().tolist() == [one.id] * 50
