@@ -10,13 +10,14 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.death import calls_in_progress, how_it_ended
+from pyfunc_debug.analysis.facts import read_facts
 from pyfunc_debug.analysis.footer import is_interrupted
-from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Parts, Times, make_ledger
+from pyfunc_debug.analysis.ledger import CallSums, NodeRow, make_ledger, shows
+from pyfunc_debug.analysis.sums import added, summary, sums_row
 from pyfunc_debug.pfrec import Reader
 
 _STRAGGLES = 1.5
@@ -112,11 +113,10 @@ def make_job_ledger(readers: Iterable[Reader], include_internal: bool = False) -
     roles: list[str] = []
     by_body: dict[tuple[str, str, str | None, int | None], dict[int, CallSums]] = defaultdict(dict)
     for number, reader in enumerate(readers):
-        ledger = make_ledger(reader, include_internal)
-        nodes = [node for row in ledger.rows for node in row.nodes]
+        nodes = _node_rows(reader, include_internal)
         for node in nodes:
             same = by_body[(node.node.body, node.node.kind, node.node.file, node.node.line)]
-            same[number] = _added(same[number], node.forward) if number in same else node.forward
+            same[number] = added([same[number], node.forward]) if number in same else node.forward
         processes.append(_process(reader, nodes))
         roles.append(str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0]))
     named = tuple(_named(process, role, roles.count(role) > 1) for process, role in zip(processes, roles, strict=True))
@@ -125,20 +125,16 @@ def make_job_ledger(readers: Iterable[Reader], include_internal: bool = False) -
     return JobLedger(named, rows, tuple(_remarks(named, rows)))
 
 
-def _added(one: CallSums, other: CallSums) -> CallSums:
-    """Calls of one body in two functions."""
-    count, total = one.times.count + other.times.count, one.times.total_ns + other.times.total_ns
-    longest = max((times.max_ns for times in (one.times, other.times) if times.max_ns is not None), default=None)
-    parts: Parts | None = None
-    if one.parts is not None and other.parts is not None:
-        both = [(getattr(one.parts, key.name), getattr(other.parts, key.name)) for key in fields(Parts)]
-        sums: list[Any] = [None if None in pair else sum(pair) for pair in both]
-        parts = Parts(*sums)
-    return CallSums(
-        one.stored + other.stored, one.dropped + other.dropped, one.errors + other.errors, one.failed + other.failed,
-        one.running + other.running, Times(count, total / count if count else None, None, total, longest), parts,
-        interrupted=one.interrupted + other.interrupted,
-    )  # fmt: skip
+def _node_rows(reader: Reader, include_internal: bool) -> Sequence[NodeRow]:
+    """The nodes that the ledger shows, without their 95th percentiles where a recording has sums of its calls."""
+    sums = summary(reader)
+    if sums is None:
+        return [node for row in make_ledger(reader, include_internal).rows for node in row.nodes]
+    facts = read_facts(reader)
+    return [
+        row for group in facts.groups.values()
+        if shows(row := sums_row([facts.nodes[number] for number in group], sums), facts.functions, include_internal)
+    ]  # fmt: skip
 
 
 def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:

@@ -6,7 +6,7 @@ Computed here, once; the terminal, the notebook's table, the panel and the repor
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -220,12 +220,8 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
     rows, hidden = [], 0
     for function in functions.values():
         own = by_function.get(function.id, [])
-        generators = function.name == FROM_GENERATOR
-        if generators:
-            own = [
-                replace(row, generator=row.node.file is not None and not is_tensorflow(row.node.file)) for row in own
-            ]
-        shown = [row for row in own if include_internal or row.generator or row.node.origin == "user"]
+        own = [replace(row, generator=_is_generator(row, facts.functions)) for row in own]
+        shown = [row for row in own if shows(row, facts.functions, include_internal)]
         hidden += len(own) - len(shown)
         if not include_internal and not shown and function.id not in useful:
             hidden += 1
@@ -235,6 +231,18 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
     below = (*_legend(rows), *footer(reader, facts.meta, hidden))
     return Ledger(reader.path, tuple(rows), hidden, calls, below, everything)
+
+
+def shows(row: NodeRow, functions: Mapping[int, Function], include_internal: bool) -> bool:
+    """Whether the ledger shows a node."""
+    return include_internal or row.node.origin == "user" or _is_generator(row, functions)
+
+
+def _is_generator(row: NodeRow, functions: Mapping[int, Function]) -> bool:
+    """Whether the body is the user's generator of Dataset.from_generator."""
+    function = functions.get(-1 if row.node.function is None else row.node.function)
+    of_tensorflow = row.node.file is None or is_tensorflow(row.node.file)
+    return function is not None and function.name == FROM_GENERATOR and not of_tensorflow
 
 
 # -- functions --------------------------------------------------------------------------------------------------------

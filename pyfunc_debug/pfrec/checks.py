@@ -19,7 +19,7 @@ from pyfunc_debug.pfrec.schema import schema_text
 
 NEWER = {"static_shape", "returned"}
 """Tables that files of version 1 need not have."""
-LATE = {"extra"}
+LATE = {"extra", "summary"}
 """Tables that came later, without a new version: files without them are read as before."""
 _NEWER_COLUMNS = {("value", "digest")}
 _ENUMERATIONS = {
@@ -35,6 +35,7 @@ _ENUMERATIONS = {
     ("blob", "encoding"): "raw strings",
     ("gil", "grade"): "native op-start bound none",
     ("dropped", "kind"): "forward gradient",
+    ("summary", "kind"): "forward gradient",
 }
 _NUMBERS = {("call", "runs"), ("value", "shape")}
 """Lists of numbers in tables that may be long: SQLite looks at them."""

@@ -114,6 +114,14 @@ CREATE TABLE dropped (
 -- Calls that sampling would have left out, and why they are stored (since version 2): failed | NaN | slow | long.
 CREATE TABLE extra (call INTEGER PRIMARY KEY, why TEXT NOT NULL);
 
+-- Sums over the rows of call and gil, by node and kind, for the ledger of many recordings (since version 2): there only when
+-- a recording was completed and all calls in it have ended.
+CREATE TABLE summary (
+    node INTEGER NOT NULL, kind TEXT NOT NULL, calls INTEGER NOT NULL, errors INTEGER NOT NULL, total_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL, measured INTEGER NOT NULL, wait_ns INTEGER, held_ns INTEGER, released_ns INTEGER,
+    reacquire_ns INTEGER, PRIMARY KEY (node, kind)
+) WITHOUT ROWID;
+
 -- How often the user's lines ran (record with lines=True); kind: line | lambda, or (lines="graph") graph | graph lambda,
 -- where ran is how often the graph ran it. traced and ran are NULL where Python did not run the line at trace or in a
 -- body; capped: "at least". graph and inside are JSON lists: what the line became in the graph, and the branches and

@@ -17,6 +17,7 @@ from pyfunc_debug.recorder.budget import Allowance
 from pyfunc_debug.recorder.losses import DROPPED
 from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
+from pyfunc_debug.recorder.sums import Sums
 from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
 from pyfunc_debug.values import OBJECTS, Held, Policy, Summary, is_plain, summarize
 
@@ -38,6 +39,7 @@ class CallRows:
       shown: Calls that a finding may show, by number.
 
     Attributes:
+      sums: Of those that are stored.
       count, values_ns: Calls seen so far, and how long taking hold of their values took.
     """
 
@@ -47,6 +49,7 @@ class CallRows:
         self._shown = shown
         self._named: set[int] = set()
         self._of_node: Counter[str] = Counter()
+        self.sums = Sums()
         self.count = 0
         self.values_ns = 0
         self._failures = 0
@@ -99,6 +102,8 @@ class CallRows:
             self._nodes.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
             None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
         )  # fmt: skip
+        if not running:
+            self.sums.call(ticket, node, kind, failure is not None)
         if ticket.extra:
             batch.add("extra", ticket.call, ticket.extra)
         if ticket.policy and not running:

@@ -60,6 +60,11 @@ class Losses:
             self.changed = self.changed or counts[0] != calls
             counts[0], counts[2] = calls, ns
 
+    def only_left_out(self) -> bool:
+        """Whether no call was lost but those that sampling left out."""
+        with self._lock:
+            return all(why is Loss.SAMPLED or not counts[0] for (_, why), counts in self._calls.items())
+
     def run(self, why: Loss) -> None:
         """A run that could not be queued, or not be stored."""
         with self._lock:

@@ -138,6 +138,7 @@ class Recorder:
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
         self._worker.gil = GilRows(probe)
+        self._rows.calls.sums.measured = True
         self._hot.all_cpu = True
 
     def watch_for_hangs(self, after_s: float) -> HangWatch:

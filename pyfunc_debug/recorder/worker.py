@@ -279,6 +279,7 @@ class Worker:
         batch = Batch()
         for row in self._rows.allowance.reserve.measured(self.gil.rows(closing)):
             batch.add("gil", *row)
+            self._rows.calls.sums.gil(row[0], row[2:6])
         batch.add("meta", "gil", self.gil.report())
         self._write(batch)
 
@@ -502,8 +503,11 @@ class Worker:
             writer.add_blob(*blob)
         begun, last = self.begun(), Batch()
         self._count_left_out()
-        self._losses.unfinished(begun, writer.count("call"))
+        stored = writer.count("call")
+        self._losses.unfinished(begun, stored)
         dropped = {**self._rows.lost(last), "counted": begun}
+        if not self.stopped and self._losses.only_left_out():
+            self._rows.calls.sums.rows(last, stored, writer.count("gil"))
         for table, rows in last.rows.items():
             writer.add(table, rows)
         writer.set_meta(

@@ -1,0 +1,80 @@
+"""What a recording says itself of its nodes in sums: the ledger of many recordings need not read their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Parts, Times
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.records import Node
+
+Sums = Mapping[tuple[int, str], CallSums]
+_NONE = CallSums(0, 0, 0, 0, 0, Times(0, None, None, 0), None)
+
+
+def summary(reader: Reader) -> Sums | None:
+    """Sums by node and kind; None where the recording has none, or they include time at stops."""
+    if not reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'summary'"):
+        return None  # a file of before there were sums
+    rows = reader.rows(
+        "SELECT node, kind, calls, errors, total_ns, max_ns, measured, wait_ns, held_ns, released_ns, reacquire_ns "
+        "FROM summary"
+    )
+    if not rows or reader.rows("SELECT 1 FROM notice WHERE rule IN ('stop', 'held') LIMIT 1"):
+        return None
+    lost = {
+        (node, kind): numbers
+        for node, kind, *numbers in reader.rows("SELECT node, kind, calls, errors, total_ns FROM dropped")
+    }
+    found: dict[tuple[int, str], CallSums] = {}
+    for node, kind, *numbers in rows:
+        found[node, kind] = _call_sums(numbers, *lost.pop((node, kind), (0, 0, 0)))
+    for key, (calls, errors, _) in lost.items():
+        found[key] = CallSums(0, calls, errors, 0, 0, Times(0, None, None, 0), None)
+    return found
+
+
+def _call_sums(numbers: Sequence[Any], lost: int, lost_errors: int, lost_ns: int) -> CallSums:
+    calls, errors, total, longest, measured, wait, held, released, inside = numbers
+    all_calls, all_ns = calls + lost, total + lost_ns
+    parts = Parts(wait, held, released, inside, float(total)) if measured else None
+    times = Times(all_calls, all_ns / all_calls, None, all_ns, longest)
+    return CallSums(calls, lost, errors + lost_errors, errors, 0, times, parts)
+
+
+def sums_row(nodes: Sequence[Node], sums: Sums) -> NodeRow:
+    """The row of the nodes that one line made, as `ledger.make_ledger` makes it."""
+    busiest = max(nodes, key=lambda node: sums.get((node.id, "forward"), _NONE).stored)
+    forward, gradient = (
+        added([sums.get((node.id, kind), _NONE) for node in nodes]) for kind in ("forward", "gradient")
+    )
+    return NodeRow(busiest, tuple(nodes), forward, gradient)
+
+
+def added(several: Sequence[CallSums]) -> CallSums:
+    """Calls of several nodes as those of one."""
+    several = [one for one in several if one.calls] or several[:1]
+    if len(several) == 1:
+        return several[0]
+    count, total = (sum(getattr(one.times, key) for one in several) for key in ("count", "total_ns"))
+    longest = max((one.times.max_ns for one in several if one.times.max_ns is not None), default=None)
+    return CallSums(
+        stored=sum(one.stored for one in several),
+        dropped=sum(one.dropped for one in several),
+        errors=sum(one.errors for one in several),
+        failed=sum(one.failed for one in several),
+        running=sum(one.running for one in several),
+        times=Times(count, total / count if count else None, None, total, longest),
+        parts=_parts([one.parts for one in several]),
+        interrupted=sum(one.interrupted for one in several),
+    )
+
+
+def _parts(several: Sequence[Parts | None]) -> Parts | None:
+    known = [one for one in several if one is not None]
+    if len(known) < len(several):
+        return None
+    both = [[getattr(one, key) for one in known] for key in Parts.__dataclass_fields__]
+    sums: list[Any] = [None if None in values else sum(values) for values in both]
+    return Parts(*sums)

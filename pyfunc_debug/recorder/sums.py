@@ -1,0 +1,66 @@
+"""Sums of the calls of each node, kept while they are stored: the ledger of many recordings reads no calls then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyfunc_debug.recorder.batch import Batch
+from pyfunc_debug.recorder.ticket import Ticket
+
+_MOST_WAITING = 200_000
+_MEASURED = 4
+"""Where a row has how many calls were measured; the GIL's four sums follow."""
+
+
+class Sums:
+    """Rows of the table `summary`, on the writer thread.
+
+    Attributes:
+      measured: Whether the GIL is.
+    """
+
+    def __init__(self) -> None:
+        self.measured = False
+        self._rows: dict[tuple[int, str], list[Any]] = {}
+        self._waiting: dict[int, list[Any]] = {}  # calls of which the GIL probe may still speak
+        self._good = True
+
+    def call(self, ticket: Ticket, node: int, kind: str, failed: bool) -> None:
+        """A call that ended was stored."""
+        row = self._rows.get((node, kind))
+        if row is None:
+            row = self._rows[node, kind] = [0, 0, 0, 0, 0, 0, None, None, None]
+        ns = max(ticket.end_ns - ticket.start_ns, 0)
+        row[0] += 1
+        row[1] += failed
+        row[2] += ns
+        if ns > row[3]:
+            row[3] = ns
+        if self.measured:
+            self._waiting[ticket.call] = row
+            if len(self._waiting) > _MOST_WAITING:
+                del self._waiting[next(iter(self._waiting))]
+
+    def gil(self, call: int, times: tuple[int | None, ...]) -> None:
+        """How long a call waited for the GIL, held it, let go of it and waited for it again."""
+        row = self._waiting.pop(call, None)
+        if row is None or times[0] is None:
+            self._good = False
+            return
+        row[_MEASURED] += 1
+        for place, ns in enumerate(times, _MEASURED + 1):
+            if ns is not None:
+                row[place] = ns + (row[place] or 0)
+
+    def rows(self, batch: Batch, calls: int, measured: int) -> None:
+        """The table; nothing if these are not the sums of all that is stored.
+
+        Args:
+          batch: Where it goes.
+          calls: How many are stored.
+          measured: How many of them have GIL timing.
+        """
+        counts = [sum(row[place] for row in self._rows.values()) for place in (0, _MEASURED)]
+        if self._good and counts == [calls, measured]:
+            for (node, kind), row in self._rows.items():
+                batch.add("summary", node, kind, *row)
