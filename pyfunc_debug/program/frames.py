@@ -59,8 +59,8 @@ def is_user(filename: str) -> bool:
 
 
 def is_installed(filename: str) -> bool:
-    """Whether a file belongs to an installed package, TensorFlow or another."""
-    return any(site in filename for site in _SITE)
+    """Whether a file belongs to an installed package, TensorFlow or another; frames of Cython name their source."""
+    return filename.endswith((".pyx", ".pxd")) or any(site in filename for site in _SITE)
 
 
 Site = tuple[str, int, str]

@@ -24,6 +24,11 @@ _BYTES = re.compile(
     r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|expected .*str.*, got b'"
     r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
 )
+_PLAIN_NUMBER = re.compile(
+    r"an integer is required|cannot be interpreted as an integer|must be an? (?:int|float)|expected an? int"
+    r"|not JSON serializable|integer argument expected|requires an integer|unhashable type: '(?:numpy\.)?ndarray'"
+    r"|argument should be an int|not (?:a )?(?:numpy\.)?(?:int64|int32|float32|float64|ndarray)\b"
+)
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
 _ARITY = re.compile(r"(\w+)\(\) (?:missing (\d+) required positional arguments?: (.*)|takes (.*) but (\d+) w)")
 _STRINGS = {
@@ -46,7 +51,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not situation.body:
         return None
     spot = situation.last
-    for tell in (_array_method, _no_numpy, _assigns, _printed, _takes_text, _bytes):
+    for tell in (_array_method, _no_numpy, _assigns, _printed, _takes_text, _bytes, _number):
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found
@@ -238,6 +243,42 @@ def _looked_up(spot: Spot) -> Explanation | None:
         "equal, so that it is not found among texts.",
         edit,
     )  # fmt: skip
+
+
+def _number(situation: Situation, spot: Spot) -> Explanation | None:
+    """A number of NumPy's, or a tensor, where only one of Python's own will do."""
+    statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
+    if statement is None or function is None or isinstance(function, ast.Lambda):
+        return None
+    if situation.kind != "TypeError" or not _PLAIN_NUMBER.search(situation.message):
+        return None
+    read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
+    given = [name for name in parameters(function) if name in read and _is_number(spot.variables.get(name))]
+    if not given:
+        return None
+    first = _first_statement(function)
+    blanks, name = indent_of(spot.source.lines[first - 1]), given[0]
+    value = spot.variables[name]
+    eager = type(value).__name__ == "EagerTensor"
+    lines = tuple(f"{blanks}{one} = {one}{'.numpy()' if eager else ''}.item()" for one in given[:2])
+    what = "an eager tensor" if eager else f"a {type(value).__module__}.{type(value).__name__}"
+    who = "Dataset.from_generator gives its generator" if _is_generator(function) else "a py_function gives its body"
+    if not eager and not _is_generator(function):
+        who = "a numpy_function gives its body"
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"{who} {'tensors' if eager else 'NumPy values'}: {name} is {what}, and this line takes Python's own numbers. "
+        "`.item()` gives one.",
+        Edit(spot.file, first, first - 1, lines), "", "likely",
+    )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is one number of NumPy's, or a tensor that is one."""
+    kind = type(value)
+    if kind.__name__ == "EagerTensor":
+        return getattr(getattr(value, "shape", None), "rank", None) == 0
+    return kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item")
 
 
 def _is_generator(function: Function) -> bool:

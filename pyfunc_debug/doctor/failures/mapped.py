@@ -120,7 +120,27 @@ def _workers(situation: Situation, spot: Spot, asked: str) -> Explanation:
         and "next(" not in spot.source.lines[spot.line - 1]
     ):
         advice = "Let the function that from_generator gets make a new generator each time: each iterator asks its own."
+        edit = _made_anew(spot)
+        advice = "" if edit else advice
+        cause += " Each iterator of the dataset needs one of its own." if edit else ""
     return Explanation("shared-state", spot.file, spot.line, cause, edit, advice)
+
+
+def _made_anew(spot: Spot) -> Edit | None:
+    """`from_generator(lambda: numbers_made_once)` with the call that made them."""
+    source, found = spot.source, []
+    for call in (one for one in ast.walk(source.tree) if isinstance(one, ast.Call)):
+        given = call.args[0] if call.args and dotted(call.func).endswith("from_generator") else None
+        if not isinstance(given, ast.Lambda) or given.args.args or not isinstance(given.body, ast.Name):
+            continue
+        made = [
+            one.value for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and [source.text(target) for target in one.targets] == [given.body.id]
+        ]  # fmt: skip
+        if len(made) == 1 and isinstance(made[0], ast.Call):
+            found.append((given.body, source.text(made[0])))
+    placed = source.replaced({found[0][0]: found[0][1]}) if len(found) == 1 else None
+    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
 
 
 def _files(situation: Situation, site: tuple[str, int] | None) -> list[tuple[str, Source]]:

@@ -1,21 +1,25 @@
-"""No variable got a gradient, because `.numpy()` took what the model gave out of TensorFlow's sight."""
+"""No gradient, because NumPy took what the model gave out of TensorFlow's sight: by `.numpy()`, or in a body."""
 
 from __future__ import annotations
 
 import ast
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, body_spot, return_value, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, read
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if a `.numpy()` under a tape of the user's is why."""
-    if situation.body or _SAID not in situation.message:
+    """The explanation, if NumPy under a tape of the user's is why."""
+    if situation.body:
         return None
+    if _SAID not in situation.message:
+        return _none(situation) if "None" in situation.message else None
     for spot in reversed(situation.spots):
         source = read(spot.file)
         blocks = [
@@ -27,7 +31,89 @@ def explain(situation: Situation) -> Explanation | None:
         cuts = [cut for block in blocks for cut in _cuts(block)]
         if len(blocks) == 1 and cuts:
             return _explanation(spot.file, source, cuts)
+        if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
+            return found
     return None
+
+
+def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanation | None:
+    """A model that is called inside a numpy_function under the tape."""
+    trained = [
+        source.text(one.value) for one in ast.walk(source.tree)
+        if isinstance(one, ast.Attribute) and one.attr in ("trainable_variables", "trainable_weights")
+    ]  # fmt: skip
+    for node in user_nodes(situation):
+        function, call = node.function(), node.call()
+        if function is None or call is None or node.kind == "py_function" or call not in ast.walk(block):
+            continue
+        called = [
+            one for one in ast.walk(function) if isinstance(one, ast.Call) and source.text(one.func) in trained
+        ]  # fmt: skip
+        if node.site is None or node.file != node.site[0] or not called:
+            continue
+        model = source.text(called[0].func)
+        given = ", ".join(source.text(one) for one in called[0].args)
+        cause = (
+            f"{node.called} calls {model} (line {called[0].lineno}) inside a {node.kind}. A tape sees nothing of what "
+            f"runs there, so that no variable of {model} has a gradient."
+        )
+        advice = (
+            f"Let {node.called} return {given or 'what it gives the model'}, and call {model} on it under the tape, "
+            f"after line {call.end_lineno}."
+        )
+        return Explanation(RULE, *node.site, cause, None, advice)
+    return None
+
+
+def _none(situation: Situation) -> Explanation | None:
+    """`g = tape.gradient(y, x)` is None behind a numpy_function, and a later line computes with it."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None:
+        return None
+    empty = [name for name in names(statement) if name in spot.variables and spot.variables[name] is None]
+    asked = [
+        one.value for one in ast.walk(spot.source.tree)
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and one.lineno <= spot.line
+        and isinstance(one.value.func, ast.Attribute) and one.value.func.attr == "gradient"
+        and any(isinstance(target, ast.Name) and target.id in empty for target in one.targets)
+    ]  # fmt: skip
+    nodes = [node for node in user_nodes(situation) if node.call() is not None and node.site is not None]
+    nodes += [node for node in user_nodes(situation, scratch=True) if node.call() is not None and node.site is not None]
+    nodes = [node for node in nodes if node.kind != "py_function"]
+    if len(asked) != 1 or len({node.site for node in nodes}) != 1:
+        return None
+    node, call = nodes[0], nodes[0].call()
+    assert node.site is not None
+    assert call is not None
+    cause = (
+        f"`{spot.source.text(asked[0])}` gave None: {node.called} runs in a {dotted(call.func).rpartition('.')[2]}, "
+        "which has no gradient. A py_function has one, through TensorFlow's ops in its body."
+    )
+    edit, advice = _differentiable(situation, node, call)
+    return Explanation(RULE, *node.site, cause, edit, advice, "likely")
+
+
+def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[Edit | None, str]:
+    """The body's result in TensorFlow's ops, and the call as a py_function: lines that stand together, or two steps."""
+    function, site = node.function(), site_spot(node, situation)
+    value = return_value(function) if function is not None else None
+    spot = body_spot(node, situation)
+    if site is None or spot is None or function is None or value is None or node.file != site.file:
+        return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
+    inputs = tuple(parameters(function))
+    text = as_ops(value, spot, also=inputs)
+    head = dotted(call.func).partition(".")[0]
+    op = f"{head}.py_function" if "." in dotted(call.func) else "tf.py_function"
+    if text is None:
+        return None, f"Compute it with TensorFlow's ops, and call {op} here."
+    pieces = [site.source.replaced({call.func: op}), site.source.replaced({value: text})]
+    lines = [one for one in pieces if one is not None]
+    first, last = min(one[0] for one in lines), max(one[1] for one in lines)
+    if len(lines) < 2 or last - first > 1 or lines[0][0] == lines[1][0]:
+        return None, f"Call {op} here, and let {node.called} return `{text}`."
+    lines.sort()
+    return Edit(site.file, first, last, tuple(one[2] for one in lines)), ""
 
 
 def _cuts(block: ast.With) -> list[ast.Call]:

@@ -80,13 +80,17 @@ def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
 
 def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
-    found = None
-    for one in ast.walk(source.tree):
-        if not isinstance(one, ast.Call) or dotted(one.func).rpartition(".")[2] not in _CALLS:
-            continue
-        if one.lineno <= line <= (one.end_lineno or one.lineno):
-            found = one
-    return found
+    calls = [
+        one for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _CALLS
+    ]  # fmt: skip
+    here = [one for one in calls if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    if here:
+        return here[-1]
+    for one in ast.walk(source.tree):  # AutoGraph knows the first line of a lambda only
+        if isinstance(one, ast.Lambda) and one.lineno == line:
+            here = [call for call in calls if call in ast.walk(one)]
+    return here[0] if len(here) == 1 else None
 
 
 def _node(row: Any, situation: Situation) -> Node:
@@ -130,6 +134,49 @@ def inputs_of(node: Node, situation: Situation) -> dict[str, Described]:
         (node.id,),
     )
     return {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
+
+
+def written_inputs(node: Node, situation: Situation) -> dict[str, int]:
+    """Whole numbers that the program's text gives the body through inp: by the body's parameters."""
+    call, function = node.call(), node.function()
+    inp = argument(call, 1, "inp") if call is not None else None
+    if function is None or not isinstance(inp, (ast.List, ast.Tuple)) or node.site is None:
+        return {}
+    spot, found = site_spot(node, situation), {}
+    for name, one in zip(parameters(function), inp.elts):
+        value = _written(one, spot) if spot is not None else None
+        if type(value) is int:
+            found[name] = value
+    return found
+
+
+def _written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
+    """What an expression is by the text alone: a constant, a name of the module, or the argument of the only call."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if not isinstance(node, ast.Name) or deep > 2:
+        return None
+    for function in (spot.source.function(spot.line), *_functions(spot)):
+        if function is None or node.id not in (names := parameters(function)):
+            continue
+        own = getattr(function, "name", "<lambda>")
+        called = [
+            one for one in ast.walk(spot.source.tree)
+            if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == own
+        ]  # fmt: skip
+        given = argument(called[0], names.index(node.id), node.id) if len(called) == 1 else None
+        if given is None and len(called) == 1:
+            defaults = dict(zip(reversed(names), reversed(function.args.defaults)))
+            given = defaults.get(node.id)
+        return None if given is None else _written(given, spot, deep + 1)
+    return spot.module.get(node.id)
+
+
+def _functions(spot: Spot) -> list[Function]:
+    """The functions around a line, innermost first."""
+    inner = spot.source.function(spot.line)
+    around = [] if inner is None else spot.source.around(inner)
+    return [one for one in around if isinstance(one, (ast.FunctionDef, ast.Lambda))]
 
 
 def owner(node: Node, situation: Situation) -> dict[str, Any]:
@@ -190,5 +237,5 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 __all__ = [
     "Node", "argument", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call", "return_value",
-    "return_values", "returned", "site_spot", "user_nodes",
+    "return_values", "returned", "site_spot", "user_nodes", "written_inputs",
 ]  # fmt: skip

@@ -106,6 +106,12 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
             for read, tensor, value in _reads(one.value, spot):
                 if _size(read, value) is None:
                     return _explanation(spot, statement, tensor, value, _in_place(spot, one.value), read)
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(one.value, ast.Tuple):
+            for part, value in zip(target.elts, one.value.elts):
+                for read, tensor, owned in _reads(value, spot) if getattr(part, "id", "") in used else ():
+                    if _size(read, owned) is None:
+                        return _explanation(spot, statement, tensor, owned, _in_place(spot, one.value), read)
+            continue
         if isinstance(target, (ast.Tuple, ast.List)) and any(getattr(part, "id", "") in used for part in target.elts):
             owner = _tensor_of(one.value)
             value = lookup(owner, spot) if owner is not None else None

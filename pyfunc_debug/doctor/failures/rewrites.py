@@ -101,6 +101,9 @@ class _Ops(ast.NodeTransformer):
         if dotted(func).count(".") > 1:
             if dotted(func).endswith("linalg.norm"):
                 return self._op("norm", node.args, node.keywords)
+            drawn = self._drawn(node, dotted(func).partition(".")[2])
+            if drawn is not None:
+                return drawn
             raise _NoOpError
         if name in _SELF and len(node.args) == 1:
             dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
@@ -115,6 +118,14 @@ class _Ops(ast.NodeTransformer):
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
         raise _NoOpError
+
+    def _drawn(self, node: ast.Call, name: str) -> ast.Call | None:
+        """One random number, whose bounds are tensors."""
+        if node.keywords or not 1 <= len(node.args) <= 2 or name not in ("random.randint", "random.uniform"):
+            return None
+        bounds = node.args if len(node.args) == 2 else [ast.Constant(0), *node.args]
+        whole = [syntax.expression(f"{self._tf}.int32")] if name.endswith("randint") else []
+        return self._op("random.uniform", [ast.List([], ast.Load()), *bounds, *whole])
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
         owner, name = func.value, func.attr

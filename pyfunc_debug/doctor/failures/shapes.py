@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from typing import Any
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Query, Spot
-from pyfunc_debug.doctor.failures.source import Function, dotted
+from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import is_symbolic, lookup, root_is, shape_of
 
 Shape = tuple[int | None, ...]
 _Assigned = dict[str, list[tuple[ast.expr | None, bool]]]
 """What a function's names are assigned one after another, None for what is not known; and whether that always runs."""
-_MAKE = {"zeros", "ones", "empty", "full", "random", "rand", "normal", "uniform", "integers", "randint"}
+_MAKE = {"zeros", "ones", "empty", "full", "ndarray", "random", "rand", "normal", "uniform", "integers", "randint"}
 _SIZED = {"normal", "uniform", "integers", "randint"}
 _KEEP = {
     "numpy", "astype", "copy", "sin", "cos", "exp", "sqrt", "abs", "square", "clip", "tanh", "asarray",
     "array", "float32",
     "sort", "flip", "fliplr", "flipud", "log", "log1p", "cast", "identity", "zeros_like", "ones_like",
     "round", "convert_to_tensor",
-    "constant",
+    "constant", "ascontiguousarray", "tensor", "Variable", "equalizeHist", "GaussianBlur", "cvtColor", "roll",
+    "softmax", "relu", "sigmoid", "maximum", "minimum", "pow", "power", "nan_to_num", "cumsum", "rgb_to_hsv",
+    "random_flip_left_right", "random_flip_up_down", "random_brightness", "random_contrast", "adjust_brightness",
+}  # fmt: skip
+_PIXELS = {"decode_jpeg", "decode_png", "decode_image", "decode_bmp", "decode_gif", "imread", "imdecode"}
+_REDUCE = {
+    "sum", "mean", "max", "min", "std", "var", "prod", "any", "all", "argmax", "argmin", "median", "norm", "reduce_sum",
+    "reduce_mean", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "reduce_prod",
 }  # fmt: skip
 
 
@@ -75,6 +83,11 @@ def _assignments(function: Function) -> _Assigned:
     if isinstance(function, ast.Lambda):
         return found
     for one in own_nodes(function):
+        if isinstance(one, ast.For):  # one element of what it loops over
+            counts = isinstance(one.iter, ast.Call) and dotted(one.iter.func) in ("range", "enumerate")
+            first = one.target.elts[0] if isinstance(one.target, (ast.Tuple, ast.List)) else one.target
+            if counts and isinstance(first, ast.Name):
+                found.setdefault(first.id, []).append((ast.Constant(0), True))
         if not isinstance(one, ast.Assign):
             continue
         for target in one.targets:
@@ -117,7 +130,14 @@ def _of(node: ast.expr, spot: Spot, assigned: _Assigned, depth: int) -> Shape | 
     if isinstance(node, ast.UnaryOp):
         return _of(node.operand, spot, assigned, depth + 1)
     if isinstance(node, ast.Subscript):
-        return _sliced(node, _of(node.value, spot, assigned, depth + 1))
+        scalars = {one for one in names(node.slice) if _of(ast.Name(one), spot, assigned, depth + 1) == ()}
+        return _sliced(node, _of(node.value, spot, assigned, depth + 1), scalars)
+    if isinstance(node, ast.IfExp):
+        both = [_of(one, spot, assigned, depth + 1) for one in (node.body, node.orelse)]
+        return both[0] if both[0] == both[1] else None
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        whole = _of(node.value, spot, assigned, depth + 1)
+        return None if whole is None else whole[::-1]
     if isinstance(node, ast.Attribute):
         return _value(lookup(node, spot))
     if isinstance(node, ast.Call):
@@ -136,7 +156,11 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
         return None if given is None else _literal(given, spot)
     if name in ("int32", "int64", "float64", "uint8", "float32") and node.args:
         return _of(node.args[0], spot, assigned, depth + 1)
-    if name in ("float", "int", "len", "sum", "mean", "max", "min") and not node.keywords:
+    method = isinstance(node.func, ast.Attribute) and not (
+        root_is(node.func, spot, "numpy") or root_is(node.func, spot, "tensorflow")
+    )
+    whole = name in ("float", "int", "len") or (name in _REDUCE and len(node.args) < 2 - method)
+    if whole and not node.keywords:
         return ()
     if name in _KEEP:
         owner = (
@@ -144,12 +168,73 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
         )
         given = owner or (node.args[0] if node.args else None)
         return None if given is None else _of(given, spot, assigned, depth + 1)
-    if name == "reshape" and node.args:
-        return _literal(node.args[-1], spot)
-    if name == "resize" and len(node.args) > 1 and root_is(node.func, spot, "tensorflow"):
-        image, sizes = _of(node.args[0], spot, assigned, depth + 1), _literal(node.args[1], spot)
-        return None if image is None or sizes is None or len(image) < 3 else (*image[:-3], *sizes, image[-1])
-    return _own(node, spot, depth)
+    if name in ("reshape", "resize") and node.args:
+        return _resized(node, name, spot, assigned, depth)
+    return _moved(node, name, spot, assigned, depth) or _own(node, spot, depth)
+
+
+def _resized(node: ast.Call, name: str, spot: Spot, assigned: _Assigned, depth: int) -> Shape | None:
+    """`reshape` of NumPy, of TensorFlow and as a method; `resize` of TensorFlow, OpenCV and Pillow."""
+    tensorflow = root_is(node.func, spot, "tensorflow")
+    method = isinstance(node.func, ast.Attribute) and not tensorflow and not root_is(node.func, spot, "numpy")
+    if name == "reshape":
+        whole: ast.expr = ast.Tuple(list(node.args), ast.Load()) if method and len(node.args) > 1 else node.args[-1]
+        return _literal(whole, spot, free=True)
+    given = next((one for one in node.args if _literal(one, spot) and len(_literal(one, spot) or ()) == 2), None)
+    sizes = None if given is None else _literal(given, spot)
+    if sizes is None:
+        return None
+    sizes = sizes if tensorflow else sizes[::-1]  # others take width and height
+    image = _of(node.args[0], spot, assigned, depth + 1) if node.args[0] is not given else None
+    if image is None or len(image) < 2:
+        return None
+    return (*image[:-3], *sizes, image[-1]) if tensorflow or len(image) == 3 else sizes
+
+
+def _moved(node: ast.Call, name: str, spot: Spot, assigned: _Assigned, depth: int) -> Shape | None:
+    """Calls that take some dimensions away, add or exchange them."""
+    method = isinstance(node.func, ast.Attribute) and not any(
+        root_is(node.func, spot, package) for package in ("numpy", "tensorflow")
+    )
+    given = node.func.value if method and isinstance(node.func, ast.Attribute) else None
+    args = [*([given] if given is not None and name not in _PIXELS else []), *node.args]
+    keywords = {one.arg: one.value for one in node.keywords}
+    if name in _PIXELS:
+        channels = getattr(keywords.get("channels", node.args[1] if len(node.args) > 1 else None), "value", None)
+        return (None, None, channels if isinstance(channels, int) and channels else 3)
+    if not args:
+        return None
+    whole = _of(args[0], spot, assigned, depth + 1)
+    axis = _axis(keywords.get("axis", args[1] if len(args) > 1 else None))
+    if name == "one_hot" and whole is not None:
+        depth_of = _literal(keywords.get("depth", args[1] if len(args) > 1 else args[0]), spot)
+        return None if depth_of is None else (*whole, *depth_of)
+    if name == "eye":
+        size = _literal(args[0], spot)
+        return None if size is None or len(size) != 1 else size * 2
+    if name == "read_file":
+        return ()
+    if whole is None:
+        return None
+    if name in _REDUCE and axis is not None and -len(whole) <= axis < len(whole) and "keepdims" not in keywords:
+        return tuple(size for place, size in enumerate(whole) if place != axis % len(whole))
+    if name == "expand_dims" and axis is not None:
+        place = axis % (len(whole) + 1)
+        return (*whole[:place], 1, *whole[place:])
+    if name in ("transpose", "squeeze") and len(args) == 1 and not keywords:
+        return whole[::-1] if name == "transpose" else tuple(size for size in whole if size != 1)
+    if name in ("flatten", "ravel"):
+        sizes = [size for size in whole if size is not None]
+        return (math.prod(sizes) if len(sizes) == len(whole) else None,)
+    return None
+
+
+def _axis(node: ast.expr | None) -> int | None:
+    try:
+        found = ast.literal_eval(node) if node is not None else None
+    except ValueError:
+        return None
+    return found if isinstance(found, int) else None
 
 
 def _own(node: ast.Call, spot: Spot, depth: int) -> Shape | None:
@@ -168,20 +253,25 @@ def _own(node: ast.Call, spot: Spot, depth: int) -> Shape | None:
     return _of(values[0], inner, _assignments(found[0]), depth + 4) if len(values) == 1 else None
 
 
-def _literal(node: ast.expr, spot: Spot) -> Shape | None:
+def _literal(node: ast.expr, spot: Spot, free: bool = False) -> Shape | None:
+    """Sizes that are written, or that names hold; with `free`, -1 among them is one that is not known."""
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
     sizes: list[int | None] = []
     for part in parts:
-        value: Any = spot.value(part.id) if isinstance(part, ast.Name) else getattr(part, "value", None)
-        if isinstance(value, tuple) and len(parts) == 1:
-            return value
+        value: Any = lookup(part, spot) if isinstance(part, (ast.Name, ast.Attribute)) else getattr(part, "value", None)
+        value = getattr(value, "known", value)
+        if isinstance(value, (tuple, list)) and len(parts) == 1 and all(isinstance(one, int) for one in value):
+            return tuple(value)
+        if free and _axis(part) == -1:
+            sizes.append(None)
+            continue
         if not isinstance(value, int) or value < 0:
             return None
         sizes.append(value)
     return tuple(sizes)
 
 
-def _sliced(node: ast.Subscript, shape: Shape | None) -> Shape | None:
+def _sliced(node: ast.Subscript, shape: Shape | None, scalars: set[str]) -> Shape | None:
     if shape is None:
         return None
     parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -193,10 +283,22 @@ def _sliced(node: ast.Subscript, shape: Shape | None) -> Shape | None:
         size = rest.pop(0)
         if isinstance(part, ast.Slice):
             whole = part.lower is None and part.upper is None and (part.step is None or _is_reversal(part.step))
-            sizes.append(size if whole else None)
-        elif not isinstance(part, ast.Constant) and not _is_number(part):
+            sizes.append(size if whole else _until(part, size))
+        elif getattr(part, "attr", getattr(part, "value", 0)) in ("newaxis", None):
+            rest.insert(0, size)
+            sizes.append(1)
+        elif not isinstance(part, (ast.Constant, ast.UnaryOp)) and not (
+            _is_number(part) or getattr(part, "id", "") in scalars
+        ):
             return None
     return (*sizes, *rest)
+
+
+def _until(part: ast.Slice, size: int | None) -> int | None:
+    """`x[:5]` of ten or more."""
+    upper = getattr(part.upper, "value", None)
+    known = part.lower is None and part.step is None and isinstance(upper, int) and size is not None
+    return min(upper, size) if known and isinstance(upper, int) and size is not None else None
 
 
 def _is_number(node: ast.expr) -> bool:

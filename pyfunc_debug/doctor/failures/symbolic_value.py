@@ -7,6 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.keras_calls import compiled_function, whole_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters, short
@@ -38,6 +39,7 @@ _ITERATE = re.compile(
     r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
     r"|Tensor objects are only iterable|Cannot iterate over a scalar"
 )
+_CALLED_WRONG = re.compile(r"positional argument|keyword argument|is not defined|No module named|referenced before")
 _NAMED = re.compile(r"SymbolicTensor|KerasTensor|symbolic `?(?:tf\.)?Tensor")
 _FOREIGN = re.compile(r"\.cv2\.|error: OpenCV|cv2\.error|PIL\.")
 _KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "OperatorNotAllowedInGraphError", "error"}
@@ -53,7 +55,7 @@ def explain(situation: Situation) -> Explanation | None:
     ):
         return None
     statement = spot.source.statement(spot.line)
-    if statement is None:
+    if statement is None or isinstance(statement, ast.Raise):  # the program's own words
         return None
     value = wrapping.value_here(spot, statement)
     parts = symbolic_parts(value, spot) if value is not None else {}
@@ -137,7 +139,12 @@ def _value_fix(
     if printed is not None:
         return printed, True
     function = spot.source.function(spot.line)
-    in_data = wrapping.entry(situation)[1] == "tf.data"
+    by = wrapping.entry(situation)[1]
+    in_data = by == "tf.data"
+    if by == "Keras" and function is not None and not whole_as_ops(function, spot):
+        compiled = compiled_function(situation)
+        if compiled is not None:
+            return compiled, True
     if (
         isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -301,6 +308,9 @@ def _keras(
     if value is None:
         return _explanation(situation, spot, statement, parts, None)
     keras = _keras_name(spot)
+    outer = whole_call(situation, keras)
+    if outer is not None:
+        return _explanation(situation, spot, statement, parts, outer, False)
     if isinstance(value, ast.IfExp):
         texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
@@ -376,6 +386,46 @@ def _outside(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanati
         f"Use ops of {tf} there, or put it in {tf}.py_function(f, [x], Tout).",
         "likely",
     )
+
+
+def elsewhere(situation: Situation) -> Explanation | None:
+    """A library that is neither TensorFlow nor Keras failed on a symbolic tensor, in words that name none."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or not wrapping.entry(situation)[1]:
+        return None
+    if _CALLED_WRONG.search(situation.message) or _raised_by(situation, ("tensorflow", "keras")):
+        return None
+    if isinstance(statement, (ast.Assert, ast.Raise)):  # the program's own
+        return None
+    value = wrapping.value_here(spot, statement)
+    given: list[ast.expr] = []
+    for one in ast.walk(value) if value is not None else ():
+        if isinstance(one, ast.Call) and not _harmless(one, spot):
+            given += [*one.args, *(keyword.value for keyword in one.keywords)]
+        if isinstance(one, ast.Subscript) and not symbolic_parts(one.value, spot):
+            given.append(one.slice)
+    parts = {name: part for one in given for name, part in symbolic_parts(one, spot).items()}
+    if not parts or any(is_keras(one) for one in parts.values()):
+        return None
+    edit, _ = _value_fix(situation, spot, statement, value, None)
+    return _explanation(situation, spot, statement, parts, edit, sure=False)
+
+
+def _harmless(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call takes symbolic tensors as any value."""
+    if dotted(call.func) in ("isinstance", "print", "type", "hasattr", "getattr", "id", "repr", "str", "zip", "dict"):
+        return True
+    return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
+
+
+def _raised_by(situation: Situation, packages: tuple[str, ...]) -> bool:
+    """Whether the innermost frame is one of these packages'."""
+    traceback, name = situation.inner.__traceback__, ""
+    while traceback is not None:
+        name = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        traceback = traceback.tb_next
+    return name.partition(".")[0] in packages
 
 
 def arguments(situation: Situation) -> Explanation | None:

@@ -14,11 +14,12 @@ _LIBRARIES = ("tensorflow.", "keras.")
 
 
 class Described:
-    """A tensor of which only dtype and shape are known: a recorded input."""
+    """A tensor of which only dtype and shape are known: a recorded input. `known` is its value where all know it."""
 
-    def __init__(self, dtype: str, shape: tuple[int | None, ...] | None) -> None:
+    def __init__(self, dtype: str, shape: tuple[int | None, ...] | None, known: int | None = None) -> None:
         self.dtype = dtype
         self.shape = shape
+        self.known = known
 
 
 def is_symbolic(value: Any) -> bool:

@@ -11,7 +11,16 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, owner, py_call, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import (
+    Node,
+    argument,
+    body_spot,
+    owner,
+    py_call,
+    site_spot,
+    user_nodes,
+    written_inputs,
+)
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import parameters, read, short
@@ -27,6 +36,8 @@ _SAID = re.compile(
     r"|expected (?:min_)?ndim=\d+, found ndim=None|shape=<unknown>|static(?:ally)? (?:shape|known)",
     re.IGNORECASE,
 )
+_PLAIN = re.compile(r"unknown TensorShape|[Uu]nknown rank|found ndim=None|Shape with unknown rank")
+"""Words for a lost rank, and for nothing else. Keras cuts the frames in which the tensor was."""
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
@@ -57,9 +68,9 @@ def explain(situation: Situation) -> Explanation | None:
     found = _made_by(tensor, nodes)
     if found is None and (layer := _of_layer(situation)) is not None:
         return _explanation(situation, layer, None, tensor)
-    if tensor is None:
+    if tensor is None and not _PLAIN.search(situation.message):
         return None
-    if found is None and _is_input(tensor):  # an element of a dataset
+    if found is None and (tensor is None or _is_input(tensor)):  # an element of a dataset
         candidates = [node for node in nodes if node.call() is not None and _in_data(node, situation)]
         found = (candidates[0], None) if candidates else None
     if found is None:
@@ -233,14 +244,17 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
             name: Described(dtype, None if text is None else tuple(json.loads(text)))
             for name, (dtype, text) in zip(parameters(function), rows)
         }
+    for name, number in written_inputs(node, situation).items():
+        inputs[name] = Described("int64", (), number)
     spot = body_spot(node, situation, {**inputs, **owner(node, situation)})
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
-    if all(one is None for one in found) and len(inputs) == 1 and len(node.tout) == 1:
-        only = next(iter(inputs.values()))
-        if only.dtype == node.tout[0] and only.shape is not None:
-            return [only.shape], False, " The shape here is that of its input: check it."
-    return found, False, ""
+    if all(one is None for one in found) and len(node.tout) == 1:
+        same = [one for one in inputs.values() if one.shape]
+        if len(same) == 1 and (same[0].dtype == node.tout[0] or len(inputs) == 1):
+            return [same[0].shape], False, " The shape here is that of its input: check it."
+    guessed = " Its source says the shape below: check it." if any(one is not None for one in found) else ""
+    return found, False, guessed
 
 
 def _same_body(situation: Situation, node: Node) -> int:

@@ -1,0 +1,71 @@
+"""Functions that Keras traces: a loss given to `compile` as a py_function, a function on Keras inputs as a layer."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.nodes import py_call
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, parameters
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic
+
+
+def compiled_function(situation: Situation) -> Edit | None:
+    """`compile(loss=f)` as `compile(loss=lambda ...: tf.reshape(tf.py_function(f, ...), [-1]))`.
+
+    The body then has values; what it computes with TensorFlow's ops keeps its gradient. Its result is one number a
+    sample or one in all: as a vector Keras takes either.
+    """
+    index, by = wrapping.entry(situation)
+    if by != "Keras":
+        return None
+    spot = situation.spots[index]
+    function = spot.source.function(spot.line)
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    inputs = parameters(function)
+    if len(inputs) != 2 or not all(is_symbolic(spot.value(name)) for name in inputs):
+        return None
+    found = [one for one in _given(spot) if dotted(one).rpartition(".")[2] == function.name]
+    if len(found) != 1:
+        return None
+    tf, listed, text = alias(spot, "tensorflow"), ", ".join(inputs), spot.source.text(found[0])
+    whole = f"{tf}.reshape({tf}.py_function({text}, [{listed}], {tf}.float32), [-1])"
+    return wrapping.replace_expression(spot, found[0], f"lambda {listed}: {whole}")
+
+
+def whole_call(situation: Situation, keras: str) -> Edit | None:
+    """`f(x)`, of a function of the user's that failed inside, as `Lambda(f)(x)`: Keras then traces all of it."""
+    for outer, inner in zip(situation.spots, situation.spots[1:]):
+        statement = outer.source.statement(outer.line)
+        if statement is None or inner.by == "Keras":
+            continue
+        functions = {
+            one.name: one for one in ast.walk(inner.source.tree)
+            if isinstance(one, ast.FunctionDef) and one.lineno <= inner.line <= (one.end_lineno or 0)
+        }  # fmt: skip
+        for one in calls(statement):
+            inputs = [arg.id for arg in one.args if isinstance(arg, ast.Name) and is_keras(outer.value(arg.id))]
+            function = functions.get(dotted(one.func))
+            if function is None or one.keywords or len(one.args) != 1 or len(inputs) != 1:
+                continue
+            name, text = inputs[0], function.name
+            python = any(py_call(inner.source, line) for line in range(function.lineno, (function.end_lineno or 0) + 1))
+            if python:
+                text = f"lambda {name}: {alias(outer, 'tensorflow')}.ensure_shape({text}({name}), {name}.shape)"
+            return wrapping.replace_expression(outer, one, f"{keras}.layers.Lambda({text})({name})")
+    return None
+
+
+def _given(spot: Spot) -> list[ast.expr]:
+    """What `compile` is given as losses and metrics, in the file of the failing function."""
+    found: list[ast.expr] = []
+    for call in ast.walk(spot.source.tree):
+        if not isinstance(call, ast.Call) or not dotted(call.func).endswith("compile"):
+            continue
+        listed = [*call.args[1:3], *(one.value for one in call.keywords if one.arg in ("loss", "metrics"))]
+        for one in listed:
+            found += one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one]
+    return found
