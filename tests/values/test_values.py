@@ -431,7 +431,8 @@ def test_holding_numbers_leaks_nothing(tf):
         hold_quickly([number, tensor], Policy.SUMMARY, 10**6)
         hold_quickly([number, tensor], Policy.SHAPE, 10**6)
         hold_quickly([number, "text"], Policy.SUMMARY, 10**6)
-    assert [sys.getrefcount(one) for one in things] == before
+    # A leak is there a hundred times: dtypes belong to the whole process, whose garbage may let them go meanwhile.
+    assert all(sys.getrefcount(one) < count + 100 for one, count in zip(things, before))
 
 
 @pytest.mark.parametrize("value", [b"a\x00", b"\x00", b""])
