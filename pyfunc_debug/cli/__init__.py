@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from pyfunc_debug.cli import check, demo, diff, doctor, export, ide, learn, pack, query, record, report, show
 from pyfunc_debug.cli.bounds import bounded
+from pyfunc_debug.cli.defaults import set_defaults
 from pyfunc_debug.cli.options import newest
+from pyfunc_debug.cli.output import use_nearest_signs
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
@@ -33,12 +35,27 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the commands, by name."""
+    (commands,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    return dict(commands.choices)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the result is the process's exit code."""
-    arguments = make_parser().parse_args(argv)
+    parser = make_parser()
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        set_defaults(parsers_of(parser), words)
+    except BadOptionError as error:
+        print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
+        return 2
+    arguments = parser.parse_args(words)
     try:
         if arguments.command not in _READING:
             return int(arguments.run(arguments))
+        if argv is None:  # not for a program that runs in this process: its output is its own
+            use_nearest_signs()
         if arguments.file == []:
             arguments.file = [newest()]
         with bounded(arguments.file[0] if isinstance(arguments.file, list) else arguments.file or "", argv is None):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import base64
+import csv
 import re
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -13,11 +15,13 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
+from pyfunc_debug.program.printable import printable
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
 
 
 _TOGETHER = 500
+_FORMATS = ("table", "csv", "tsv", "json")
 
 
 def add_parser(commands: Any) -> None:
@@ -29,6 +33,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("sql", metavar="SQL", nargs="?")
     # It may take the next word: argparse gives both positional arguments to what stands before an option.
     parser.add_argument("--json", nargs="?", const="", metavar="", help="print a JSON list of objects")
+    parser.add_argument(
+        "--format", choices=_FORMATS, help="how to print rows (a table in a terminal, csv into a pipe or file)"
+    )
     parser.add_argument("--schema", action="store_true", help="print the documented schema and stop")
     parser.set_defaults(run=run)
 
@@ -43,10 +50,16 @@ def run(arguments: argparse.Namespace) -> int:
     if len(words) != 2:
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
     columns, rows = Recording(words[0]).reader.stream(words[1])
-    if arguments.json is not None:
+    form = "json" if arguments.json is not None else arguments.format
+    form = form or ("table" if sys.stdout.isatty() else "csv")
+    if form == "json":
         options.show_json_list(dict(zip(columns, map(_plain, row))) for row in rows)
-    else:
+    elif form == "table":
         _print_table(columns, rows)
+    else:
+        writer = csv.writer(sys.stdout, "excel-tab" if form == "tsv" else "excel", lineterminator="\n")
+        writer.writerow(map(printable, columns))
+        writer.writerows(["" if cell is None else printable(str(_plain(cell))) for cell in row] for row in rows)
     return 0
 
 

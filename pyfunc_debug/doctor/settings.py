@@ -28,18 +28,28 @@ def settings() -> Settings:
     Raises:
       BadOptionError: the file cannot be read, or a key has the wrong type.
     """
+    file, table = project_table()
+    return Settings(
+        _texts(file, table, "select"), _texts(file, table, "ignore"), str(table.get("fail-on", Settings.fail_on))
+    )
+
+
+def project_table() -> tuple[Path, dict[str, Any]]:
+    """The project's pyproject.toml, and its `[tool.pyfunc_debug]`: empty without a file or a parser.
+
+    Raises:
+      BadOptionError: the file cannot be read.
+    """
     file = _project(Path(os.getcwd()))
     parser = _parser()
     if file is None or parser is None:
-        return Settings()
+        return Path(), {}
     try:
         tool = parser.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, ValueError) as error:
         raise BadOptionError(f"{file} cannot be read: {error}") from error
     table = tool.get("pyfunc_debug", {}) if isinstance(tool, dict) else {}
-    return Settings(
-        _texts(file, table, "select"), _texts(file, table, "ignore"), str(table.get("fail-on", Settings.fail_on))
-    )
+    return file, table if isinstance(table, dict) else {}
 
 
 def _project(folder: Path) -> Path | None:
