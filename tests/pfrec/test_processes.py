@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import pyfunc_debug as pfd
-from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec import Reader, Writer
 from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +146,33 @@ def test_another_process_reads_while_one_records(tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path, monkeypatch):
+    """In a namespace where its process is number 1, as in every container."""
+    alone = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    tried = subprocess.run([*alone, "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"containers are NOT TRIED, this user may make no PID namespace: {tried.stderr.strip()}")
+    path = tmp_path / "container.pfrec"
+    command = [*alone, sys.executable, "-c", textwrap.dedent(WRITER), str(path), "5"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        flushed = int(process.stdout.readline())
+        with contextlib.closing(Reader(path)) as reader:
+            assert reader.meta["pid"] == 1
+            assert reader.state() == "recording"
+        with pytest.raises(pfd.RecordingBusyError, match="process 1 is recording"):
+            Writer(str(path), overwrite=True)
+    finally:
+        process.kill()
+        process.communicate()  # ends when the process in the namespace has ended
+    monkeypatch.setattr("pyfunc_debug.pfrec.processes._SILENT_NS", 0)  # half a minute would be waited for
+    with contextlib.closing(pfd.open(path)) as recording:
+        assert recording.reader.state() == "interrupted"
+        assert recording.meta["death"]["missing"] == 0
+        assert recording.reader.counts()["call"] >= flushed
+    Writer(str(path), overwrite=True)
 
 
 def test_a_forked_child_never_writes_into_its_parents_file(tmp_path):
