@@ -32,7 +32,7 @@ SLOW = [
     "stops/test_debugger.py", "interception/gradients/test_gradients.py", "interception/test_no_traces.py",
     "interception/test_tracebacks.py", "report/test_processes.py", "jupyter_ext/test_accessibility.py",
     "stops/test_hooks.py", "notebooks/test_lab.py", "corpus/test_corpus.py", "pfrec/test_last_moments.py",
-    "interception/test_builds.py", "interception/gradients/test_gradient_threads.py", "job/test_record_processes.py",
+    "interception/test_builds.py", "interception/gradients/test_gradient_threads.py",
     "truth/test_diff.py", "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py",
     "stops/test_surfaces.py", "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py",
     "stops/test_turns.py", "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py",
@@ -46,14 +46,16 @@ SLOW = [
 all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "doctor/test_clean.py", "gil/test_gil_recorded.py", "stops/test_dialogue.py",
-    "interception/lines/test_lines.py", "interception/test_failures.py",
+    "doctor/test_programs.py", "job/test_record_processes.py", "doctor/test_clean.py", "gil/test_gil_recorded.py",
+    "stops/test_dialogue.py", "interception/lines/test_lines.py", "interception/test_failures.py",
     "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py", "doctor/test_memory.py",
     "analysis/test_differences.py", "api/test_record.py", "interception/graphs/test_retraces.py",
     "doctor/test_hang.py",
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
+TESTS = Path(__file__).parent
+SLOW_FILES = {TESTS / name for name in SLOW}
 _originals: dict[tuple[str, str], Any] = {}
 
 
@@ -65,15 +67,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     are not slow compute, and each process reads all test files first: two are enough for them.
     """
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
-        return 2 if config.option.markexpr == "not slow" else 3
+        return 2 if _quick(config) else 3
     config.option.dist = "no"
     return 0
 
 
+def _quick(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "not slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The quick line does not read the files that it would leave out: what they import takes a second or two."""
+    return True if _quick(config) and collection_path in SLOW_FILES else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, and marked. With PFD_TESTS_SEED: files in random order, and the tests in each."""
-    folder = Path(__file__).parent
-    places = {folder / name: place for place, name in enumerate([*SLOW, *LONG])}
+    places = {TESTS / name: place for place, name in enumerate([*SLOW, *LONG])}
     seed = os.environ.get("PFD_TESTS_SEED")
     if seed is None:
         items.sort(key=lambda item: places.get(item.path, len(places)))
@@ -83,9 +93,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         order.shuffle(items)
         files = {path: place for place, path in enumerate(dict.fromkeys(item.path for item in items))}
         items.sort(key=lambda item: files[item.path])
-    slow = {folder / name for name in SLOW}
     for item in items:
-        if item.path in slow:
+        if item.path in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
 
 
