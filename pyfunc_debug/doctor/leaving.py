@@ -7,6 +7,7 @@ distribution.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pyfunc_debug.doctor.replacement import definition, direct_call, obstacles
 from pyfunc_debug.interception.graphs.held import Held, HeldNode
@@ -16,9 +17,28 @@ from pyfunc_debug.records import Confidence, Finding, Severity
 ORDER = ("error", "warning", "note")
 
 
-def findings(held: Held) -> list[Finding]:
+@dataclass(frozen=True)
+class Surroundings:
+    """What an object will run in.
+
+    Attributes:
+      strategy: Name of the type of its tf.distribute strategy; empty for none.
+      replicas: How many replicas that has.
+      eager_in_vain: Whether tf.config.run_functions_eagerly(True) is on, and tf.data's debug mode is not.
+    """
+
+    strategy: str = ""
+    replicas: int = 1
+    eager_in_vain: bool = False
+
+
+def findings(held: Held, around: Surroundings | None = None) -> list[Finding]:
     """What happens to an object's nodes when it is saved, compiled or distributed, worst first."""
-    found = [finding for nodes in _by_line(held.nodes) for finding in _of(held, nodes)]
+    around = around or Surroundings()
+    groups = _by_line(held.nodes)
+    found = [finding for nodes in groups for finding in (*_of(held, nodes), *_distributed(held, nodes[0], around))]
+    if held.what == "Dataset" and around.eager_in_vain and groups:
+        found.append(_traced(groups[0][0]))
     return sorted(found, key=lambda one: ORDER.index(one.severity))
 
 
@@ -118,6 +138,42 @@ def _dataset(held: Held, node: HeldNode) -> Finding:
         f"the {node.kind} of {name_of(node)} runs in this process only: a worker of the tf.data service, which is "
         "another process, has no function of its name",
         fix,
+    )  # fmt: skip
+
+
+def _distributed(held: Held, node: HeldNode, around: Surroundings) -> Iterable[Finding]:
+    """What a strategy makes of it. A dataset's functions run in the process that reads it, under each strategy."""
+    if held.what in ("Dataset", "SavedModel") or node.restored or not around.strategy:
+        return
+    name, which = f"the {node.kind} of {name_of(node)}", around.strategy
+    if which.startswith("TPU"):
+        yield _finding(
+            "distribution", "error", node,
+            f"{which}.run compiles {held.name} with XLA for a TPU, and XLA cannot compile {name}: it fails there",
+            replacement(node, "strategy.run"), "likely",
+        )  # fmt: skip
+    elif which.startswith("ParameterServer"):
+        yield _finding(
+            "distribution", "warning", node,
+            f"under {which}, workers run {held.name}, but {name} runs only in the process that made it: its inputs "
+            "travel here and its results back, and a function that returns such a result can fail",
+            replacement(node, "what the workers run"), "likely",
+        )  # fmt: skip
+    elif around.replicas > 1:
+        yield _finding(
+            "distribution", "note", node,
+            f"{which}.run runs {name} once for each of {around.replicas} replicas, all in this process, where one "
+            "thread at a time runs Python: the replicas take turns there",
+            replacement(node, "strategy.run"),
+        )  # fmt: skip
+
+
+def _traced(node: HeldNode) -> Finding:
+    return _finding(
+        "eager-switch", "note", node,
+        "tf.config.run_functions_eagerly(True) does not reach tf.data: the dataset's functions were traced, and their "
+        "graphs run",
+        "tf.data.experimental.enable_debug_mode()  # before the dataset is built: its functions then run in Python",
     )  # fmt: skip
 
 

@@ -141,6 +141,12 @@ def first_line(node: ast.AST) -> int:
     return min([own, *(int(one.lineno) for one in getattr(node, "decorator_list", ()))])
 
 
+def scope_of(facts: Facts, file: str | None, function: ast.AST) -> ast.AST | None:
+    """Where a function's name is known: the function around it, or else the file."""
+    around_it = source(facts, file).parent(function)
+    return around_it if isinstance(around_it, ast.FunctionDef) else facts.tree(file)
+
+
 def run_sites(facts: Facts, function: int) -> list[tuple[str, int]]:
     """The user's lines that started runs of a function."""
     rows = facts.reader.rows(

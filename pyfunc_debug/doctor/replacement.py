@@ -119,7 +119,9 @@ def lambda_at(site: tuple[str, int]) -> ast.Lambda | None:
     return given if isinstance(given, ast.Lambda) else None
 
 
-def obstacles(file: str, function: Function, modules: tuple[str, ...] = ()) -> list[Obstacle]:
+def obstacles(
+    file: str, function: Function, modules: tuple[str, ...] = (), source: Source | None = None
+) -> list[Obstacle]:
     """What in a function's source needs Python, in the order of its lines; empty where TensorFlow's ops do it all.
 
     Read from the source: a function of another file, or one that is passed in, is not looked into.
@@ -128,8 +130,9 @@ def obstacles(file: str, function: Function, modules: tuple[str, ...] = ()) -> l
       file: The function's file.
       function: Its syntax tree.
       modules: Modules besides TensorFlow and Keras that it may use.
+      source: The file, if it is not to be read.
     """
-    found = _obstacles(file, function, read(file), (*_GRAPH_MODULES, *modules), 0)
+    found = _obstacles(file, function, source or read(file), (*_GRAPH_MODULES, *modules), 0)
     return sorted(found, key=lambda one: one.line)
 
 
@@ -184,18 +187,21 @@ def _graph(node: ast.AST, known: dict[str, str], modules: tuple[str, ...]) -> bo
     return known.get(name.partition(".")[0], "").partition(".")[0] in modules
 
 
-def direct_call(site: tuple[str, int], body: str | None = None, cast: tuple[str, ...] = ()) -> Edit | None:
+def direct_call(
+    site: tuple[str, int], body: str | None = None, cast: tuple[str, ...] = (), source: Source | None = None
+) -> Edit | None:
     """The line that calls py_function, with a plain call of the body in its place.
 
     Args:
       site: File and line of the call of py_function.
       body: What to call; None for what py_function is given.
       cast: Expressions of dtypes that the results are cast to, one a result; "" for a result that is left as it is.
+      source: The file, if it is not to be read.
 
     Returns:
       The edit; None where the call is not written as one.
     """
-    source = read(site[0])
+    source = source or read(site[0])
     call = call_at(source, site[1])
     function = None if call is None else argument(call, 0, "func")
     inputs = None if call is None else argument(call, 1, "inp")

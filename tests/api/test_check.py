@@ -201,6 +201,49 @@ def test_healthy_objects_hear_nothing(tmp_path):
         assert str(found).startswith("No node in ")
 
 
+class Strategy:
+    """A stand-in: real ones want devices and servers. Only what check() asks of one."""
+
+    def __init__(self, replicas):
+        self.num_replicas_in_sync = replicas
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas", "expected", "says"),
+    [
+        ("TPUStrategyV2", 8, ["error"], "XLA cannot compile the py_function of normalise"),
+        ("ParameterServerStrategyV2", 1, ["warning"], "under ParameterServerStrategy, workers run step"),
+        ("MirroredStrategy", 4, ["note"], "once for each of 4 replicas"),
+        ("OneDeviceStrategy", 1, [], ""),
+    ],
+)
+def test_a_strategy_is_told_for_each_node(kind, replicas, expected, says):
+    step(tf.ones([3]))
+    found = pfd.check(step, type(kind, (Strategy,), {})(replicas))
+    ours = [one for one in found if one.rule == "distribution"]
+    assert [one.severity for one in ours] == expected * 2
+    assert all(one.file == __file__ for one in ours)
+    assert not says or any(says in one.message for one in ours)
+
+
+def test_the_strategy_around_is_found():
+    step(tf.ones([3]))
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        assert not [one for one in pfd.check(step) if one.rule == "distribution"]
+    assert not [one for one in pfd.check(step) if one.rule == "distribution"]
+
+
+def test_the_eager_switch_is_told_not_to_reach_a_dataset():
+    data = tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(histogram, [x], tf.float32))
+    assert "eager-switch" not in [one.rule for one in pfd.check(data)]
+    tf.config.run_functions_eagerly(True)
+    try:
+        (found,) = [one for one in pfd.check(data) if one.rule == "eager-switch"]
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert "enable_debug_mode()" in found.fix
+
+
 def test_a_comment_silences_a_rule_on_its_line():
     assert rules(pfd.check(silenced)) == [("xla", "note")]
 

@@ -11,6 +11,7 @@ import datetime
 import functools
 import os
 import random
+import tempfile
 import threading
 import time
 import uuid
@@ -341,7 +342,7 @@ def inference_without_a_tape():
         tf.py_function(lambda x: x * 2, [tf.ones([2_000_000])], tf.float32)
 
 
-@triggers("leaked-tapes")
+@triggers("leaked-tapes", pastes=True)
 def one_large_tape():
     forward_under_a_tape(5_000_000)
 
@@ -495,6 +496,26 @@ def a_python_string_changes():
         log(tf.constant(1.0), name)
 
 
+@triggers("retrace", pastes=True)
+def two_python_numbers_change():
+    @tf.function
+    def step(x, rate, decay):
+        return x * rate - decay
+
+    for i in range(6):
+        step(tf.constant(1.0), 0.1 * i, decay=i / 7)
+
+
+@triggers("retrace", pastes=True)
+def a_python_number_and_a_shape_change():
+    @tf.function
+    def step(x, rate):
+        return tf.reduce_sum(x) * rate
+
+    for i in range(1, 8):
+        step(tf.ones([i]), 0.5 * i)
+
+
 @near("retrace")
 def training_and_evaluation():
     @tf.function
@@ -538,13 +559,13 @@ def a_function_made_in_a_loop():
         step(tf.constant(1.0))
 
 
-@triggers("function-in-loop")
+@triggers("function-in-loop", pastes=True)
 def a_lambda_made_in_a_loop():
     for _ in range(8):
         tf.function(lambda x: x * 2)(tf.constant(1.0))
 
 
-@triggers("function-in-loop")
+@triggers("function-in-loop", pastes=True)
 def a_function_made_by_each_call():
     def predict(x):
         @tf.function
@@ -592,7 +613,7 @@ def methods_of_a_few_objects():
         model.call(tf.constant(1.0))
 
 
-@triggers("dataset-in-loop")
+@triggers("dataset-in-loop", pastes=True)
 def a_dataset_for_each_epoch():
     for _ in range(7):
         list(tf.data.Dataset.range(3).map(lambda x: x + 1))
@@ -1956,7 +1977,7 @@ def a_generator_without_a_seed():
     list(together(noisy))
 
 
-@triggers("dataset-in-loop")
+@triggers("dataset-in-loop", pastes=True)
 def a_dataset_that_a_function_builds_each_time():
     def make():
         return tf.data.Dataset.from_tensor_slices(np.ones(3, np.float32)).filter(lambda x: x > 0).batch(2)
@@ -1969,6 +1990,17 @@ def a_dataset_that_a_function_builds_each_time():
 def a_python_function_mapped_in_each_step():
     for _ in range(7):
         list(mapped(lambda x: x * 2, np.ones(3, np.float32)))
+
+
+@triggers("dataset-in-loop", pastes=True)
+def a_named_dataset_in_two_loops():
+    def shifted(x):
+        return x + 1
+
+    for _ in range(3):
+        for _ in range(3):
+            data = tf.data.Dataset.range(3).map(shifted).batch(2)
+            list(data)
 
 
 @near("dataset-in-loop")
@@ -2512,6 +2544,213 @@ def a_body_that_counts_its_calls():
 
     steps(body)
     assert len(calls) == 6
+
+
+# -- shuffled-split, unused-input -------------------------------------------------------------------------------------
+
+
+def rows(body=lambda x: x * 2):
+    return tf.data.Dataset.range(40).map(lambda x: tf.numpy_function(body, [x], tf.int64))
+
+
+def both_parts_twice(*parts):
+    for _ in range(2):
+        for part in parts:
+            list(part)
+
+
+@triggers("shuffled-split", severity="error", pastes=True)
+def a_split_after_a_shuffle():
+    data = rows().shuffle(40)
+    test = data.take(10)
+    train = data.skip(10)
+    for _ in range(2):
+        for _ in train:
+            pass
+        list(test)
+
+
+@triggers("shuffled-split", pastes=True)
+def a_split_of_batches_with_a_seed():
+    data = rows().shuffle(40, seed=1)
+    batches = data.batch(5)
+    list(batches.skip(2).prefetch(1))
+    list(batches.take(2).cache())
+
+
+@triggers("shuffled-split")
+def two_loops_over_a_split():
+    data = rows().shuffle(40).map(lambda x: x + 1)
+    for _ in data.skip(30):
+        pass
+    for _ in data.take(30).batch(2):
+        pass
+
+
+@near("shuffled-split")
+def a_split_in_an_order_that_stays():
+    data = rows().shuffle(40, reshuffle_each_iteration=False)
+    both_parts_twice(data.skip(10).shuffle(30), data.take(10))
+
+
+@near("shuffled-split")
+def a_shuffle_after_the_split():
+    data = rows()
+    both_parts_twice(data.skip(10).shuffle(30), data.take(10))
+
+
+@near("shuffled-split")
+def a_look_at_a_few_elements():
+    data = rows().shuffle(40)
+    both_parts_twice(data, data.take(3))
+
+
+@near("shuffled-split")
+def an_order_that_is_cached():
+    data = rows().shuffle(40).cache()
+    list(data)
+    both_parts_twice(data.skip(10), data.take(10))
+
+
+LARGE = np.ones((20, 40, 40, 100), np.float32)
+
+
+@triggers("unused-input", pastes=True)
+def an_image_that_is_not_read():
+    def label(image, number):
+        return number * 2.0
+
+    data = tf.data.Dataset.from_tensor_slices((LARGE, np.arange(20, dtype=np.float32)))
+    list(data.map(lambda image, x: tf.numpy_function(label, [image, x], tf.float32)))
+
+
+@triggers("unused-input", pastes=True)
+def the_last_of_three_is_not_read():
+    @tf.function
+    def step(a, b, image):
+        return tf.py_function(lambda a, b, image: a + b, [a, b, image], tf.float32)
+
+    for image in LARGE:
+        step(tf.constant(1.0), tf.constant(2.0), tf.constant(image))
+
+
+@triggers("unused-input", says="`mask`")
+def a_method_that_reads_one():
+    class Reader:
+        def load(self, image, mask):
+            return image[0]
+
+    reader = Reader()
+    data = tf.data.Dataset.from_tensor_slices((LARGE, LARGE))
+    list(data.map(lambda image, mask: tf.py_function(reader.load, [image, mask], tf.float32)))
+
+
+@near("unused-input")
+def a_number_that_is_not_read():
+    def label(image, number):
+        return image[0]
+
+    data = tf.data.Dataset.from_tensor_slices((LARGE, np.arange(20, dtype=np.float32)))
+    list(data.map(lambda image, x: tf.numpy_function(label, [image, x], tf.float32)))
+
+
+@near("unused-input")
+def an_image_that_an_inner_function_reads():
+    def label(image, number):
+        def largest():
+            return image.max()
+
+        return number + largest()
+
+    data = tf.data.Dataset.from_tensor_slices((LARGE, np.arange(20, dtype=np.float32)))
+    list(data.map(lambda image, x: tf.numpy_function(label, [image, x], tf.float32)))
+
+
+@near("unused-input")
+def values_that_are_all_read():
+    def label(*values):
+        return values[-1]
+
+    data = tf.data.Dataset.from_tensor_slices((LARGE, np.arange(20, dtype=np.float32)))
+    list(data.map(lambda image, x: tf.numpy_function(label, [image, x], tf.float32)))
+
+
+# -- serialization ----------------------------------------------------------------------------------------------------
+
+
+def saved(function):
+    """The function, called once and saved as a model."""
+    module = tf.Module()
+    module.run = function
+    function(tf.constant([1.0, 2.0, 4.0]))
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures=function.get_concrete_function(tf.TensorSpec([3])))
+
+
+@triggers("serialization", pastes=True)
+def ops_in_what_is_saved():
+    def scale(x):
+        y = x - tf.reduce_mean(x)
+        return y / tf.norm(y)
+
+    @tf.function
+    def step(x):
+        return tf.py_function(scale, [x], tf.float32)
+
+    saved(step)
+
+
+@triggers("serialization", pastes=True)
+def numpy_in_what_is_saved():
+    def squash(x):
+        return np.tanh(x) * np.mean(x)
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(squash, [x], tf.float32)
+
+    saved(step)
+
+
+@triggers("serialization", pastes=True)
+def a_lambda_in_what_is_saved():
+    @tf.function
+    def step(x):
+        (y,) = tf.py_function(func=lambda x: tf.nn.softmax(x), inp=[x], Tout=[tf.float32])
+        return y + 1.0
+
+    saved(step)
+
+
+@near("serialization")
+def graph_code_in_what_is_saved():
+    @tf.function
+    def step(x):
+        return x / tf.norm(x)
+
+    saved(step)
+
+
+@near("serialization")
+def python_before_what_is_saved():
+    x = tf.numpy_function(np.tanh, [tf.constant([1.0, 2.0, 4.0])], tf.float32)
+
+    @tf.function
+    def step(y):
+        return y + x.numpy()[0]
+
+    saved(step)
+
+
+@near("serialization")
+def a_checkpoint_of_a_step_with_python():
+    @tf.function
+    def step(x):
+        return tf.numpy_function(np.tanh, [x], tf.float32)
+
+    step(tf.constant([1.0]))
+    with tempfile.TemporaryDirectory() as folder:
+        tf.train.Checkpoint(v=tf.Variable(1.0)).save(f"{folder}/c")
 
 
 # -- bytes-compared ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from tests.doctor.recordings import pasted
 
 SPEC = tf.TensorSpec([3], tf.float32)
 
@@ -96,6 +97,48 @@ def test_a_dataset_for_the_service_is_told(monkeypatch):
         )
         assert found[0] == "distribution"
         assert found[1].startswith(says)
+
+
+@pytest.mark.parametrize("body", ["np.partition(x, 1)", "np.tanh(x)"])
+def test_the_pasted_lines_leave_python_here(body, monkeypatch, tmp_path):
+    """What needs Python is saved first; what does not becomes graph code."""
+    from tensorflow.python.data.experimental.ops import data_service_ops
+
+    handed: list = []
+    text = "lambda service, dataset, compression, dataset_id=None: handed.append(list(dataset.as_numpy_iterator()))"
+    theirs = compile(text, data_service_ops.__file__, "eval")  # a frame of TensorFlow's, as the real one is
+    monkeypatch.setattr(data_service_ops, "_register_dataset", eval(theirs, {"handed": handed}))
+    monkeypatch.chdir(tmp_path)
+    text = HANDS_OVER.replace("BODY", body)
+    for number in range(2):
+        path = tmp_path / f"program_{number}.py"
+        path.write_text(text)
+        names = {}
+        exec(compile(text, str(path), "exec"), names)
+        found = recorded(names["hand_over"])
+        if number == 0:
+            (one,) = found
+            text = pasted(text, one[2])
+    assert found == []
+    np.testing.assert_allclose(handed[0], handed[1], rtol=1e-6)
+    assert (".save(" in text) == ("partition" in body)
+
+
+HANDS_OVER = """import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import data_service_ops
+
+
+def body(x):
+    return BODY
+
+
+def hand_over():
+    data = tf.data.Dataset.from_tensor_slices(np.ones((3, 2), np.float32))
+    data = data.map(lambda x: tf.numpy_function(body, [x], tf.float32))
+    list(data)
+    data_service_ops._register_dataset("grpc://nobody:1", data, None)
+"""
 
 
 def plain_model(folder):

@@ -16,6 +16,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
+from tests.doctor.recordings import pasted
 
 
 def findings(program, ends_with: type[BaseException] | None = None, **options) -> list[Finding]:
@@ -46,15 +47,10 @@ def alone(name: str) -> list[str]:
 
 def mended(name: str, fix: str, folder: Path, monkeypatch):
     """The program with the fix pasted into its file, and what must be switched on around it."""
-    source = alone(name)
+    source = "\n".join(alone(name))
     switch = re.fullmatch(r"pyfunc_debug\.(exact_gradients\(.*\))  # at the top, before the functions are traced", fix)
-    parts = re.split(r"^(Put above|Replace(?: lines)?) \S+?:(\d+)(?: to (\d+))?(?: by)?:\n", fix, flags=re.MULTILINE)
-    assert switch or (len(parts) > 1 and not parts[0]), fix
-    for verb, first, last, text in zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4]):  # last lines first
-        end = int(first) - 1 if verb.startswith("Put") else int(last or first)
-        source[int(first) - 1 : end] = text.removesuffix("\n").split("\n")
     path = folder / "programs.py"
-    path.write_text("\n".join(source))
+    path.write_text(source if switch else pasted(source, fix))
     module = ModuleType(f"mended_{name}")
     module.__file__ = str(path)
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -66,11 +62,8 @@ WORDS = {
     "body-raised": "only its author knows what it should have done",
     "changed-by-hand": "nothing is wrong with the program",
     "constant-output": "whether it is meant to be constant only its author knows",
-    "dataset-in-loop": "the loop has to be written in another way",
     "empty-recording": "something that is not there has to be called",
     "exploding-gradient": "what the gradients are applied with is not in the recording",
-    "function-in-loop": "the line moves to a place that depends on the program",
-    "leaked-tapes": "the forward pass moves out of a block",
     "nondeterministic": "what is wanted of a clock or a name only its author knows; np.empty has a paste",
     "parallel-random": "a body gets a parameter, and its dataset an index",
     "range-jump": "it asks for a look at one call",
@@ -110,9 +103,9 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         if one.node is not None:
             assert one.file == programs.__file__
     if options.get("pastes"):
-        pasted, kept = mended(program.__name__, ours[0].fix, tmp_path, monkeypatch)
+        program, kept = mended(program.__name__, ours[0].fix, tmp_path, monkeypatch)
         with kept:
-            found = findings(pasted, **options.get("record", {}))
+            found = findings(program, **options.get("record", {}))
         assert [one.message for one in found if one.rule == rule] == []
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyfunc_debug.doctor import leaving
+from pyfunc_debug.doctor import leaving, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.graphs.held import HeldNode
 from pyfunc_debug.records import Finding, Frame, Node
@@ -39,19 +41,19 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
             f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
-        fix = leaving.replacement(node, "what is saved")
+        fix = _in_graph(facts, nodes) or leaving.replacement(node, "what is saved")
     elif node.generator:
         message = (
             f"the elements of a dataset for the tf.data service at {noted['to']} come from the Python generator "
             f"{name}, which no other process has"
         )
-        fix = leaving.generator_fix(name)
+        fix = _saved_first(facts, site) or leaving.generator_fix(name)
     else:
         message = (
             f"a dataset with the {node.kind} of {name} went to the tf.data service at {noted['to']}: a worker in "
             "another process has no function of its name"
         )
-        fix = leaving.replacement(node, "what is distributed")
+        fix = _in_graph(facts, nodes) or _saved_first(facts, site) or leaving.replacement(node, "what is distributed")
     where = stack[-1] if stack else site
     evidence = [f"op {node.op}{f' of {node.graph}' if node.graph else ''}, token {node.token}"]
     if site is not None and site != where:
@@ -62,3 +64,23 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
         where.line if where else body.line, tuple(one.id for one in nodes) if len(nodes) > 1 else (), tuple(evidence),
         "measured" if rule == "serialization" else "likely",
     )  # fmt: skip
+
+
+def _in_graph(facts: Facts, nodes: Sequence[Node]) -> str:
+    return as_graph_code(facts, nodes[0]) if nodes else ""
+
+
+def _saved_first(facts: Facts, site: Frame | None) -> str:
+    """Lines above the one that hands a dataset over: its elements are made here, once, and read from a folder there."""
+    for call in pastes.around(facts.tree(site.file), site.line, ast.Call) if site is not None else ():
+        given: ast.expr | None = None
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "apply":
+            given = call.func.value
+        elif ast.unparse(call.func).endswith("register_dataset"):
+            given = pastes.argument(call, 1, "dataset")
+        tf = pastes.module(facts, site.file, "tensorflow") if site is not None else None
+        if site is not None and tf is not None and isinstance(given, ast.Name):
+            name = given.id
+            lines = f'{name}.save("{name}_elements")', f'{name} = {tf}.data.Dataset.load("{name}_elements")'
+            return pastes.written(pastes.above(facts, site.file, pastes.first_line(call), *lines))
+    return ""

@@ -29,9 +29,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "leaked-tapes", "warning" if size >= _MUCH_BYTES else "note", node, (),
             f"TensorFlow still kept {tapes} at the end, with {size / 1e6:,.1f} MB of inputs and outputs{body}. Each is "
-            "from a forward pass under a tf.GradientTape that nobody differentiated, and stays forever",
-            "call the function outside of `with tf.GradientTape()` where no gradient is needed, or put "
-            "`pyfunc_debug.exact_gradients()` at the top of the program, which drops such tapes",
+            "from a forward pass under a tf.GradientTape that nobody differentiated, and stays forever. Exact "
+            "gradients drop such tapes; or call the function outside of `with tf.GradientTape()` where no gradient is "
+            "needed",
+            facts.exact(),
             site.file if site else None, site.line if site else None,
             evidence=(f"its last call is #{last}{where}",) if last is not None else (),
         )  # fmt: skip

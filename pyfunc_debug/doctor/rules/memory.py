@@ -8,6 +8,7 @@ from typing import Any
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import direct_call
+from pyfunc_debug.doctor.rules.retraces import made_once
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("memory",)
@@ -59,7 +60,10 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
         ).strip()
     else:
         grows = "each time the dataset or the tf.function is made again, its nodes leave one each"
-        fix = f"make the dataset or the tf.function that calls {name} once, before the loop, and use it again"
+        made_by = facts.functions.get(node.function or 0)
+        fix = (made_once(facts, made_by) if made_by is not None else "") or (
+            f"make the dataset or the tf.function that calls {name} once, before the loop, and use it again"
+        )
     return Finding(
         "memory", "warning", node.id, (),
         f"TensorFlow keeps {count:,} entries for {name} that were made while recording{held}: {grows}, and none goes "

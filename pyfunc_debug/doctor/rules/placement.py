@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import leaving, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.graphs.held import HeldNode
 from pyfunc_debug.records import Confidence, Finding, Node, Severity
@@ -24,10 +25,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         for nodes, noted in _groups(facts, "compiled"):
             yield _compiled(facts, nodes, noted)
     for nodes, noted in _groups(facts, "remote"):
-        yield _remote(nodes, noted)
+        yield _remote(facts, nodes, noted)
     for nodes, noted in _groups(facts, "replica"):
         if noted[0]["strategy"].startswith("TPU"):
-            yield _tpu(nodes, noted)
+            yield _tpu(facts, nodes, noted)
         elif len({one["device"] for one in noted}) > 1:
             yield _replicas(facts, nodes, noted)
     for nodes, noted in _groups(facts, "crossing"):
@@ -56,14 +57,15 @@ def _held(node: Node) -> HeldNode:
 
 
 def _finding(
-    rule: str, severity: Severity, nodes: Sequence[Node], message: str, outside: str, evidence: tuple[str, ...] = (),
-    confidence: Confidence = "measured",
+    facts: Facts, rule: str, severity: Severity, nodes: Sequence[Node], message: str, outside: str,
+    evidence: tuple[str, ...] = (), confidence: Confidence = "measured",
 ) -> Finding:  # fmt: skip
     node = nodes[0]
     site = node.stack[-1] if node.stack else None
+    fix = as_graph_code(facts, node) or leaving.replacement(_held(node), outside)
     return Finding(
-        rule, severity, node.id, (), message, leaving.replacement(_held(node), outside), site.file if site else
-        node.file, site.line if site else node.line, several(one.id for one in nodes), evidence, confidence,
+        rule, severity, node.id, (), message, fix, site.file if site else node.file, site.line if site else node.line,
+        several(one.id for one in nodes), evidence, confidence,
     )  # fmt: skip
 
 
@@ -76,17 +78,17 @@ def _compiled(facts: Facts, nodes: list[Node], noted: list[dict[str, Any]]) -> F
     failed = isinstance(ended, dict) and ended.get("error") is not None
     name = noted[0]["function"].rpartition(".")[2]
     return _finding(
-        "xla", "error" if failed else "warning", nodes,
+        facts, "xla", "error" if failed else "warning", nodes,
         f"jit_compile=True asks XLA to compile {name}, which holds {_called(nodes[0])}. XLA cannot compile Python: "
         "each run of it fails",
         "what is compiled", (f"op {nodes[0].name}, noticed when {name} was traced",),
     )  # fmt: skip
 
 
-def _remote(nodes: list[Node], noted: list[dict[str, Any]]) -> Finding:
+def _remote(facts: Facts, nodes: list[Node], noted: list[dict[str, Any]]) -> Finding:
     one = noted[0]
     return _finding(
-        "distribution", "warning", nodes,
+        facts, "distribution", "warning", nodes,
         f"{one['function'] or 'a function'} was sent to {_job(one['device'])}, but {_called(nodes[0])} runs in this "
         f"process ({_job(one['here'])}): TensorFlow ties it to the process that made it. Its inputs travel here, its "
         "results back, and a function that returns such a result can fail: \"Expects 1 arguments, but 0 is provided\"",
@@ -104,7 +106,7 @@ def _replicas(facts: Facts, nodes: list[Node], noted: list[dict[str, Any]]) -> F
     devices = sorted({one["device"].rpartition("device:")[2] for one in noted})
     count = len(devices)
     return _finding(
-        "distribution", "note", nodes,
+        facts, "distribution", "note", nodes,
         f"{noted[0]['strategy']}.run made {_called(nodes[0])} once for each of {count} replicas "
         f"({', '.join(devices)}). All run in this process, where one thread at a time runs Python: the replicas take "
         "turns there",
@@ -112,9 +114,9 @@ def _replicas(facts: Facts, nodes: list[Node], noted: list[dict[str, Any]]) -> F
     )  # fmt: skip
 
 
-def _tpu(nodes: list[Node], noted: list[dict[str, Any]]) -> Finding:
+def _tpu(facts: Facts, nodes: list[Node], noted: list[dict[str, Any]]) -> Finding:
     return _finding(
-        "distribution", "error", nodes,
+        facts, "distribution", "error", nodes,
         f"{noted[0]['strategy']}.run was to run {_called(nodes[0])} on a TPU, which runs what XLA compiled. XLA cannot "
         "compile Python: it fails there",
         "strategy.run", (f"op {nodes[0].name}",), "likely",
@@ -137,7 +139,7 @@ def _crossing(facts: Facts, nodes: list[Node], noted: dict[str, Any]) -> Iterato
     if total < _MUCH_BYTES:
         return
     yield _finding(
-        "devices", "note", nodes,
+        facts, "devices", "note", nodes,
         f"{_called(nodes[0])} is on {noted['device']}, and its values are not: {', '.join(moved)}. That is "
         f"{total / most / 1e3:,.1f} kB a call from device to device, {total / 1e6:,.1f} MB in {most:,} calls",
         f"what runs on {noted['values'][0][2]}",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("retrace", "function-in-loop", "dataset-in-loop")
@@ -17,6 +18,8 @@ _MANY = 3
 _MANY_OBJECTS = 5
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
+_OPTION = re.compile(r"\w+=")
+_TENSOR = re.compile(r"always pass `(\w+)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -61,19 +64,19 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         )
         place = facts.source_line(file, line)
         which = f"that maps the lambda at {place}" if "<lambda>" in name else f"that calls {name}"
-        fix = f"build the dataset {which} once, before the loop, and iterate the same object in each epoch"
+        fix = (
+            made_once(facts, function)
+            or f"build the dataset {which} once, before the loop, and iterate the same object in each epoch"
+        )
     elif rule == "function-in-loop":
         message = (
             f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them"
             f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own, which stay in memory"
         )
-        fix = f"{name} = tf.function({name})  # once, outside of the function or loop that calls it"
-        if "<lambda>" in name:
-            made = [
-                one for one in pastes.around(facts.tree(file), line or 0, ast.Call)
-                if one.args and isinstance(one.args[0], ast.Lambda) and ast.unparse(one.func).endswith("function")
-            ]  # fmt: skip
-            text = pastes.text_of(facts, file, made[0]) if len(made) == 1 else "tf.function(lambda ...)"
+        fix = made_once(facts, function) or f"{name} = tf.function({name})  # once, outside of the function or loop"
+        if "<lambda>" in name and not fix.startswith(("Put", "Replace")):
+            made = _made(facts, function)
+            text = pastes.text_of(facts, file, made) if made is not None else "tf.function(lambda ...)"
             fix = f"f = {text}  # once, outside of the loop, and call f there"
     else:
         last = traces[-1].avoid or next((trace.avoid for trace in reversed(traces) if trace.avoid), None)
@@ -82,10 +85,10 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"TensorFlow traced {function.name} {len(traces) + 1:,} times{ran}, because {changing}: "
             f"{cost:,.0f} ms together. A graph is kept for each"
         )
-        if last and "=" in last:
-            fix = _decorated(facts, function, last) or f"@tf.function({last})"
-        else:
-            fix = _as_tensors(facts, function, last) or last or "pass tensors instead of Python values"
+        fix = _followed(facts, function, traces, last or "") or (
+            f"@tf.function({last})" if last and _OPTION.match(last) and ";" not in last
+            else last or "pass tensors instead of Python values"
+        )  # fmt: skip
     return Finding(rule, "warning", None, (), message, fix, file, line, evidence=tuple(evidence))
 
 
@@ -97,31 +100,94 @@ def _changing(traces: list[GraphTrace]) -> str:
     return f"{head} changes" if count == len(reasons) and len(set(reasons)) > 1 and " " not in head else reasons[-1]
 
 
-def _decorated(facts: Facts, function: Function, options: str) -> str:
-    """The decorator with options; "" where the function has none, or some already."""
-    found = facts.definition(function.file, function.line)
-    decorators = getattr(found, "decorator_list", [])
-    own = [one for one in decorators if ast.unparse(one).endswith("function")]
-    if len(own) != 1:
-        return ""
-    text = ast.unparse(own[0])
-    return pastes.written(pastes.replaced(facts, function.file, {own[0]: f"{text}({options})"}))
+def _made(facts: Facts, function: Function) -> ast.Call | None:
+    """The one call of tf.function that is given a lambda, or a function by its name."""
+    name, tree = function.name.rpartition(".")[2], facts.tree(function.file)
+    line = function.line or 0
+    calls = pastes.around(tree, line, ast.Call) if "<lambda>" in name else list(pastes.walk(tree, ast.Call))
+    found = [
+        one for one in calls
+        if one.args and ast.unparse(one.func).endswith("tf.function")
+        and (isinstance(one.args[0], ast.Lambda) if "<lambda>" in name else ast.unparse(one.args[0]) == name)
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
 
 
-def _as_tensors(facts: Facts, function: Function, advice: str | None) -> str:
-    """The lines that call a function with a Python number, with a tensor instead."""
-    match = re.fullmatch(r"always pass `(\w+)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)", advice or "")
-    found = facts.definition(function.file, function.line)
-    if match is None or found is None or isinstance(found, ast.Lambda):
+def made_once(facts: Facts, function: Function) -> str:
+    """The dataset that maps a function, or its tf.function, made above the loop or function that makes it again."""
+    if function.kind == "tf.data":
+        return _dataset_once(facts, function)
+    made, own = _made(facts, function), facts.definition(function.file, function.line)
+    if made is not None:
+        return hoisted(facts, function.file, made, "compiled")
+    if isinstance(own, ast.FunctionDef) and own.decorator_list:
+        return hoisted(facts, function.file, own, own.name)
+    return ""
+
+
+def _dataset_once(facts: Facts, function: Function) -> str:
+    """The whole chain of calls around its map."""
+    name, own = function.name.rpartition(".")[2], pastes.source(facts, function.file)
+    line = function.line or 0
+    tree: ast.AST | None = facts.tree(function.file)
+    defined = facts.definition(function.file, function.line)
+    if "<lambda>" not in name and defined is not None:
+        tree = pastes.scope_of(facts, function.file, defined)
+    given: list[ast.AST] = [
+        one for one in (pastes.around(tree, line, ast.Lambda) if "<lambda>" in name else pastes.walk(tree, ast.Name))
+        if isinstance(one, ast.Lambda) or (one.id == name and isinstance(own.parent(one), ast.Call))
+    ]  # fmt: skip
+    calls = [parent for one in given if isinstance(parent := own.parent(one), ast.Call) and one is not parent.func]
+    if len(calls) != 1 or not isinstance(calls[0].func, ast.Attribute):
         return ""
+    chain: ast.expr = calls[0]
+    while isinstance(owner := own.parent(chain), ast.Attribute) and isinstance(call := own.parent(owner), ast.Call):
+        chain = call
+    return hoisted(facts, function.file, chain, "dataset")
+
+
+def _followed(facts: Facts, function: Function, traces: list[GraphTrace], last: str) -> str:
+    """The lines that follow the advice of all traces, or that of the last one; "" where it cannot be pasted."""
+    every = [part for trace in traces for part in (trace.avoid or "").split("; ") if part]
+    mine = last.split("; ")
+    options = [one for one in mine if _OPTION.match(one)]
+    return _written(facts, function, options, every) or _written(facts, function, options, mine)
+
+
+def _written(facts: Facts, function: Function, options: list[str], advice: list[str]) -> str:
+    """Options of the decorator, and tensors where Python numbers are passed."""
+    others = list(dict.fromkeys(part for part in advice if not _OPTION.match(part)))
+    tensors = [match for part in others if (match := _TENSOR.fullmatch(part)) is not None]
+    if len(tensors) != len(others) or not (options or tensors):
+        return ""
+    pieces = _as_tensors(facts, function, {match[1]: match[2] for match in tensors})
+    found = facts.definition(function.file, function.line)
+    own = [one for one in getattr(found, "decorator_list", []) if ast.unparse(one).endswith("function")]
+    if pieces is None or (options and len(own) != 1):
+        return ""
+    changed: dict[str, dict[ast.expr, str]] = {}
+    for (file, value), text in pieces.items():
+        changed.setdefault(file, {})[value] = text
+    if options and function.file is not None:
+        changed.setdefault(function.file, {})[own[0]] = f"{ast.unparse(own[0])}({', '.join(options)})"
+    texts = [pastes.all_replaced(facts, file, values) for file, values in changed.items()]
+    return "\n".join(texts) if all(texts) else ""
+
+
+def _as_tensors(facts: Facts, function: Function, dtypes: dict[str, str]) -> dict[tuple[str, ast.expr], str] | None:
+    """What the calls of a function pass for some parameters, as tensors; None where a call of it cannot be read."""
+    found = facts.definition(function.file, function.line)
+    sites = pastes.run_sites(facts, function.id) if dtypes else []
+    if found is None or not (sites or not dtypes) or len(sites) > pastes.MOST:
+        return None
     parameters = [one.arg for one in (*found.args.posonlyargs, *found.args.args) if one.arg != "self"]
-    place = parameters.index(match[1]) if match[1] in parameters else len(parameters)
-    edits = []
-    for file, line in pastes.run_sites(facts, function.id):
+    pieces: dict[tuple[str, ast.expr], str] = {}
+    for file, line in sites:
         call = pastes.call_at(facts, file, line, function.name.rpartition(".")[2])
-        value = pastes.argument(call, place, match[1]) if call is not None else None
-        if value is None:
-            return ""
-        new = f"tf.constant({pastes.text_of(facts, file, value)}, {match[2]})"
-        edits.append(pastes.replaced(facts, file, {value: new}))
-    return pastes.written(*edits) if 0 < len(edits) <= pastes.MOST else ""
+        for name, dtype in dtypes.items():
+            place = parameters.index(name) if name in parameters else len(parameters)
+            value = pastes.argument(call, place, name) if call is not None else None
+            if value is None:
+                return None
+            pieces[file, value] = f"tf.constant({pastes.text_of(facts, file, value)}, {dtype})"
+    return pieces

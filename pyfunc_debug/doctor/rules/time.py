@@ -10,6 +10,7 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
+from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, as_graph_code
 from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import HELD_SQL
@@ -19,11 +20,7 @@ NAMES = ("gil-wait", "inside-waits", "parallel-calls", "tiny-calls")
 _WAIT_SHARE = 0.4
 _WAIT_NS = 200_000_000
 _GAIN = 1.15
-_CROSSING_NS = {"py_function": 60_000, "numpy_function": 25_000, "py_func": 25_000, "py_func_stateless": 25_000}
-"""What TensorFlow needs around a body, at least: docs/costs.md."""
 _EACH_OTHER = "its calls only wait for each other"
-_TINY_CALLS = 1000
-_TINY_SHARE = 0.15
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -150,11 +147,11 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
     wall = end - int(clock["monotonic_ns"])
     for group in facts.lines:
         calls = facts.calls_of(group)
-        if calls.count < _TINY_CALLS or calls.errors:
+        if calls.count < MANY_CALLS or calls.errors:
             continue
-        node, crossing = group[0], _CROSSING_NS[group[0].kind]
+        node, crossing = group[0], CROSSING_NS[group[0].kind]
         mean, total = calls.total_ns / calls.count, crossing * calls.count
-        if mean * 2 > crossing or total < _TINY_SHARE * wall:
+        if mean * 2 > crossing or total < SHARE * wall:
             continue
         yield _small(facts, node, calls.count, mean, crossing, total, wall)
 
@@ -163,12 +160,12 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
     function = facts.functions.get(node.function or 0)
     data = function is not None and function.kind == "tf.data"
     name = facts.name(node)
-    fix = (
+    fix = as_graph_code(facts, node) or (
         f"dataset.batch(256).map(...)  # so that {name} gets 256 elements in one call; then .unbatch() if need be"
         if data else
         f"{name}: give it many values in one call (tf.stack, or a batch), or write it with tf.* functions"
     )  # fmt: skip
-    if _may_graduate(facts, node):
+    if not fix.startswith(("Replace", "Put")) and _may_graduate(facts, node):
         fix += f"\nprint(pyfunc_debug.graduate({node.body!r}))  # recorded with values='full': does it need Python?"
     site = facts.site(node.id)
     return Finding(

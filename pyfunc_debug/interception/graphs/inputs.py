@@ -120,7 +120,8 @@ class Inputs:
         `next`'s return to the following one's, `step_ns` is the whole and `wait_ns` the part inside `next`.
         `empty` iterators ended before their first element.
 
-        `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE.
+        `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
+        shuffle only: whether each pass has an order of its own.
         """
         with self._lock:
             loops = list(self._loops.values())
@@ -165,6 +166,7 @@ class Inputs:
             "kind": kind,
             "parallel": number(private.parallel_calls(dataset)),
             "batch": number(private.batch_size(dataset)),
+            **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
         }
 
     def _tokens(self, dataset: Any) -> frozenset[str]:

@@ -194,6 +194,11 @@ def data_debug_mode() -> bool:
     return bool(getattr(sys.modules.get("tensorflow.python.data.ops.debug_mode"), "DEBUG_MODE", False))
 
 
+def reshuffles(dataset: Any) -> Any:
+    """Whether a shuffle gives another order in each pass, perhaps as a tensor; None for other transformations."""
+    return getattr(dataset, "_reshuffle_each_iteration", None)
+
+
 def batch_size(dataset: Any) -> Any:
     """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_batch_size", None)

@@ -1,0 +1,113 @@
+"""Bodies that need no Python: TensorFlow's ops do all that their source does, so each call crosses over for nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.source import Source, dotted
+from pyfunc_debug.doctor.replacement import direct_call, imports, obstacles
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("graduate",)
+CROSSING_NS = {"py_function": 60_000, "numpy_function": 25_000, "py_func": 25_000, "py_func_stateless": 25_000}
+"""What TensorFlow needs around a body, at least: docs/costs.md."""
+MANY_CALLS, SHARE = 1000, 0.15
+_CALLS = 200
+_TOTAL_NS = 500_000_000
+_ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert, ast.ListComp, ast.GeneratorExp,
+         ast.DictComp, ast.SetComp, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.Global)  # fmt: skip
+"""What may do something else where there are no values yet."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line. Calls that are shorter than the way into Python are the subject of tiny-calls."""
+    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
+    if not isinstance(clock, dict) or not isinstance(end, int):
+        return
+    wall = end - int(clock["monotonic_ns"])
+    for group in facts.lines:
+        node, calls = group[0], facts.calls_of(group)
+        way = CROSSING_NS[node.kind]
+        total = calls.total_ns + way * calls.count
+        if calls.count < _CALLS or calls.errors or total < max(_TOTAL_NS, SHARE * wall):
+            continue
+        if calls.count >= MANY_CALLS and calls.total_ns * 2 <= way * calls.count:
+            continue
+        text = as_graph_code(facts, node)
+        if text:
+            site = facts.site(node.id)
+            yield Finding(
+                NAMES[0], "note", node.id, (),
+                f"nothing in {node.body} needs Python: TensorFlow has ops for all of it. {calls.count:,} calls, with "
+                f"the way into Python and back, took some {total / 1e9:.1f} s of {wall / 1e9:.1f} s; a graph can run "
+                "ops on all cores, save them and differentiate them",
+                text, site.file if site else node.file, site.line if site else node.line,
+                several(one.id for one in group),
+                (f"{calls.total_ns / 1e9:.2f} s in the body, about {way / 1e3:.0f} us a call around it",), "likely",
+            )  # fmt: skip
+
+
+def as_graph_code(facts: Facts, node: Node) -> str:
+    """The line that calls the body as graph code, and its lines in TensorFlow's ops; "" where that cannot be told."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    found = pastes.call_of(facts, node)
+    if function is None or tree is None or found is None or node.file is None or not node.tout:
+        return ""
+    file, call = found
+    own, there = pastes.source(facts, node.file), pastes.source(facts, file)
+    if not _plain(function, own) or code.outside(function, tree):
+        return ""
+    pieces: dict[ast.expr, str] | None = {}
+    if not _only_ops(function, own):
+        pieces = None if isinstance(function, ast.Lambda) else pastes.in_ops(facts, node)
+        if (
+            pieces is None
+            or file != node.file
+            or _reads(pastes.scope_of(facts, file, function), getattr(function, "name", "")) > 1
+        ):
+            return ""
+    elif obstacles(node.file, function, source=own):
+        return ""
+    tf = dotted(call.func).rpartition(".")[0] or "tf"
+    cast = tuple(f"{tf}.{one}" for one in node.tout) if node.kind != "py_function" or pieces else ()
+    edit = direct_call((file, call.lineno), None, cast, there)
+    if edit is None:
+        return ""
+    body = pastes.all_replaced(facts, node.file, pieces) if pieces else ""
+    if pieces and not body:
+        return ""
+    texts = [body, pastes.written(edit)]  # the last lines of the file first
+    return "\n".join(filter(None, texts if edit.first < function.lineno else reversed(texts)))
+
+
+def _plain(function: Definition, source: Source) -> bool:
+    """Whether a body computes straight on: no branch, no loop, no shape and no length, which a graph may not know."""
+    known = imports(source)
+    for one in code.own_nodes(function):
+        if isinstance(one, _ASKS) or (isinstance(one, ast.Attribute) and one.attr in ("shape", "size", "ndim")):
+            return False
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
+            return False
+        if isinstance(one, ast.Call):
+            head, _, rest = dotted(one.func).partition(".")
+            if "random" in rest or rest.endswith(("Variable", "print_tensor", "executing_eagerly")):
+                return False
+            if isinstance(one.func, ast.Name) and head not in known:
+                return False
+    return True
+
+
+def _only_ops(function: Definition, source: Source) -> bool:
+    """Whether all that a body calls is TensorFlow's or Keras'."""
+    known = imports(source)
+    calls = [one for one in code.own_nodes(function) if isinstance(one, ast.Call)]
+    heads = (known.get(dotted(one.func).partition(".")[0], "").partition(".")[0] for one in calls)
+    return all(head in ("tensorflow", "keras", "tf_keras") for head in heads)
+
+
+def _reads(tree: ast.AST | None, name: str) -> int:
+    return sum(one.id == name and isinstance(one.ctx, ast.Load) for one in pastes.walk(tree, ast.Name))

@@ -1,0 +1,65 @@
+"""Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding
+
+NAMES = ("shuffled-split",)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a split that both a take and a skip were seen of."""
+    parts: dict[str, dict[str, dict[str, Any]]] = {}
+    for loop in facts.meta.get("inputs") or []:
+        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
+        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+        cuts = [place for place in range(again or 0) if kinds[place] in ("Take", "Skip")]
+        if again is None or loop["site"] is None or not cuts or "Cache" in "".join(kinds[cuts[-1] : again]):
+            continue
+        parts.setdefault(repr(loop["stages"][again:]), {}).setdefault(kinds[cuts[-1]], loop)
+    for found in parts.values():
+        if len(found) == 2:
+            yield _finding(facts, found["Take"], found["Skip"])
+
+
+def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Finding:
+    sites = [facts.source_line(*one["site"][:2]) for one in (take, skip)]
+    passes = take["iterators"] + skip["iterators"]
+    fix, place = _kept_order(facts, take["site"]) or _kept_order(facts, skip["site"]) or ("", None)
+    file, line = place or take["site"][:2]
+    return Finding(
+        NAMES[0], "error", None, (),
+        "take() and skip() split this dataset after a shuffle that gives each pass another order: elements that one "
+        f"part had in a pass are in the other part in the next, so that what is held back is trained on. {passes} "
+        "passes were made over the two parts",
+        fix or "dataset.shuffle(..., reshuffle_each_iteration=False)  # then split; shuffle the training part again",
+        file, line, evidence=(f"the part of take() is read at {sites[0]}, that of skip() at {sites[1]}",),
+    )  # fmt: skip
+
+
+def _kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]] | None:
+    """The line of the shuffle with an order that stays, and where it is; None where several may be it.
+
+    It is looked for in the functions around the loop, the innermost first, and then in the whole file.
+    """
+    file, tree = str(site[0]), facts.tree(str(site[0]))
+    for scope in (*reversed(pastes.around(tree, int(site[1]), ast.FunctionDef)), tree):
+        shuffles = [
+            one for one in pastes.walk(scope, ast.Call)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "shuffle" and 0 < len(one.args) < 3
+            and not any(word.arg == "reshuffle_each_iteration" for word in one.keywords)
+        ]  # fmt: skip
+        if len(shuffles) == 1:
+            call = shuffles[0]
+            new = f"{pastes.text_of(facts, file, call)[:-1].rstrip().rstrip(',')}, reshuffle_each_iteration=False)"
+            fix = pastes.written(pastes.replaced(facts, file, {call: new}))
+            return (fix, (file, call.end_lineno or call.lineno)) if fix else None
+        if shuffles:
+            return None
+    return None
