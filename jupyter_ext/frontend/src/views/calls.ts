@@ -52,7 +52,7 @@ export class CallsView {
     private readonly breakpoints: Breakpoints | null,
     private readonly signal: AbortSignal,
   ) {
-    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note, h("span.sp"), source.kind === "kernel" ? h("label.filter", {}, h("span", {}, "if"), this.filter) : null, this.brk), this.scroller, this.empty);
+    this.element = h("section.cs", { "aria-label": "Calls of the selected row" }, h("div.sh", {}, this.title, this.count, this.note, h("span.sp"), source.kind === "kernel" ? h("label.callsif", {}, h("span", { "aria-hidden": "true" }, "if"), this.filter) : null, this.brk), this.scroller, this.empty);
     this.scroller.addEventListener("scroll", () => this.paint(), { signal, passive: true });
     const observer = new ResizeObserver(() => this.paint());
     observer.observe(this.scroller);
