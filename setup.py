@@ -1,8 +1,8 @@
-"""Builds the three optional C extensions, and puts one .pth file beside the packages; the rest is in pyproject.toml.
+"""Builds the optional C extensions, and puts one .pth file beside the packages; the rest is in pyproject.toml.
 
 Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
 and recording costs more (docs/costs.md): the hot path is Python's, and summaries of values are made with NumPy from
-copies.
+copies. On Python 3.10 and 3.11 Ctrl-C then does not stop a running body.
 """
 
 import platform
@@ -45,7 +45,13 @@ statistics = Extension(
     optional=True,
 )
 hot = Extension("pyfunc_debug.recorder._hot", sources=["pyfunc_debug/recorder/_hot.c"], optional=True)
+pause = Extension("pyfunc_debug.stops._pause", sources=["pyfunc_debug/stops/_pause.c"], optional=True)
 setup(
-    ext_modules=[statistics, *([hot] if has_gil and sys.platform == "linux" else []), *([probe] if watchable else [])],
+    ext_modules=[
+        statistics,
+        *([hot] if has_gil and sys.platform == "linux" else []),
+        *([probe] if watchable else []),
+        *([pause] if has_gil and sys.version_info < (3, 12) else []),
+    ],
     cmdclass={"build_py": BuildWithStartup},
 )

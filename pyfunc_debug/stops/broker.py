@@ -7,6 +7,9 @@ given back. Nobody able to answer means going on: a stop never hangs a program.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
+import signal
 import sys
 import threading
 import time
@@ -19,6 +22,8 @@ from pyfunc_debug.stops.stop import Abort, Front, Stop
 
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
+_MOST_JUMPS = 1000
+"""CPython raises what another thread sent at a jump backwards; one is enough."""
 _EVALUATION_S = 0.25
 """How long a call that hits a breakpoint waits while a prompt evaluates; the evaluation may be waiting for it."""
 
@@ -34,6 +39,7 @@ class Broker:
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
       pool_of: The thread pool of a native thread.
+      evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
       judging: Threads that evaluate a condition.
     """
 
@@ -49,8 +55,9 @@ class Broker:
         self._aborting_until = 0.0
         self._interrupted = False
         self._closed = False
-        self._evaluating: dict[int, int] = {}  # threads evaluating at a prompt: which evaluation
+        self.evaluating: dict[int, int] = {}
         self._evaluations = 0
+        self._ended = 0  # how often the evaluation was asked to end
         self.judging: set[int] = set()
 
     @property
@@ -110,7 +117,7 @@ class Broker:
 
     def _wait(self, stop: Stop) -> str:
         epoch, arrived = self._epoch, time.monotonic()
-        during = set(self._evaluating.values())  # one of these may be waiting for this very call
+        during = set(self.evaluating.values())  # one of these may be waiting for this very call
         end = arrived + stop.policy if isinstance(stop.policy, (int, float)) else None
         self._waiting.append(stop)
         try:
@@ -124,7 +131,7 @@ class Broker:
                 left = None if end is None else end - now
                 if left is not None and left <= 0:
                     return EXPIRED
-                during &= set(self._evaluating.values())  # an evaluation that came later knows nothing of this call
+                during &= set(self.evaluating.values())  # an evaluation that came later knows nothing of this call
                 if during:
                     patience = arrived + _EVALUATION_S - now
                     if patience <= 0:
@@ -161,6 +168,10 @@ class Broker:
         """Whether somebody could answer a stop now."""
         return not self._closed and self._front(stop) is not None
 
+    def can_pause(self, stop: Stop) -> bool:
+        """Whether whoever would answer a stop now presses Ctrl-C to look at what runs."""
+        return not self._closed and bool(getattr(self._front(stop), "pauses", False))
+
     def prompts(self, stop: Stop, open_: bool) -> None:
         """A stop is at its prompt, or runs on after an answer."""
         with self._turn:
@@ -190,21 +201,32 @@ class Broker:
         would wait for the stop.
         """
         me = threading.get_ident()
-        if me in self._evaluating:
+        if me in self.evaluating:
             yield
             return
         with self._turn:
             self._evaluations += 1
-            self._evaluating[me] = self._evaluations
+            self.evaluating[me] = self._evaluations
         try:
             yield
         finally:
-            with self._turn:
-                del self._evaluating[me]
+            try:
+                self._turn.acquire()
+            except KeyboardInterrupt:  # `end_evaluation` sent it: it is raised as this returns, with the lock or not
+                pass
+            owned = self._turn._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - no public way to ask
+            self.evaluating.pop(me, None)
+            ended, self._ended = self._ended, 0
+            if owned:
+                self._turn.release()
+            if ended:  # it may come only now: to clear it would leave CPython looking for it in every loop
+                with contextlib.suppress(KeyboardInterrupt):
+                    for _ in range(_MOST_JUMPS):
+                        pass
 
     def evaluates(self, ident: int) -> bool:
         """Whether this thread evaluates something for a prompt or a condition."""
-        return ident in self._evaluating or ident in self.judging
+        return ident in self.evaluating or ident in self.judging
 
     # -- from any thread ----------------------------------------------------------------------------------------------
 
@@ -237,6 +259,34 @@ class Broker:
     def closed(self) -> bool:
         """Whether nobody is asked any more: the program is ending."""
         return self._closed
+
+    def end_evaluation(self) -> bool:
+        """Ends what a prompt evaluates, with KeyboardInterrupt; the stop stays.
+
+        Python ends no call in C on a thread that is not the main one (a sleep, a lock): that is said, and asked again
+        the process ends as by Ctrl-C.
+
+        Returns:
+          Whether a prompt evaluates.
+        """
+        with self._turn:
+            stop = self._active
+            if stop is None or stop.ident not in self.evaluating:
+                return False
+            self._ended += 1
+            asked, ident = self._ended, stop.ident
+            if ident == threading.main_thread().ident:
+                return True  # there the handler raises it, also in C
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+            front = stop.front
+        if asked == 1 and front is not None:
+            front.tell(
+                stop, "\n*** ending it; a call in C (a lock, a sleep) is not ended: Ctrl-C again ends the program\n"
+            )
+        elif asked > 1:
+            ctypes.pythonapi.PyOS_setsig(signal.SIGINT, None)  # signal.signal() is the main thread's
+            os.kill(os.getpid(), signal.SIGINT)
+        return True
 
     def interrupt(self) -> bool:
         """Ends the stop and everything that waits behind it with Abort.

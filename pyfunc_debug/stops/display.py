@@ -16,6 +16,8 @@ from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.stops.stop import Abort
 
 _HANDLER = "pyfunc_debug.stops.interrupts"
+_SIGINT_STATUS = 130
+"""What a shell says of a program that Ctrl-C ended."""
 
 
 def original_of(error: BaseException | None) -> BaseException | None:
@@ -148,6 +150,8 @@ class Display:
         interrupt = self._interrupt(error)
         if interrupt is not None:
             hook(KeyboardInterrupt, interrupt, None)
+            if not at_a_prompt():
+                raise SystemExit(_SIGINT_STATUS)  # Python ends with it, after the exit handlers
             return
         drop_handler_frame(error)
         with _chained(error):

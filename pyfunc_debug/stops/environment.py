@@ -51,6 +51,10 @@ class Environment:
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed; the program went on."""
 
+    def running(self) -> dict[int, list[FrameType]]:
+        """By thread, the user's frames in the body that it runs, outermost first."""
+        return {}
+
     def attach_debugger(self) -> bool:
         """Lets an attached IDE (debugpy) trace this thread; whether there is one."""
         return False

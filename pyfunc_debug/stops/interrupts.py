@@ -1,28 +1,48 @@
-"""Ctrl-C while a call is stopped.
+"""Ctrl-C while a call is stopped, a prompt evaluates, or a body runs.
 
 Python runs signal handlers on the main thread, which is usually inside TensorFlow, waiting for the very body that is
-stopped. So a thread of ours gets the signal through `signal.set_wakeup_fd` and ends the stop with Abort; the
-handler itself stays silent then, because a KeyboardInterrupt raised while TensorFlow makes its exception corrupts that.
+stopped. So a thread of ours gets the signal through `signal.set_wakeup_fd` and decides: it ends the evaluation, or
+the stop with Abort, or stops the body that runs. The handler itself stays silent then, because a KeyboardInterrupt
+raised while TensorFlow makes its exception corrupts that. Whatever we do not take is the program's, as without us.
 """
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import os
+import queue
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.stops.broker import Broker
+from pyfunc_debug.stops.pause import Pause
+
+_DECISION_S = 1.0
+"""How long the handler waits for the thread's decision. It takes microseconds, unless somebody took the descriptor."""
 
 
 class Interrupts:
-    """SIGINT's handler and wake-up descriptor, from `install` to `uninstall`."""
+    """SIGINT's handler and wake-up descriptor, from `install` to `uninstall`.
 
-    def __init__(self, broker: Broker) -> None:
+    Args:
+      broker: Who has a stop or an evaluation that can be ended.
+      pause: Stops the bodies that run at their next line, and calls what it is given when none came to one; None where
+        nothing runs or nobody could answer.
+    """
+
+    def __init__(self, broker: Broker, pause: Callable[[Callable[[], None]], Pause | None]) -> None:
         self._broker = broker
+        self._pause = pause
+        self._pausing: Pause | None = None
+        self._missed = False
+        self._decisions: queue.SimpleQueue[bool] = queue.SimpleQueue()  # safe to use in a signal handler
+        self._thread: threading.Thread | None = None
         self._previous: Any = None
         self._previous_descriptor = -1
         self._pair: tuple[socket.socket, socket.socket] | None = None
@@ -51,6 +71,7 @@ class Interrupts:
         self._installed = True
         thread = threading.Thread(target=self._watch, args=(reader,), name="pyfunc_debug interrupts", daemon=True)
         hide_from_debuggers(thread)
+        self._thread = thread
         thread.start()
         return True
 
@@ -60,6 +81,7 @@ class Interrupts:
             return
         assert self._pair is not None
         self._installed = False
+        self._cancel_pause()
         mine = self._pair[1].fileno()
         current = signal.set_wakeup_fd(self._previous_descriptor)
         if current != mine:
@@ -72,9 +94,22 @@ class Interrupts:
         del reader
 
     def _handle(self, number: int, frame: FrameType | None) -> Any:
-        if self._broker.busy():
-            return None  # the thread ends the stop; the program learns of it when TensorFlow has made its exception
+        taken = self._taken()
+        if threading.get_ident() in self._broker.evaluating:
+            raise KeyboardInterrupt
+        if taken or self._broker.busy():
+            return None  # the program learns of an interrupted stop when TensorFlow has made its exception
         return self._previous(number, frame)
+
+    def _taken(self) -> bool:
+        """What the thread decided about the newest signal."""
+        taken = False
+        alive = self._thread is not None and self._thread.is_alive()  # it is not in a forked child
+        with contextlib.suppress(queue.Empty):
+            taken = self._decisions.get(timeout=_DECISION_S if alive else 0)
+            while True:
+                taken = self._decisions.get_nowait()
+        return taken
 
     def _watch(self, reader: socket.socket) -> None:
         with reader:
@@ -88,4 +123,28 @@ class Interrupts:
                     except OSError:
                         pass
                 if signal.SIGINT in received:
-                    self._broker.interrupt()
+                    self._decisions.put(self._decide())
+
+    def _decide(self) -> bool:
+        """Does what a Ctrl-C is for now; False leaves it to the program."""
+        if self._missed:
+            self._missed = False
+            return False
+        if self._broker.end_evaluation() or self._broker.interrupt():
+            return True
+        if self._cancel_pause():
+            return False  # the second one
+        self._pausing = self._pause(self._no_line)
+        return self._pausing is not None
+
+    def _cancel_pause(self) -> bool:
+        pausing, self._pausing = self._pausing, None
+        if pausing is None or not pausing.waits:
+            return False
+        pausing.cancel()
+        return True
+
+    def _no_line(self) -> None:
+        """The bodies that Ctrl-C was to stop returned before they came to a line: it is the program's after all."""
+        self._missed = True
+        _thread.interrupt_main()

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.judge import Judge
 from pyfunc_debug.stops.misses import why_not_hit
+from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.shared import Shared
@@ -33,6 +34,7 @@ from pyfunc_debug.stops.stop import Abort, Stop, lines_of, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
 _MOST_EAGER = 4096
+PAUSED = "paused; Ctrl-C again ends the program"
 
 
 class StopObserver:
@@ -249,11 +251,26 @@ class StopObserver:
         if give_back is not None:
             give_back()
 
+    # -- Ctrl-C -------------------------------------------------------------------------------------------------------
+
+    def pause(self, stop: Callable[[FrameType], object], missed: Callable[[], None]) -> Pause | None:
+        """Stops one of the bodies that run, if somebody at a terminal can answer.
+
+        Args:
+          stop: Called at the next line of one of them, on its thread.
+          missed: Called when all of them returned first.
+        """
+        running = self.environment.running()
+        if not running or not self.broker.can_pause(Stop(None, None, None, PAUSED)):
+            return None
+        pause = Pause(running, stop, missed)
+        return pause if pause.arm() else None
+
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
     def stop_here(
         self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None, header: str | None = None,
-        others: bool = False,
+        others: bool = False, why: str = "breakpoint()",
     ) -> bool:  # fmt: skip
         """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`.
 
@@ -267,7 +284,7 @@ class StopObserver:
         watch = CallWatch.of(frame, bottom)
         plan = watch.plan if watch is not None else self.plan(token, self.node(token, len(args)))
         recorded = number is not None
-        if others and not self.broker.can_answer(Stop(plan.facts, number, None, "breakpoint()")):
+        if others and not self.broker.can_answer(Stop(plan.facts, number, None, why)):
             return False
         call_watch = watch
         if call_watch is None:
@@ -275,7 +292,7 @@ class StopObserver:
                 self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded
             )
             call_watch.find_chained()
-        tracer = call_watch.tracer_for(None, "breakpoint()")
+        tracer = call_watch.tracer_for(None, why)
         tracer.header = header
         tracer.from_running(frame, bottom, alone=watch is None)
         return True

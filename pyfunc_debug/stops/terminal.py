@@ -63,6 +63,8 @@ class Terminal:
     """
 
     name = "the terminal"
+    pauses = True
+    """Ctrl-C here stops a body that runs (`Broker.can_pause`)."""
 
     def __init__(self, stdin: Any = None, stdout: Any = None) -> None:
         self._given = stdin

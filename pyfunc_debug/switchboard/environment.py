@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, Observer
+from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops import Environment
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 
@@ -86,6 +87,21 @@ class ProcessEnvironment(Environment):
 
     def trouble(self, where: str, error: BaseException) -> None:
         self.observer.trouble(where, error)
+
+    def running(self) -> dict[int, list[FrameType]]:
+        from pyfunc_debug.interception.calls import IN_PROGRESS, bottom_frame
+
+        now = sys._current_frames()
+        found = {}
+        for ident in [ident for ident, fields in list(IN_PROGRESS.items()) if fields is not None]:
+            frame, bottom, stack = now.get(ident), bottom_frame(now.get(ident)), []
+            while bottom is not None and frame is not None and frame is not bottom:
+                if is_user(frame.f_code.co_filename):
+                    stack.append(frame)
+                frame = frame.f_back
+            if stack:
+                found[ident] = stack[::-1]
+        return found
 
     def attach_debugger(self) -> bool:
         if not ide_attached():

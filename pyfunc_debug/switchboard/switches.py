@@ -19,6 +19,8 @@ from pyfunc_debug.stops import Broker, Rules, StopObserver
 from pyfunc_debug.stops.display import Display, at_a_prompt
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
+from pyfunc_debug.stops.observer import PAUSED
+from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.terminal import Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
 from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
@@ -61,7 +63,7 @@ class Switchboard:
         self.exception_shown: Callable[[BaseException], None] = _nothing
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
-        self._interrupts = Interrupts(self.broker)
+        self._interrupts = Interrupts(self.broker, self._pause)
         self._last_failures: Any = None  # of the interception that was on last
         self._ide_asked = False
         self._ide_patches: Any = None
@@ -266,6 +268,13 @@ class Switchboard:
           header: What the prompt says first.
           others: Whether another hook may be asked where nobody can answer.
         """
+        return self._stop_in_body(frame, "breakpoint()", header, others)
+
+    def _pause(self, missed: Callable[[], None]) -> Pause | None:
+        """Ctrl-C while bodies run."""
+        return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
+
+    def _stop_in_body(self, frame: FrameType, why: str, header: str | None = None, others: bool = False) -> bool:
         from pyfunc_debug.interception.calls import bottom_frame, innermost_call
 
         call, bottom = innermost_call(), bottom_frame(frame)
@@ -275,7 +284,7 @@ class Switchboard:
             self._environment.break_in_debugger(frame)
             return True
         number = self.relay.number(call.ticket)
-        return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others)
+        return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others, why)
 
     def _stop_iteration(self, token: str, error: BaseException) -> None:
         """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -136,3 +137,47 @@ def test_without_a_terminal_nothing_hangs(program, stdin):
     assert done.returncode == 0, done.stderr
     assert "8.0 <breakpoint 1: before body, 1 hit (1 nobody to answer)>" in done.stdout
     assert done.stderr.count("nobody can answer") == 1
+
+
+RUNNING = """
+import pyfunc_debug as pfd
+def body(x):
+    n = 1
+    print("it runs", flush=True)
+    while n > 0:
+        n += 1
+    return x * 2
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+"""
+
+
+def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation(program):
+    path = program(
+        RUNNING + "with pfd.record(gil=False):\n    result = float(f(tf.constant(3.0)))\n"
+        "print('result', result, signal.getsignal(signal.SIGINT) is signal.default_int_handler, sys.gettrace())\n"
+    )
+    screen, code = talk(
+        [sys.executable, path],
+        [("it runs\r\n", "\x03"), ("(body #1) ", "p n > 0\r"), ("(body #1) ", "while print('round') is None: pass\r"),
+         ("round\r\n", "\x03"), ("*** KeyboardInterrupt", "!n = -5\r"), ("-5", "c\r")],
+    )  # fmt: skip
+    assert "--- paused; Ctrl-C again ends the program: body #1 on TF-1" in screen
+    assert "\r\nTrue\r\n(body #1) " in screen
+    assert "result 6.0 True None" in screen
+    assert code == 0
+
+
+def test_ctrl_c_again_ends_the_program(program):
+    path = program(RUNNING + "b = pfd.break_on('another')\nf(tf.constant(3.0))\n")
+    screen, code = talk([sys.executable, path], [("it runs\r\n", "\x03"), ("(body #1) ", "\x03")])
+    assert "KeyboardInterrupt" in screen
+    assert screen.count("paused") == 1
+    assert code == -signal.SIGINT
+
+
+def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program):
+    data = "tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))"
+    path = program(f"import pyfunc_debug as pfd\nb = pfd.break_on('body', hits=1)\nlist({data})\n")
+    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")])
+    assert "KeyboardInterrupt" in screen
+    assert code == 130
