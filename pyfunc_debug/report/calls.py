@@ -11,11 +11,11 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, Array, Columns
 from pyfunc_debug.analysis.facts import ProgramFacts
-from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.pfrec.stopped import without
 from pyfunc_debug.records import Node
 from pyfunc_debug.report import looks
+from pyfunc_debug.report.noticed import logged, notices
 from pyfunc_debug.report.pictures import SIDE, Elements, difference, elements, frames, picture, small_table
 
 Json = dict[str, Any]
@@ -192,7 +192,7 @@ def detail(
         "trends": _trends(connection, facts, columns, node_id, kind, values),
         "failure": _failure(connection, facts, failure),
         **node_facts(facts, node),
-        "notices": _notices(connection, call),
+        "notices": notices(connection, columns, call),
     }
 
 
@@ -205,11 +205,9 @@ def _trends(
         for value in values
         if value["role"] in roles and value["mean"] is not None and value["min"] == value["max"] and not value["shape"]
     ]
-    if not scalars:
-        return {}
     ids = _ids(columns, facts.group(node), kind)
     key = ("trends", tuple(facts.group(node)), kind, tuple(scalars))
-    return columns.cached(key, lambda: looks.trends(connection, ids, scalars))
+    return columns.cached(key, lambda: {**looks.trends(connection, ids, scalars), **logged(connection, columns, ids)})
 
 
 def _ids(columns: Columns, nodes: Sequence[int], kind: str) -> Array:
@@ -279,15 +277,6 @@ def _failure(connection: sqlite3.Connection, facts: ProgramFacts, failure: int |
         "traceback": row[2][-40_000:],
         "frames": [_frame(facts, frame) for frame in read_frames(row[3])],
     }
-
-
-def _notices(connection: sqlite3.Connection, call: int) -> list[Json]:
-    found = connection.execute("SELECT rule, facts FROM notice WHERE call = ? LIMIT 20", (call,))
-    return [{"rule": _FRONT_END.get(Notice.read(rule), rule), "facts": json.loads(text)} for rule, text in found]
-
-
-_FRONT_END = {"changed-by-hand": "changed_by_hand"}
-"""Names that differ in the front end (frontend/src/views/call.ts)."""
 
 
 _VALUE = (

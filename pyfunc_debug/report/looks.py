@@ -54,6 +54,13 @@ def look(connection: sqlite3.Connection, call: int, side: str, position: int) ->
     }
 
 
+def evenly(ids: Array) -> list[int]:
+    """As many calls of these as a line over them has points, evenly spaced."""
+    if not len(ids):
+        return []
+    return list(ids[np.unique(np.linspace(0, len(ids) - 1, min(_POINTS, len(ids))).astype(np.int64))].tolist())
+
+
 def trends(connection: sqlite3.Connection, ids: Array, scalars: Sequence[tuple[str, int]]) -> dict[str, Json]:
     """Scalars over the calls of a node: numbers of at most 120 calls, evenly spaced, and their values.
 
@@ -64,7 +71,7 @@ def trends(connection: sqlite3.Connection, ids: Array, scalars: Sequence[tuple[s
     """
     if not scalars or len(ids) < 3:
         return {}
-    picked = ids[np.unique(np.linspace(0, len(ids) - 1, min(_POINTS, len(ids))).astype(np.int64))].tolist()
+    picked = evenly(ids)
     found: dict[str, Json] = {}
     rows = connection.execute(
         f"SELECT call, role, position, mean FROM value WHERE call IN ({','.join(map(str, picked))}) "

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - JavaScript and findings are long lines
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -293,6 +294,44 @@ def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
             page.locator(".d-call .ttl", has_text=f"#{call}").wait_for()
             expect(hand).to_have_count(0)
         assert page.errors == []
+
+
+def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tmp_path):
+    import tensorflow as tf
+
+    import pyfunc_debug as pfd
+
+    def scale_all_of_the_values_of_a_batch(x):
+        doubled = x * 2
+        return doubled
+
+    function = tf.function(lambda x: tf.py_function(scale_all_of_the_values_of_a_batch, [x], tf.float32))
+    rule = pfd.break_on("scale*", when="after", log="x + 1", keep="locals")
+    with rule_removed(rule), pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        for number in range(5):
+            function(tf.constant(float(number)))
+    with browser((1200, 900)) as page:
+        page.goto(f"file://{recording.to_html(tmp_path / 'a.html')}")
+        page.wait_for_selector("#pfd-report[data-ready]")
+        page.locator('.calls tr[data-call="3"]').click()
+        page.locator(".d-call .ttl", has_text="#3").wait_for()
+        assert page.locator(".noticed caption").all_inner_texts() == ["Logged after the body", "Locals after the body"]
+        logged, kept = page.locator(".noticed").all()
+        assert logged.locator("th").all_inner_texts() == ["x + 1"]
+        assert logged.locator(".spark").get_attribute("aria-label") == "over 5 calls, #1 to #5: 1.00 to 5.00"
+        assert "doubled" in kept.locator("th").all_inner_texts()
+        title, count = (page.locator(f".cs .sh {part}").bounding_box() for part in ("h3", "h3 + small"))
+        assert title["x"] + title["width"] <= count["x"], "a long name leaves room for what stands beside it"
+        assert page.errors == []
+
+
+@contextlib.contextmanager
+def rule_removed(rule):
+    """The breakpoint, for a `with` block."""
+    try:
+        yield rule
+    finally:
+        rule.remove()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -41,6 +45,25 @@ def test_a_scalar_is_drawn_over_the_calls_of_its_node(answers):
     call = next(row["id"] for row in ask(answers, "calls", nodes=[3], kind="forward")["rows"])
     detail = ask(answers, "call", id=call)
     assert detail["trends"] == {"in:2": {"ids": detail["trends"]["in:2"]["ids"], "values": [1.0] * 5}}
+
+
+def test_what_a_logpoint_logged_is_drawn_over_the_calls_of_its_node(tmp_path):
+    path = recordings.small(tmp_path / "logged.pfrec", steps=5)
+    answers = Answers(path)
+    calls = [row["id"] for row in ask(answers, "calls", nodes=[3], kind="forward")["rows"]]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for position, call in enumerate(calls):
+            for number in (0.0, float(position)):  # twice in one call: the last counts
+                numbers = {"x.max()": number}
+                facts = {"at": "before", "texts": [f"x.max() = {number}"], "numbers": numbers, "locals": ["k = 3"]}
+                row = ("logged", 3, call, json.dumps(facts))
+                connection.execute("INSERT INTO notice (rule, node, call, facts) VALUES (?, ?, ?, ?)", row)
+    detail = ask(Answers(path), "call", id=calls[2])
+    assert detail["trends"]["logged:before:x.max()"] == {"ids": calls, "values": [0.0, 1.0, 2.0, 3.0, 4.0]}
+    assert [one["facts"]["texts"] for one in detail["notices"]] == [["x.max() = 0.0"], ["x.max() = 2.0"]]
+    other = ask(Answers(path), "call", id=1)
+    assert other["notices"] == []
+    assert not [key for key in other["trends"] if key.startswith("logged")]
 
 
 def test_two_calls_stand_side_by_side(answers):

@@ -8,6 +8,7 @@ import { State } from "../state";
 import { copy, toEditor } from "./editor";
 import { figure, histogram, sparkline } from "./figures";
 import { Looks } from "./look";
+import { byHand, noticed } from "./noticed";
 
 const ROLES: Record<Value["role"], string> = { in: "in", out: "out", "grad in": "∇ in", "grad out": "∇ out" };
 
@@ -129,6 +130,7 @@ export class CallPane {
       this.deeds(call),
       call.trimmed ? note(call.trimmed) : this.values(call),
       this.notKept(call),
+      ...noticed(call),
       this.looks.element,
       this.strip(call),
     ];
@@ -275,14 +277,6 @@ export function statusOf(call: { status: Status; held_here?: boolean; failure: {
 
 export function note(text: string): HTMLElement {
   return h("div.none", {}, h("p", {}, ...prose(text)));
-}
-
-/** What somebody changed while the call was stopped: its values are not the program's own doing any more. */
-function byHand(call: CallDetail): HTMLElement | null {
-  const changed = call.notices.filter((one) => one.rule === "changed_by_hand").flatMap((one) => (one.facts as { names: string[] }).names);
-  if (!changed.length) return null;
-  const names = [...new Set(changed)].flatMap((name, i) => [i ? ", " : "", /^[\w.[\]]+$/.test(name) ? h("code", {}, name) : name]);
-  return h("p.warn.hand", {}, h("b", {}, "Changed by hand at a stop: "), ...names, ". What follows is not the program's own doing.");
 }
 
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);

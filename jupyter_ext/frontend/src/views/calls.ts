@@ -2,7 +2,7 @@
 import type { CallRow, CallsQuery } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, onPress, prose, text } from "../dom";
-import { int, inUnit, unitOf, waited, type Unit } from "../format";
+import { inUnit, int, middle, type Unit, unitOf, waited } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
 import { statusOf } from "./call";
@@ -188,7 +188,7 @@ export class CallsView {
     const row = this.state.row();
     const name = row ? (row.call_kind === "gradient" ? `∇ ${this.state.row(row.parent ?? "")?.name ?? ""}` : row.name) : null;
     const gradients = row?.type === "node" && row.call_kind === "forward" ? this.state.row(`${row.key}g`)?.calls : null;
-    clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", {}, name)] : ["All calls"]));
+    clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", { title: name }, middle(name, 28))] : ["All calls"]));
     this.paintBreak();
     // What few calls leave of the height is the ledger's (tables.css).
     this.element.parentElement?.style.setProperty("--calls", `${52 + 22 * this.total}px`);
@@ -229,7 +229,7 @@ export class CallsView {
     });
     this.scroller.hidden = this.total === 0;
     this.empty.hidden = this.total > 0;
-    if (this.total === 0) clear(this.empty, ...prose(this.filter.value.trim() ? (this.more ? "" : "No call fulfils the filter.") : row?.why[0] && row.calls ? row.why[0] : this.state.stopped ? `\`${this.state.stopped}\` is stopped: its row is being written.` : row ? "No calls yet." : "No py_function ran yet."));
+    if (this.total === 0) clear(this.empty, ...prose(this.filter.value.trim() ? (this.more ? "" : "No call fulfils the filter.") : row?.why[0] && row.calls ? row.why[0] : this.state.stopped ? `\`${this.state.stopped}\` is stopped: its row is being written.` : this.state.overview?.state !== "recording" ? "No calls." : row ? "No calls yet." : "No py_function ran yet."));
   }
 
   /** "Stop here next time", of the whole row. */

@@ -2,7 +2,7 @@
 import type { GilPage, GilStage, GilWorst } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose } from "../dom";
-import { int, inUnit, percent, sig3, time, unitOf, waited } from "../format";
+import { inUnit, int, middle, percent, sig3, time, unitOf, waited } from "../format";
 import type { State } from "../state";
 import { readTheme } from "../theme";
 import { swatch } from "../timeline/paint";
@@ -148,7 +148,7 @@ export class GilPane {
       h(
         "tr",
         {},
-        h("th.l", { scope: "row" }, node.name),
+        h("th.l", { scope: "row", title: node.name }, middle(node.name, 16)),
         ...page.holders.map((holder) => {
           const ns = node.blame[holder] ?? 0;
           const cell = h("td", { class: ns ? "" : "z" }, ns ? inUnit(ns, unit) : "0");
@@ -162,7 +162,7 @@ export class GilPane {
       "table.grid.blame",
       {},
       h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
-      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, holder.replace("other Python threads: ", "other: ").replace(/[_(]/g, "$&\u200b")) : h("span", {}, holder.replace(/[_(]/g, "$&\u200b")))), h("th", { scope: "col" }, h("b", {}, "all")))),
+      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, headOf(holder)) : h("span", {}, headOf(holder)))), h("th", { scope: "col" }, h("b", {}, "all")))),
       h("tbody", {}, ...body, others ? h("tr", {}, h("td.l.dim.rest", { colspan: page.holders.length + 2 }, `${int(others)} ${others === 1 ? "other waits" : "others wait"} for nobody, as far as measured`)) : null),
     );
   }
@@ -236,6 +236,9 @@ const WORDS: [RegExp, string][] = [
   [/threads of pyfunc_debug itself|pyfunc_debug writer/, "The threads that record and show this: no part of your program"],
   [/a py_function not recorded/, "A body that was not recorded (--nodes), or that began before"],
 ];
+
+/** A holder's name with places where it may be broken: never inside a word. */
+const headOf = (holder: string): string => holder.replace("other Python threads: ", "other: ").replace(/[_(.]|[a-z](?=[A-Z])/g, "$&\u200b");
 
 /** What a term means, for a hover; empty if it says so itself. */
 const meaning = (text: string): string => WORDS.find(([term]) => term.test(text))?.[1] ?? "";
