@@ -36,6 +36,8 @@ OTHERS = {
     "_shape_tuple": "EagerTensor's: the C in values calls it, and values knows nothing of interception",
     "_init_pdb": "pytest: the debugger that gives its terminal back before it prompts",
     "_excinfo": "pytest: the exceptions that a TestCase ended with",
+    "_actions": "argparse: the options of a parser, which it gives in no other way",
+    "_SubParsersAction": "argparse: the kind of what add_subparsers gives, which it shows in no other way",
     "_set_stopinfo": "bdb's: where it stops next, which AutoGraph's frames are kept out of",
     "_pluginmanager": "pytest: where its capturing of output is found",
     "_pyfunc_debug": "ours, in IPython's user namespace",
