@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.pfrec.folders import recordings_in
 from pyfunc_debug.pfrec.redaction import KINDS, redact
 from pyfunc_debug.report.exports import FORMATS, export
 from pyfunc_debug.report.pytest_file import test_name
@@ -22,7 +23,7 @@ _ENDS = {"parquet": "-parquet", "chrome": ".trace.json", "perfetto": ".perfetto-
 def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser("export", help="recordings for other tools", description=_DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", nargs="+")
+    parser.add_argument("file", metavar="FILE", nargs="+", help="recordings, and folders of them")
     parser.add_argument("--format", required=True, choices=[*FORMATS, "pytest", "pfrec"], help="what to write")
     parser.add_argument("--call", type=int, metavar="N", help="the call, for pytest")
     parser.add_argument(
@@ -35,7 +36,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes it, and says where."""
-    recordings = [Recording(file) for file in arguments.file]
+    recordings = [Recording(file) for file in recordings_in(arguments.file)]
     if (arguments.format == "pytest") != (arguments.call is not None) or (arguments.call and len(recordings) > 1):
         raise BadOptionError("--format pytest writes one call of one recording: export FILE --call 17 --format pytest")
     if (arguments.format == "pfrec") != (arguments.redact is not None) or (arguments.redact and len(recordings) > 1):
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         node = next(node for node in recordings[0].nodes() if node.id == call.node)
         out = call.to_pytest(arguments.output or f"{test_name(call, node)}.py")
     else:
-        stem = os.path.splitext(os.path.basename(arguments.file[0]))[0]
+        stem = os.path.splitext(os.path.basename(os.path.normpath(arguments.file[0])))[0]
         out = arguments.output or stem + _ENDS[arguments.format]
         out = export([one.reader for one in recordings], out, arguments.format)
     options.show(os.path.relpath(out))

@@ -1,0 +1,93 @@
+"""Questions over the exports of many jobs: true, and the same from every engine."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pyfunc_debug import fleet
+from pyfunc_debug.cli import main
+from pyfunc_debug.errors import BadOptionError
+from tests.job.test_job_ledger import recorded
+
+START_NS = 1_790_000_000_000_000_000
+
+
+def simulated(lake: Path, jobs: int, processes: int, calls: int) -> None:
+    """A fleet: in each job worker-1 takes five times as long in `decode`, and worker-2 gives the first NaN."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    chance = random.Random(7)
+    bodies = ["decode", "augment", "π"] * calls
+    for job in range(jobs):
+        for process in range(processes):
+            folder = lake / f"job={job}" / "calls" / f"process={process}"
+            folder.mkdir(parents=True)
+            slow = [5.0 if process == 1 and body == "decode" else 1.0 for body in bodies]
+            nan = [None if body == "π" else 0 for body in bodies]
+            if process in (2, 3):
+                nan[3 * process] = 4
+            times = pa.array([START_NS + 1000 * one for one in range(len(bodies))], pa.timestamp("ns", "UTC"))
+            columns = {
+                "body": bodies,
+                "kind": ["gradient" if one % 5 == 4 else "forward" for one in range(len(bodies))],
+                "status": ["error" if one == 7 else "ok" for one in range(len(bodies))],
+                "ms": [None, *(ms * (1 + chance.randrange(10**5) / 10**6) for ms in slow[1:])],
+                "nan": pa.array(nan, pa.int64()),
+                "time": times,
+            }  # fmt: skip
+            pq.write_table(pa.table(columns), folder / f"host-{process}-worker-{process}.parquet")
+
+
+def check(lake: Path, jobs: int, processes: int) -> None:
+    """Both engines say the same, and what was simulated."""
+    rows = fleet.sums(lake)
+    assert rows == fleet.sums(lake, engine="dask")
+    assert len(rows) == jobs * processes * 3
+    assert [(one.job, one.process, one.body) for one in fleet.stragglers(rows)] == [
+        (str(job), "host-1-worker-1", "decode") for job in sorted(range(jobs), key=lambda job: _order(rows, job))
+    ]
+    nans = [(one.job, one.process, one.first_nan_ns) for one in fleet.first_nan(rows)]
+    assert nans == [(job, "host-2-worker-2", START_NS + 6000) for job in sorted(map(str, range(jobs)))]
+    first = fleet.slowest(rows)[0]
+    assert (first.body, first.jobs) == ("decode", jobs)
+
+
+def _order(rows: list[fleet.Sums], job: int) -> float:
+    return -next(one.times for one in fleet.stragglers(rows) if one.job == str(job))
+
+
+def test_every_engine_gives_the_same_true_answers(tmp_path):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("dask")
+    simulated(tmp_path, jobs=3, processes=8, calls=20)
+    check(tmp_path, 3, 8)
+
+
+def test_a_job_is_exported_as_a_folder_and_asked(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for number, ms in enumerate((1.0, 1.0, 8.0)):
+        path = recorded(tmp_path / "run" / f"h-{number}-worker-{number}.pfrec", f"worker-{number}", ms)
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            file.execute("""INSERT INTO meta VALUES ('clock', '{"monotonic_ns": 0, "wall_ns": 1790000000000000000}')""")
+    assert main(["export", "run", "--format", "parquet", "-o", "lake/job=monday"]) == 0
+    rows = fleet.sums("lake")
+    assert [(one.job, one.process, one.calls, one.total_ns) for one in rows] == [
+        ("monday", f"h-{number}-worker-{number}", 10, ms * 10**7) for number, ms in enumerate((1, 1, 8))
+    ]
+    (straggler,) = fleet.stragglers(rows)
+    assert (straggler.process, straggler.times) == ("h-2-worker-2", pytest.approx(8))
+
+
+def test_what_cannot_be_asked_is_said(tmp_path):
+    with pytest.raises(BadOptionError, match="export run/ --format parquet"):
+        fleet.sums(tmp_path)
+    with pytest.raises(BadOptionError, match="duckdb, dask"):
+        fleet.sums(tmp_path, engine="hive")
