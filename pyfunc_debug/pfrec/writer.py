@@ -96,7 +96,7 @@ class Writer:
         self._place = Place.of(self.path)
 
     def _connect(self, path: str) -> None:
-        self._db = sqlite3.connect(os.fsencode(path), _BUSY_S, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
         # One cursor for all: a connection keeps weak references to its last 200 cursors, dead ones too.
         self._cursor = self._db.cursor()
         self._page = int(self._cursor.execute("PRAGMA page_size").fetchone()[0])
