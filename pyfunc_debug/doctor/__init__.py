@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import MODULES, Rule
@@ -16,6 +18,7 @@ from pyfunc_debug.records import Finding, Front
 
 SEVERITIES = ("error", "warning", "note")
 """Worst first."""
+_CALLS = re.compile(r"\bcalls?\b")
 TROUBLE = "doctor-trouble"
 """The rule that reports a failed rule of ours: the others are examined all the same."""
 
@@ -59,13 +62,24 @@ def examine(
     facts = Facts(reader, front)
     silenced = Silenced(facts)
     found = [
-        finding
+        _of_stored(facts, finding)
         for module in MODULES
         if any(map(wanted, module.NAMES))
         for finding in _check(module, facts)
         if wanted(finding.rule) and not silenced(finding)
     ]
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
+
+
+def _of_stored(facts: Facts, finding: Finding) -> Finding:
+    """Says so where numbers of calls are of those that are stored, and there were more."""
+    nodes = finding.nodes or (() if finding.node is None else (finding.node,))
+    lost = facts.counted_only(nodes)
+    if not lost or not _CALLS.search(" ".join((finding.message, *finding.evidence))):
+        return finding
+    stored = sum(facts.calls(node, kind).count for node in nodes for kind in ("forward", "gradient"))
+    more = f"numbers of calls are of the {stored:,} that were stored; {lost:,} more were only counted"
+    return replace(finding, evidence=(*finding.evidence, more))
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:

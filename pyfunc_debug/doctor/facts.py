@@ -115,6 +115,16 @@ class Facts:
             sum(one.total_ns for one in parts), min(ends, default=None), max(ends, default=None),
         )  # fmt: skip
 
+    def counted_only(self, nodes: Iterable[int]) -> int:
+        """How many calls of these nodes were counted but not stored."""
+        return sum(self._counted_only.get(node, 0) for node in nodes)
+
+    @cached_property
+    def _counted_only(self) -> dict[int, int]:
+        return (
+            dict(self.reader.rows("SELECT node, sum(calls) FROM dropped GROUP BY node")) if self.has("dropped") else {}
+        )
+
     @cached_property
     def notices(self) -> dict[str, list[tuple[int | None, int | None, dict[str, Any]]]]:
         """What was noticed while recording: node, call and facts, by the notice's rule, in order."""

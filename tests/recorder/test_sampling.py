@@ -56,6 +56,10 @@ def test_every_hundredth_call_is_stored_and_what_must_not_be_missed(make):  # no
         "time of calls that were left out is missing"
     )
     assert recording.meta["dropped"]["reasons"]["calls"] == {"sampled": 500 - 11}
+    said = next(one for one in recording.findings() if one.rule == "nan-born")
+    assert "returned NaN in 1 of 11 calls" in said.message  # not: from finite inputs, which are not in the file
+    assert "inputs were not stored" in said.evidence[0]
+    assert said.evidence[-1] == "numbers of calls are of the 11 that were stored; 489 more were only counted"
 
 
 def test_a_call_that_is_shown_while_it_runs_is_stored(make):  # noqa: F811

@@ -142,15 +142,40 @@ def _tout(spot: Spot, call: ast.Call) -> Explanation | None:
     text, called = source.text(tout), source.text(function)
     name = _function_name(call, source)
     called = f"({called})" if isinstance(function, ast.Lambda) else called
-    new = (
-        f"{tf}.nest.pack_sequence_as({text}, {dotted(call.func)}(lambda *x: {tf}.nest.flatten({called}(*x)), "
-        f"{source.text(inp)}, {tf}.nest.flatten({text})))"
-    )
     cause = (
         f"Tout is {'nested' if nested else 'a dict'}, but {dotted(call.func).rpartition('.')[2]} takes a list of "
         f"dtypes: an op has a flat list of outputs. Flatten what {name} returns at run, and pack it again in the graph."
     )
+    parts = _parts(tout, "out")
+    if parts is None:
+        return Explanation(RULE, spot.file, call.lineno, cause, None)
+    flat = f"lambda *x: (lambda out: [{', '.join(parts)}])({called}(*x))"
+    new = (
+        f"{tf}.nest.pack_sequence_as({text}, "
+        f"{dotted(call.func)}({flat}, {source.text(inp)}, {tf}.nest.flatten({text})))"
+    )
     return _edited(spot, call, {call: new}, cause)
+
+
+def _parts(tout: ast.expr, out: str) -> list[str] | None:
+    """How each value is read from what the body returned, in the order of tf.nest.flatten(Tout).
+
+    Not by tf.nest.flatten itself: it would take apart the lists that are values, too.
+    """
+    if isinstance(tout, (ast.Tuple, ast.List)):
+        inner = [_parts(one, f"{out}[{place}]") for place, one in enumerate(tout.elts)]
+    elif isinstance(tout, ast.Dict):
+        keys = [key.value for key in tout.keys if isinstance(key, ast.Constant)]
+        if len(keys) < len(tout.keys) or len({type(key) for key in keys}) > 1:
+            return None
+        values = dict(zip(keys, tout.values))
+        inner = [_parts(values[key], f"{out}[{key!r}]") for key in sorted(values)]
+    elif isinstance(tout, (ast.Attribute, ast.Constant)):
+        return [out]
+    else:
+        return None  # a name may stand for any structure
+    found = [one for one in inner if one is not None]
+    return [part for one in found for part in one] if len(found) == len(inner) else None
 
 
 # -- outputs ----------------------------------------------------------------------------------------------------------
@@ -223,11 +248,11 @@ def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation
     function = argument(call, 0, "func")
     if function is None:
         return None
-    tf, source = alias(spot, "tensorflow"), spot.source
-    called = source.text(function)
+    called = spot.source.text(function)
     called = f"({called})" if isinstance(function, ast.Lambda) else called
     if kind in ("dict", "OrderedDict", "defaultdict"):
-        new, order = f"lambda *x: {tf}.nest.flatten({called}(*x))", "in the order of its sorted keys"
+        new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
+        order = "in the order of its sorted keys"
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (

@@ -34,15 +34,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
         "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
         "SELECT n.id, n.body, n.file, n.line, o.nan > 0, count(*), min(c.id), "
-        "sum(EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'output' AND v.min IS NOT NULL)) "
+        "sum(EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'output' AND v.min IS NOT NULL)), "
+        "n.paths = '[]' OR EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'input') AS known "
         "FROM bad o JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
         "LEFT JOIN bad i ON i.call = o.call AND i.role = 'input' "
         "WHERE o.role = 'output' AND i.call IS NULL AND c.kind = 'forward' AND n.origin = 'user' "
         "AND NOT EXISTS (SELECT 1 FROM value u WHERE u.call = c.id AND u.role = 'input' AND u.nan IS NULL "
-        "AND u.note <> '') GROUP BY n.id, o.nan > 0"  # an input that was dropped or cannot be read may have had them
+        "AND u.note <> '') "  # an input that was dropped or cannot be read may have had them
+        "GROUP BY n.id, o.nan > 0, known ORDER BY known DESC, n.id"
     )
-    for group in together(rows, 4):
-        node, body, file, line, is_nan, _, first, _ = min(group, key=lambda row: int(row[6]))
+    said = set()
+    for group in together(rows, 4, 8):
+        node, body, file, line, is_nan, _, first, _, known = min(group, key=lambda row: int(row[6]))
+        if (body, file, line, is_nan) in said:
+            continue  # of other calls the inputs are known
+        said.add((body, file, line, is_nan))
         counts = {row[0]: row[5] for row in group}
         count, partly = sum(counts.values()), sum(row[7] or 0 for row in group)
         rule, what = ("nan-born", "NaN") if is_nan else ("inf-born", "Inf")
@@ -55,13 +61,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         if _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]):
             continue
         calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
+        given = facts.inputs(first) if known else "(inputs were not stored)"
         suspect, edit = _suspect(facts, nodes[0])
         origin = f". Line {suspect} is likely where it comes from" if edit else ""
         yield Finding(
             rule, "warning", node, (first,),
-            f"{body} returned {what} from finite inputs in {calls}{spread(counts)}, first in call #{first}{origin}",
+            f"{body} returned {what}{' from finite inputs' if known else ''} in {calls}{spread(counts)}, "
+            f"first in call #{first}{origin}",
             edit or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"), file, line, several(counts),
-            (f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",),
+            (f"call #{first}: {given} -> {facts.outputs(first)}",),
+            "measured" if known else "likely",
         )  # fmt: skip
 
 

@@ -296,7 +296,7 @@ def _lossy(one: dict[str, Any]) -> bool:
 
 def _failed(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     """What TensorFlow did not take: the call failed after the body had returned. Said once, where it is explained."""
-    if any(one["explanation"]["rule"] == NAMES[0] for _, _, one in facts.notices["failure"]):
+    if any(one["explanation"]["rule"] in (NAMES[0], "structure") for _, _, one in facts.notices["failure"]):
         return None
     for kind in kinds:
         wanted = None
@@ -304,6 +304,9 @@ def _failed(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         count = 1 if kind.count is None else kind.count
         if kind.shown == "None" and tout:
             what, fix = "None", _no_return(facts, kind.node)
+        elif kind.shown == "dict":  # no Tout takes one
+            what = "a dict"
+            fix = f"{kind.node.body} has to return its values as a list, as `return list(result.values())` does"
         elif kind.node.kind == "py_function" and count >= len(tout):
             continue
         elif kind.node.kind != "py_function" and kind.declared is not None:
