@@ -32,7 +32,10 @@ def augment(x):
 
 def images(n, threads):
     ds = tf.data.Dataset.range(n).map(lambda i: tf.ones([4, 4]) * tf.cast(i, tf.float32))
-    return ds.map(lambda x: tf.numpy_function(augment, [x], tf.float32), threads)
+    ds = ds.map(lambda x: tf.numpy_function(augment, [x], tf.float32), threads)
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = max(threads, 2)  # else there are as many as cores
+    return ds.with_options(options)
 
 def total(n, threads=1):
     return round(sum(float(tf.reduce_max(x)) for x in images(n, threads)), 3)
