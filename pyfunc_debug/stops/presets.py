@@ -1,7 +1,7 @@
 """What conditions may call besides the body's own names: `nan(x)`, `inf(x)`, `shape(x)`, `changed(x)`.
 
 The same functions serve breakpoints, which see a call's live values, and filters over a recording, which see what was
-kept of them (analysis/kept_values.py).
+kept of them (analysis/kept_values.py). NumPy is imported when one is called: `%load_ext pyfunc_debug` imports this.
 """
 
 from __future__ import annotations
@@ -9,10 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-
-from pyfunc_debug.values.digest import digest_of
 
 
 @runtime_checkable
@@ -28,16 +24,18 @@ class Kept(Protocol):
 
 def nan(*values: Any) -> int:
     """How many elements are NaN, in tensors, arrays, numbers and in lists, tuples and dicts of them."""
-    return sum(_count(np.isnan, "nan", leaf) for value in values for leaf in _leaves(value))
+    return sum(_count("nan", leaf) for value in values for leaf in _leaves(value))
 
 
 def inf(*values: Any) -> int:
     """How many elements are infinite; of the same."""
-    return sum(_count(np.isinf, "inf", leaf) for value in values for leaf in _leaves(value))
+    return sum(_count("inf", leaf) for value in values for leaf in _leaves(value))
 
 
 def shape(value: Any) -> tuple[int | None, ...]:
     """The shape as a tuple; a dimension is None where a ragged tensor has none."""
+    import numpy as np
+
     return tuple(np.shape(value) if not hasattr(value, "shape") else value.shape)
 
 
@@ -79,12 +77,15 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _count(test: Callable[[Any], Any], what: str, leaf: Any) -> int:
+def _count(what: str, leaf: Any) -> int:
     if isinstance(leaf, Kept):
         return leaf.count(what)
+    import numpy as np
+
     array = np.asarray(leaf)
     if array.dtype.kind == "V":  # bfloat16, float8
         array = array.astype(np.float32)
+    test = np.isnan if what == "nan" else np.isinf
     return int(test(array).sum()) if array.dtype.kind in "fc" else 0
 
 
@@ -95,6 +96,10 @@ def _content(value: Any) -> Hashable:
         return tuple(map(_content, value))
     if value is None or isinstance(value, (bool, int, str, bytes)):
         return value
+    import numpy as np
+
+    from pyfunc_debug.values.digest import digest_of
+
     parts = [np.asarray(leaf) for leaf in _leaves(value)]
     digests = [digest_of(part) for part in parts]
     if None in digests:

@@ -38,6 +38,7 @@ OTHERS = {
     "_excinfo": "pytest: the exceptions that a TestCase ended with",
     "_actions": "argparse: the options of a parser, which it gives in no other way",
     "_SubParsersAction": "argparse: the kind of what add_subparsers gives, which it shows in no other way",
+    "_is_owned": "threading.Condition: whether this thread has the lock, when an exception may have come in between",
     "_set_stopinfo": "bdb's: where it stops next, which AutoGraph's frames are kept out of",
     "_pluginmanager": "pytest: where its capturing of output is found",
     "_pyfunc_debug": "ours, in IPython's user namespace",

@@ -22,6 +22,8 @@ _SAME = {
     "asarray", "array", "roll", "squeeze", "expand_dims", "concatenate", "stack", "where", "maximum", "minimum", "pad",
     "max", "min", "sum", "tile", "repeat", "ascontiguousarray", "cumsum", "round", "square", "diff", "identity",
 }  # fmt: skip
+_SUMS = {"sum", "cumsum"}
+"""NumPy adds integers in 64 bits."""
 _FLOATS = {
     "mean", "std", "var", "sqrt", "exp", "log", "log1p", "sin", "cos", "tan", "tanh", "median", "norm", "percentile",
     "rand", "randn", "normal", "uniform", "linspace", "float", "corrcoef", "average",
@@ -114,7 +116,7 @@ class Guess:
         found = next((one for one in (left, right) if one is not None and "float" in one), left or right)
         if found is None and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             found = self._of(node.left)
-        if isinstance(node.op, ast.Div) and found is not None and "int" in found:
+        if isinstance(node.op, ast.Div) and found is not None and ("int" in found or found == "bool"):
             return "float64"
         constants = [one.value for one in (node.left, node.right) if isinstance(one, ast.Constant)]
         if found is not None and "int" in found and any(isinstance(one, float) for one in constants):
@@ -151,6 +153,8 @@ class Guess:
             return "int64"
         operands = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
+        if name in _SUMS and found is not None and not root_is(node.func, self._spot, "tensorflow"):
+            return {"bool": "int64", "i": "int64", "u": "uint64"}.get(found if found == "bool" else found[0], found)
         if name in _SAME:
             return found
         if name in _FLOATS:

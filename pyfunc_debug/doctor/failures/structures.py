@@ -165,7 +165,7 @@ def _parts(tout: ast.expr, out: str) -> list[str] | None:
     if isinstance(tout, (ast.Tuple, ast.List)):
         inner = [_parts(one, f"{out}[{place}]") for place, one in enumerate(tout.elts)]
     elif isinstance(tout, ast.Dict):
-        keys = [key.value for key in tout.keys if isinstance(key, ast.Constant)]
+        keys: list[Any] = [key.value for key in tout.keys if isinstance(key, ast.Constant)]
         if len(keys) < len(tout.keys) or len({type(key) for key in keys}) > 1:
             return None
         values = dict(zip(keys, tout.values))
