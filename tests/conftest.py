@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,19 @@ SLOW_FILES = {TESTS / name for name in SLOW}
 _originals: dict[tuple[str, str], Any] = {}
 
 
+@pytest.fixture(autouse=True)
+def _nobody_types() -> Iterator[None]:
+    """A shell of IPython leaves sys.ps1 behind, by which we know that a person types and may ask for what failed."""
+    yield
+    for name in ("ps1", "ps2", "ps3"):
+        vars(sys).pop(name, None)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """The whole suite runs on three processes, what is named on the command line in this one (`-n` says otherwise).
-
-    Three are what two cores need: tests wait for programs, kernels and browsers a good part of their time. Those that
-    are not slow compute, and each process reads all test files first: two are enough for them.
-    """
+    """The whole suite runs on two processes, what is named on the command line in this one (`-n` says otherwise)."""
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
-        return 2 if _quick(config) else 3
+        return 2
     config.option.dist = "no"
     return 0
 

@@ -29,7 +29,7 @@ LONGEST_S = 60.0
 MOST_BYTES = 256 << 20
 """Or until the process has grown by this much."""
 _LOOK_S = 0.1
-_LEAVE_S = 0.005
+_LEAVE_S = 0.05
 """A thread that has run a graph's last op needs a moment to leave the executor; its events are written only then."""
 
 
