@@ -2700,7 +2700,7 @@ def ops_in_what_is_saved():
     saved(step)
 
 
-@triggers("serialization", pastes=True)
+@triggers("serialization")
 def numpy_in_what_is_saved():
     def squash(x):
         return np.tanh(x) * np.mean(x)

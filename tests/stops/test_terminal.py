@@ -173,11 +173,3 @@ def test_ctrl_c_again_ends_the_program(program):
     assert "KeyboardInterrupt" in screen
     assert screen.count("paused") == 1
     assert code == -signal.SIGINT
-
-
-def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program):
-    data = "tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))"
-    path = program(f"import pyfunc_debug as pfd\nb = pfd.break_on('body', hits=1)\nlist({data})\n")
-    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")])
-    assert "KeyboardInterrupt" in screen
-    assert code == 130
