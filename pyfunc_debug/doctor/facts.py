@@ -61,6 +61,12 @@ class Facts:
         return self.reader.meta
 
     @cached_property
+    def wall_ns(self) -> int | None:
+        """How long was recorded; None before the end."""
+        clock, end = self.meta.get("clock"), self.meta.get("end_ns")
+        return end - int(clock["monotonic_ns"]) if isinstance(clock, dict) and isinstance(end, int) else None
+
+    @cached_property
     def nodes(self) -> dict[int, Node]:
         """All nodes by number."""
         return {node.id: node for node in self.reader.nodes()}

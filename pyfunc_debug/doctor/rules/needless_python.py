@@ -25,10 +25,9 @@ _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert,
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line. Calls that are shorter than the way into Python are the subject of tiny-calls."""
-    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
-    if not isinstance(clock, dict) or not isinstance(end, int):
+    wall = facts.wall_ns
+    if wall is None:
         return
-    wall = end - int(clock["monotonic_ns"])
     for group in facts.lines:
         node, calls = group[0], facts.calls_of(group)
         way = CROSSING_NS[node.kind]

@@ -20,10 +20,9 @@ _SHARE = 0.15
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line. Bodies with random numbers, a state or a clock are left alone."""
-    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
-    if not isinstance(clock, dict) or not isinstance(end, int):
+    wall = facts.wall_ns
+    if wall is None:
         return
-    wall = end - int(clock["monotonic_ns"])
     for group in facts.lines:
         node = max(group, key=lambda one: facts.calls(one.id).count)
         calls = facts.calls(node.id)

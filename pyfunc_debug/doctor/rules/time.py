@@ -141,10 +141,9 @@ def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> 
 
 
 def _tiny(facts: Facts) -> Iterator[Finding]:
-    clock, end = facts.meta.get("clock"), facts.meta.get("end_ns")
-    if not isinstance(clock, dict) or not isinstance(end, int):
+    wall = facts.wall_ns
+    if wall is None:
         return
-    wall = end - int(clock["monotonic_ns"])
     for group in facts.lines:
         calls = facts.calls_of(group)
         if calls.count < MANY_CALLS or calls.errors:
