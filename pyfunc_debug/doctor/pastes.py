@@ -198,7 +198,8 @@ def in_ops(facts: Facts, node: Node) -> dict[ast.expr, str] | None:
     function = facts.function(node)
     if function is None or node.file is None:
         return None
-    first = facts.calls(node.id).first
+    body = (node.file, node.line, node.body)  # another trace's node of it may be the one that was called
+    first = facts.calls_of(one for one in facts.nodes.values() if (one.file, one.line, one.body) == body).first
     rows = facts.reader.rows(
         "SELECT path, dtype, shape FROM value WHERE call = ? AND role = 'input' ORDER BY position", (first,)
     )

@@ -232,6 +232,7 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
                             readable(function), (), False, True,
                         )
                     )  # fmt: skip
+    found.sort(key=lambda one: (len(one.token), one.token))  # the file's functions come in a hash table's order
     return Held("SavedModel", folder, tuple(dict.fromkeys(found)))
 
 
