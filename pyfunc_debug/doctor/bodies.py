@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+from pyfunc_debug.doctor.facts import Facts
 
 Row = tuple[Any, ...]
 _SHOWN = 4
-"""A function that is traced at every step makes a node at every step."""
+"""Lines or functions that are named."""
 
 
 def together(rows: Iterable[Row], *also: int) -> list[list[Row]]:
@@ -36,17 +39,41 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def spread(counts: Mapping[int, int]) -> str:
-    """`, in 2 nodes: once in node 1, 3 times in node 4`; empty where there is one."""
-    if len(counts) < 2:
-        return ""
-    parts = [f"{times(count)} in node {node}" for node, count in counts.items()]
-    return f", in {len(counts)} nodes: {_some(parts)}"
+def spread(facts: Facts, counts: Mapping[int, int]) -> str:
+    """`, at 2 lines: once at train.py:12, 3 times at train.py:30`; empty where there is one node.
+
+    Nodes of one line are told apart by their functions; those of one function too are only counted.
+
+    Args:
+      facts: The recording.
+      counts: How often, by node.
+    """
+    for preposition, what, names in (
+        ("at", "lines", _lines(facts, counts)),
+        ("in", "functions", _made_in(facts, counts)),
+    ):
+        if len(set(names)) > 1 and None not in names:
+            sums: Counter[str | None] = Counter()
+            for name, count in zip(names, counts.values()):
+                sums[name] += count
+            parts = [f"{times(count)} {preposition} {name}" for name, count in sums.items()]
+            return f", {preposition} {len(sums)} {what}: {_some(parts)}"
+    return listed(counts)
 
 
-def listed(nodes: Sequence[int]) -> str:
-    """`, in nodes 1, 2, 4`; empty where there is one."""
-    return f", in nodes {_some([str(node) for node in nodes])}" if len(nodes) > 1 else ""
+def listed(nodes: Collection[int]) -> str:
+    """`, in 3 nodes`; empty where there is one."""
+    return f", in {len(nodes)} nodes" if len(nodes) > 1 else ""
+
+
+def _lines(facts: Facts, nodes: Iterable[int]) -> list[str | None]:
+    frames = map(facts.site, nodes)
+    return [None if frame is None else facts.source_line(frame.file, frame.line) for frame in frames]
+
+
+def _made_in(facts: Facts, nodes: Iterable[int]) -> list[str | None]:
+    made = (facts.functions.get(facts.nodes[node].function or 0) for node in nodes)
+    return [None if one is None or one.kind == "eager" else one.name for one in made]
 
 
 def _some(parts: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import tensorflow as tf
 
@@ -66,16 +68,10 @@ def test_a_body_of_two_graph_traces_has_one_finding_with_both_nodes_and_counts(t
     found, recording = twice
     (raised,) = found["body-raised"]
     one, other = sorted(node.id for node in recording.nodes() if node.body.endswith("bad"))
-    assert (
-        f"bad raised ValueError 4 times, in 2 nodes: once in node {one}, 3 times in node {other} (first in call #"
-        in raised.message
-    )
+    assert "bad raised ValueError 4 times, in 2 nodes (first in call #" in raised.message
     assert (raised.node, raised.nodes) == (one, (one, other))
     (born,) = found["inf-born"]
-    assert (
-        f"Inf from finite inputs in 2 of 6 calls, in 2 nodes: once in node {one}, once in node {other}, first in"
-        in born.message
-    )
+    assert "Inf from finite inputs in 2 of 6 calls, in 2 nodes, first in" in born.message
 
 
 def test_inputs_without_gradient_are_one_finding_too(twice):
@@ -83,7 +79,7 @@ def test_inputs_without_gradient_are_one_finding_too(twice):
     (none,) = found["none-gradient"]
     nodes = tuple(sorted(node.id for node in recording.nodes() if node.body.endswith("cut")))
     assert none.nodes == nodes
-    assert f", in nodes {nodes[0]}, {nodes[1]}. Line" in none.message
+    assert ", in 2 nodes. Line" in none.message
     assert none.message.count("called at") == 1
 
 
@@ -125,13 +121,44 @@ def test_other_bodies_and_other_failures_stay_apart():
     ]
 
 
-def test_a_function_traced_at_every_step_names_a_few_nodes():
+def test_lines_and_functions_that_hold_the_body_are_named():
+    @tf.function
+    def f(x):
+        return tf.py_function(bad, [x], tf.float32)
+
+    @tf.function
+    def g(x):
+        return tf.py_function(bad, [x], tf.float32)
+
+    def node(x):
+        return tf.py_function(lambda x: cut(x) if x > 0 else [][0], [x], tf.float32)
+
+    @tf.function
+    def one(x):
+        return node(x)
+
+    @tf.function
+    def other(x):
+        return node(x)
+
+    def run():
+        for function in (f, g, g, one, other, other):
+            tried(function, tf.constant([-1.0]) if function in (f, g) else tf.constant(-1.0))
+
+    found, _ = findings(run)
+    by_type = {finding.message.split(" raised ")[1][:10]: finding.message for finding in found["body-raised"]}
+    line = f.python_function.__code__.co_firstlineno + 2
+    here = "test_bodies.py"
+    assert f"3 times, at 2 lines: once at {here}:{line}, 2 times at {here}:{line + 4} (" in by_type["ValueError"]
+    assert re.search(r"3 times, in 2 functions: once in \S+\.one, 2 times in \S+\.other \(", by_type["IndexError"])
+
+
+def test_a_function_traced_at_every_step_has_its_nodes_counted():
     @tf.function
     def f(x, n):
         return tf.py_function(bad, [x], tf.float32) + n
 
     found, _ = findings(lambda: [tried(f, tf.constant([-1.0]), n) for n in range(7)])
     (raised,) = found["body-raised"]
-    assert ", in 7 nodes: once in node" in raised.message
-    assert ", and 3 more (first in call #" in raised.message
+    assert "bad raised ValueError 7 times, in 7 nodes (first in call #" in raised.message
     assert len(raised.nodes) == 7

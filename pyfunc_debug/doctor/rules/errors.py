@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # failed_programs says more
         if inner:
             file, line = inner[-1][0], inner[-1][1]
-        often = f"{times(sum(counts.values()))}{spread(counts)}"
+        often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         evidence = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
             yield Finding(

@@ -66,7 +66,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         origin = f". Line {suspect} is likely where it comes from" if edit else ""
         yield Finding(
             rule, "warning", node, (first,),
-            f"{body} returned {what}{' from finite inputs' if known else ''} in {calls}{spread(counts)}, "
+            f"{body} returned {what}{' from finite inputs' if known else ''} in {calls}{spread(facts, counts)}, "
             f"first in call #{first}{origin}",
             edit or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"), file, line, several(counts),
             (f"call #{first}: {given} -> {facts.outputs(first)}",),

@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         own, used = reader.rows("SELECT forward, tape FROM call WHERE id = ?", (first,))[0]
         noticed = _facts(facts, first, facts.nodes[node])
         mine = started(reader, own)
-        often = f"{times(sum(counts.values()))}{spread(counts)}"
+        often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         name = facts.name(facts.nodes[node])
         if missing:
             yield Finding(
