@@ -233,6 +233,9 @@ class PanelFront:
     def _labelled(self, view: Json) -> Json:
         for frame in view.get("frames", ()):
             frame["label"] = self._label(frame["file"])
+            if frame["label"]:  # pdb prints a cell's file, a number that nobody knows
+                said = f"{frame['file']}("
+                view["console"] = [line.replace(said, f"{frame['label']}(") for line in view["console"]]
         if view.get("site"):
             view["site"] = {**view["site"], "label": self._label(view["site"]["file"])}
         lines = linecache.getlines(view["file"]) if view.get("source") and view.get("file") else []

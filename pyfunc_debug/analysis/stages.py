@@ -41,7 +41,8 @@ class StageAnswer:
         measured; where some calls are not, estimated from those that are), and the rest: waiting for input, room, or
         a place in the pool.
       stage: What one element costs.
-      ceilings: What num_parallel_calls of 1, 2, 4, 8 can bring over the present one; over 1 if that is not known.
+      ceilings: What num_parallel_calls of 1, 2, 4, 8 and the present number can bring over the present one; over 1 if
+        that is not known.
       setting: How the stage is set up; None if that is not known.
       pool: Threads of the pipeline's pool.
       without: Threads that held the GIL while the stage waited, and how much faster it would be without each, at most.
@@ -269,7 +270,8 @@ def stage_answer(
     held = None if one.held_share is None else one.held_share * body / len(start)
     at_once = busy / work if work else 1.0
     stage = Stage(body / len(start), held, cpu_ns, _parallel_now(setting, at_once, pool))
-    ceilings = tuple(ceiling(stage, n, pool, cores) for n in calls)
+    present = {setting.parallel} if setting is not None and setting.parallel > 0 else set()
+    ceilings = tuple(ceiling(stage, n, pool, cores) for n in sorted({*calls, *present}))
     return StageAnswer(
         contention=one,
         function=function,

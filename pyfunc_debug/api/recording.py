@@ -445,7 +445,8 @@ class Recording:
                 else "the recording has no tf.data stage that calls Python"
             )  # fmt: skip
         setting = found[0].setting
-        return verify(found[0].ceilings[0], dataset_fn, now=setting.parallel if setting and setting.parallel > 0 else 1)
+        predicted = next(one for one in found[0].ceilings if one.calls == n)
+        return verify(predicted, dataset_fn, now=setting.parallel if setting and setting.parallel > 0 else 1)
 
     def findings(
         self, select: Iterable[str] | None = None, ignore: Iterable[str] | None = None, *, front: Front = "python"

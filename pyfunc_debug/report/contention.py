@@ -22,7 +22,7 @@ from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, set
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, OURS
 from pyfunc_debug.report.folds import Folds
-from pyfunc_debug.report.timeline import binned, overview
+from pyfunc_debug.report.timeline import binned, overview, tracing
 
 Json = dict[str, Any]
 Blame = dict[int, Counter[tuple[str, int | None, str | None]]]
@@ -68,7 +68,7 @@ def page(
         "stages": _stages(facts, columns, nodes),
         "loops": _loops(connection, facts),
         "process": list(process_lines(reported)),
-        "series": _series(columns, start, end, width, folds),
+        "series": _series(facts, columns, start, end, width, folds),
     }
 
 
@@ -287,7 +287,7 @@ def _loops(connection: sqlite3.Connection, facts: ProgramFacts) -> list[Json]:
     ]
 
 
-def _series(columns: Columns, start: int, end: int, width: int, folds: Folds | None) -> Json:
+def _series(facts: ProgramFacts, columns: Columns, start: int, end: int, width: int, folds: Folds | None) -> Json:
     """Contention over the folded axis. A bound is not a measurement: without another grade `waiting` is None."""
     waiting = held = None
     if set(columns.grades) - {"bound"}:
@@ -296,4 +296,11 @@ def _series(columns: Columns, start: int, end: int, width: int, folds: Folds | N
     if threads and columns.split:
         parts = binned(columns, np.arange(len(columns)), threads, start, end, width, folds)
         held = [round(float(min(x, 1.0)), 3) for x in parts[:, 0].sum(0) + parts[:, 1].sum(0)]
-    return {"start_ns": start, "end_ns": end, "waiting": waiting, "held": held}
+    traces = [round(float(x), 3) for x in tracing(facts, columns.origin_ns, start, end, width, folds)]
+    return {
+        "start_ns": start,
+        "end_ns": end,
+        "waiting": waiting,
+        "held": held,
+        "traces": traces if any(traces) else None,
+    }

@@ -184,6 +184,17 @@ def _coverage(lane: Array, low: Array, high: Array, start: float, scale: float, 
     return per_column
 
 
+def tracing(facts: ProgramFacts, origin: int, start: int, end: int, width: int, folds: Folds | None = None) -> Array:
+    """How much of each column of time a graph was being traced, 0..1; a trace inside another counts once."""
+    outer = [trace for trace in facts.traces.values() if trace.parent is None]
+    begin = np.array([trace.start_ns - origin for trace in outer], np.int64)
+    until = begin + np.array([trace.duration_ns for trace in outer], np.int64)
+    low, high, edges = (folded(one, folds or []) for one in (begin, until, np.array([start, end])))
+    lane = np.zeros(len(outer), np.int64)
+    covered: Array = _coverage(lane, low, high, edges[0], width / (edges[1] - edges[0]), 1, width)[0]
+    return np.minimum(covered, 1)
+
+
 def traces(facts: ProgramFacts, origin: int, start: int, end: int) -> list[Json]:
     """Graph traces between two times, the longest first."""
     result: list[Json] = []
@@ -246,4 +257,16 @@ def _merge(table: Array, pixel: float, end: float) -> Array:
     return merged[:: max(1, -(-len(merged) // MAX_RUNS))]
 
 
-__all__ = ["MAX_CALLS", "PARTS", "RUNNING", "binned", "busy", "extent", "overview", "single", "traces", "viewport"]
+__all__ = [
+    "MAX_CALLS",
+    "PARTS",
+    "RUNNING",
+    "binned",
+    "busy",
+    "extent",
+    "overview",
+    "single",
+    "traces",
+    "tracing",
+    "viewport",
+]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.analysis.contention import NodeContention
+from pyfunc_debug.analysis.inputs import Setting
 from pyfunc_debug.analysis.stages import body_ns, mean_cpu_ns, stage_answer, waits_ns
 from pyfunc_debug.records import Node
 
@@ -72,3 +73,12 @@ def test_the_shares_of_a_stage_sum_to_its_time_whatever_was_measured():
             continue
         assert min(answer.python_share, answer.wait_share, answer.pool_share) >= 0
         assert answer.python_share + answer.wait_share + answer.pool_share == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("present", "asked"), [(3, [1, 2, 3, 4, 8]), (4, [1, 2, 4, 8]), (-1, [1, 2, 4, 8])])
+def test_what_if_has_the_present_setting_among_its_answers(present, asked):
+    times = tuple(np.array(one, np.float64) for one in ([1e9], [2e9], [0], [0]))
+    setting = Setting(present, None, False, None)
+    answer = stage_answer(make_contention_of("native", 1, 1), "f", times, 1, None, 4, 4, setting=setting)
+    assert [one.calls for one in answer.ceilings] == asked
+    assert ("num_parallel_calls=3: as now" in str(answer)) is (present == 3)

@@ -67,6 +67,15 @@ def test_the_tab_and_the_terminal_say_the_same(path):
     assert page["series"]["held"] is not None
 
 
+def test_where_graphs_were_traced_is_drawn_behind_what_bodies_held(path):
+    series, overview = ask(path)["series"], ask(path, "overview")
+    traces = ask(path, "timeline", start_ns=overview["start_ns"], end_ns=overview["end_ns"], width=100)["traces"]
+    width = (series["end_ns"] - series["start_ns"]) / len(series["traces"])
+    assert max(series["traces"]) == 1
+    outer = sum(trace["duration_ns"] for trace in traces if trace["parent"] is None)
+    assert sum(series["traces"]) * width == pytest.approx(outer, rel=0.01)
+
+
 def test_an_estimate_says_from_how_many_samples(path):
     grade(path, "op-start")
     page = same(path)

@@ -42,8 +42,15 @@ function add(element: Element, children: Child[]): void {
 
 /** Text with `code` between backticks. */
 export function prose(text: string): (string | HTMLElement)[] {
-  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith("`") ? h("code", {}, part.slice(1, -1)) : part));
+  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith("`") ? h("code", {}, breakable(part.slice(1, -1))) : part));
 }
+
+/** A name that may be broken where its words end: behind `_`, `.`, `(` and before a capital. */
+export const breakable = (name: string): HTMLElement => {
+  const whole = h("span");
+  for (const part of name.split(/(?<=[_.(]|[a-z](?=[A-Z]))/)) whole.append(...(whole.childNodes.length ? [h("wbr")] : []), part);
+  return whole;
+};
 
 /** Sets text only if it changed, so that a repaint neither moves a selection nor wakes a screen reader. */
 export function text(element: Element, value: string): void {

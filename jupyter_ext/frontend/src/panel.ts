@@ -1,6 +1,7 @@
 // The panel: puts the parts together, hears the keys, and asks for what is new.
 import type { DataSource, Place } from "./data/source";
 import { clear, h, text } from "./dom";
+import { matcher } from "./glob";
 import { keepKeys } from "./keys";
 import { Breakpoints } from "./data/breakpoints";
 import { State, type Tab } from "./state";
@@ -200,7 +201,8 @@ export class Panel {
 
   /** Names of a node's inputs, as its newest recorded call had them. */
   private async inputsOf(node: string): Promise<string[]> {
-    const row = this.state.ledger.rows.find((item) => item.type === "node" && item.call_kind === "forward" && State.body(item) === node);
+    const match = matcher(node);
+    const row = this.state.ledger.rows.find((item) => item.type === "node" && item.call_kind === "forward" && (State.body(item) === node || (/[*?[]/.test(node) && match([State.body(item)], ""))));
     if (!row?.calls) return [];
     const page = await this.source.ask("calls", { nodes: row.nodes, kind: "forward", sort: "id", descending: true, offset: 0, limit: 1 });
     const id = page.result.rows[0]?.id;
@@ -243,6 +245,15 @@ export class Panel {
       grip,
     );
     this.resizable(grip);
+    let stacked = false;
+    const observer = new ResizeObserver(() => {
+      const now = this.stacked();
+      // Where the window became narrow at a stop, the stop stays in view.
+      if (now && !stacked && this.state.tab === "stop" && this.state.stopped) this.toDetail();
+      stacked = now;
+    });
+    observer.observe(this.root);
+    this.signal.addEventListener("abort", () => observer.disconnect());
   }
 
   private layReport(header: HTMLElement): void {
@@ -282,6 +293,11 @@ export class Panel {
       overview.holds ? `This file ${overview.holds}` : "",
     ];
     return parts.filter(Boolean).map((part) => (part.endsWith(".") ? part : `${part}.`)).join(" ");
+  }
+
+  private stacked(): boolean {
+    const columns = this.root.querySelector<HTMLElement>(".cols");
+    return columns !== null && getComputedStyle(columns).display === "block";
   }
 
   /** Where everything is stacked, a stop and a tab bring their place into view. */

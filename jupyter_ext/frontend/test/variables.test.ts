@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { sameFile } from "../src/data/breakpoints";
-import { nearest, suggestions } from "../src/views/breakpoints";
+import { completions, nearest, suggestions } from "../src/views/breakpoints";
 import { childOf } from "../src/views/variables";
 
 test("a child of a value has a Python expression", () => {
@@ -9,7 +9,7 @@ test("a child of a value has a Python expression", () => {
 });
 
 test("conditions are suggested in the names of the node's inputs", () => {
-  expect(suggestions(["x", "args[0]", "args[1]", "0"])).toEqual(["np.isnan(x).any()", "x.max() > 1", "np.isnan(args).any()", "args.max() > 1", "call.number > 100"]);
+  expect(suggestions(["x", "args[0]", "args[1]", "0"])).toEqual(["nan(x)", "changed(x)", "x.max() > 1", "nan(args)", "changed(args)", "args.max() > 1", "call.id > 100"]);
 });
 
 test("a breakpoint's file may be a part of the path", () => {
@@ -21,4 +21,10 @@ test("a name that nothing has names the nearest", () => {
   expect(nearest("augmnt", ["decode", "augment", "f"])).toBe("augment");
   expect(nearest("zebra", ["decode", "augment"])).toBe(null);
   expect(nearest("f", [])).toBe(null);
+});
+test("completes the last word of a condition", () => {
+  expect(completions("x.max() > 1 and x.sh", ["x"])).toEqual(["x.max() > 1 and x.shape"]);
+  expect(completions("na", ["x"])).toEqual(["nan("]);
+  expect(completions("", ["x"])).toEqual(suggestions(["x"]));
+  expect(completions("x.max() > ", ["x"])).toEqual([]);
 });

@@ -22,6 +22,7 @@ export interface NewBreakpoint {
   where: string;
   when?: string;
   condition?: string;
+  hits?: number;
   once?: boolean;
 }
 

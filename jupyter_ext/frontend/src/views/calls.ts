@@ -1,8 +1,8 @@
 // The calls of the selected node: the timeline's text equivalent. Rows come a page at a time; only those in sight exist.
 import type { CallRow, CallsQuery } from "../data/protocol";
 import type { DataSource } from "../data/source";
-import { clear, h, keepFocus, onPress, prose, text } from "../dom";
-import { inUnit, int, middle, type Unit, unitOf, waited } from "../format";
+import { breakable, clear, h, keepFocus, onPress, prose, text } from "../dom";
+import { inUnit, int, type Unit, unitOf, waited } from "../format";
 import type { Breakpoints } from "../data/breakpoints";
 import { State } from "../state";
 import { statusOf } from "./call";
@@ -188,7 +188,7 @@ export class CallsView {
     const row = this.state.row();
     const name = row ? (row.call_kind === "gradient" ? `∇ ${this.state.row(row.parent ?? "")?.name ?? ""}` : row.name) : null;
     const gradients = row?.type === "node" && row.call_kind === "forward" ? this.state.row(`${row.key}g`)?.calls : null;
-    clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", { title: name }, middle(name, 28))] : ["All calls"]));
+    clear(this.title, ...(name ? [row?.type === "function" ? "Calls in " : "Calls of ", h("code", {}, breakable(name))] : ["All calls"]));
     this.paintBreak();
     // What few calls leave of the height is the ledger's (tables.css).
     this.element.parentElement?.style.setProperty("--calls", `${52 + 22 * this.total}px`);

@@ -1,11 +1,11 @@
 // The GIL tab: waiting over time and who waited behind whom. What was not measured is said in words.
 import type { GilPage, GilStage, GilWorst } from "../data/protocol";
 import type { DataSource } from "../data/source";
-import { clear, h, keepFocus, prose } from "../dom";
-import { inUnit, int, middle, percent, sig3, time, unitOf, waited } from "../format";
+import { breakable, clear, h, keepFocus, prose } from "../dom";
+import { inUnit, int, percent, sig3, time, unitOf, waited } from "../format";
 import type { State } from "../state";
 import { readTheme } from "../theme";
-import { swatch } from "../timeline/paint";
+import { makePaints, swatch } from "../timeline/paint";
 import { makeScale, ticks } from "../timeline/scale";
 import { note } from "./call";
 
@@ -64,8 +64,9 @@ export class GilPane {
     const series = page.series;
     clear(
       this.element,
+      this.inShort(page.stages),
       h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
-        h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null)),
+        h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null, series?.held && series.traces ? h("span", { title: "Tracing runs Python. How much of the GIL it and other Python held was not measured over time" }, swatch("trace"), "graph trace under way") : null)),
       series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is not a measurement."),
       h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       page.stages.length ? this.stages(page.stages) : null,
@@ -103,11 +104,31 @@ export class GilPane {
     this.state.open("call");
   }
 
+  /** "What if" in one line, of the stage that can gain most: the tables are further down. */
+  private inShort(stages: readonly GilStage[]): HTMLElement | null {
+    const gain = (stage: GilStage): number => Math.max(1, ...stage.ceilings.map((ceiling) => ceiling.speedup));
+    const best = [...stages].sort((a, b) => gain(b) - gain(a))[0];
+    if (!best) return null;
+    const more = h("button.lk", { type: "button", "data-focus": "whatif-more" }, stages.length > 1 ? `all ${stages.length}` : "why");
+    more.addEventListener("click", () => this.element.querySelector(".gsec.ifs")?.scrollIntoView({ block: "nearest" }));
+    return h(
+      "p.ifline",
+      { "aria-label": "What if, in short" },
+      h("b", {}, "What if "), h("code", {}, "num_parallel_calls"), " of ", h("code", {}, breakable(best.name)), " were",
+      ...best.ceilings.flatMap((ceiling) => {
+        const now = ceiling.calls === best.now;
+        return [h("span.if", { class: now ? "if now" : "if", title: ceiling.why }, h("b", {}, ceiling.calls), now ? " now" : ` ≤ ×${ceiling.speedup.toFixed(1)}`), " "];
+      }),
+      best.now === -1 ? h("span.if.now", {}, "now AUTOTUNE") : null,
+      more,
+    );
+  }
+
   private stages(stages: readonly GilStage[]): HTMLElement {
     const most = Math.max(...stages.flatMap((stage) => stage.ceilings.map((ceiling) => ceiling.speedup)), 1);
     const share = (value: number | null): string => (value === null ? "not measured" : `${percent(value)} %`);
     return h(
-      "div.gsec",
+      "div.gsec.ifs",
       {},
       h("h3.gcap", {}, "What if ", h("code", {}, "num_parallel_calls"), h("small", {}, stages.every((stage) => stage.now == null) ? " were another: at most this much faster than 1" : " were another: at most this much faster than now")),
       h("div.stages", {}, ...stages.map((stage) =>
@@ -148,7 +169,7 @@ export class GilPane {
       h(
         "tr",
         {},
-        h("th.l", { scope: "row", title: node.name }, middle(node.name, 16)),
+        h("th.l", { scope: "row", title: node.name }, breakable(node.name)),
         ...page.holders.map((holder) => {
           const ns = node.blame[holder] ?? 0;
           const cell = h("td", { class: ns ? "" : "z" }, ns ? inUnit(ns, unit) : "0");
@@ -161,8 +182,8 @@ export class GilPane {
     return h(
       "table.grid.blame",
       {},
-      h("caption", {}, h("b", {}, "Blame"), h("span.dim", {}, ` ${unit.name} the row waited while the column held the GIL${of}`)),
-      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, headOf(holder)) : h("span", {}, headOf(holder)))), h("th", { scope: "col" }, h("b", {}, "all")))),
+      h("caption", {}, h("b", {}, "Blame"), h("span.dim", { title: "How long the row's calls waited while the column held the GIL" }, ` ${unit.name} the row waited for the column${of}`)),
+      h("thead", {}, h("tr", {}, h("th.l", {}, ""), ...page.holders.map((holder) => h("th", { scope: "col", title: meaning(holder), class: holder.startsWith("pyfunc_debug") ? "ours" : "" }, meaning(holder) ? h("abbr", {}, headOf(holder)) : headOf(holder))), h("th", { scope: "col" }, h("b", {}, "all")))),
       h("tbody", {}, ...body, others ? h("tr", {}, h("td.l.dim.rest", { colspan: page.holders.length + 2 }, `${int(others)} ${others === 1 ? "other waits" : "others wait"} for nobody, as far as measured`)) : null),
     );
   }
@@ -173,7 +194,10 @@ export class GilPane {
     if (!series || !this.visible() || width < 50 || !this.chart.isConnected) return;
     const { colours, font } = readTheme(this.root);
     const ratio = devicePixelRatio || 1;
-    const height = series.held && series.waiting ? 100 : 60;
+    const small = width < 720;
+    const tall = small ? { waiting: 20, held: 18 } : { waiting: 32, held: 28 };
+    const second = series.waiting ? tall.waiting + 12 : 4;
+    const height = (series.held ? second + tall.held : tall.waiting + 4) + 18;
     this.chart.width = width * ratio;
     this.chart.height = height * ratio;
     this.chart.style.width = `${width}px`;
@@ -186,8 +210,7 @@ export class GilPane {
     const scale = makeScale({ start: folds.at(series.start_ns), end: folds.at(series.end_ns) }, 44, width - 48, folds, 4);
     const waiting = series.waiting ?? [];
     const most = Math.max(1, Math.ceil(Math.max(0, ...waiting)));
-    const second = series.waiting ? 44 : 4;
-    const area = (values: readonly number[], top: number, tall: number, high: number, colour: string): void => {
+    const area = (values: readonly number[], top: number, tall: number, high: number, colour: string | CanvasPattern): void => {
       c.fillStyle = colour;
       const wide = scale.width / values.length;
       values.forEach((value, i) => {
@@ -197,31 +220,34 @@ export class GilPane {
       c.strokeStyle = colours.line2;
       c.strokeRect(scale.left - 0.5, top - 0.5, scale.width + 1, tall + 1);
     };
-    if (series.waiting) area(waiting, 4, 32, most, colours.wait);
-    if (series.held) area(series.held, second, 28, 1, colours.held);
+    if (series.waiting) area(waiting, 4, tall.waiting, most, colours.wait);
+    if (series.held) {
+      if (series.traces) area(series.traces, second, tall.held, 1, makePaints(c, colours, font, ratio).fill.trace);
+      area(series.held, second, tall.held, 1, colours.held);
+    }
     c.font = `10.5px ${font}`;
     c.fillStyle = colours.dim;
     c.textBaseline = "middle";
     c.textAlign = "right";
     if (series.waiting) {
       c.fillText(String(most), 38, 7);
-      c.fillText("0", 38, 34);
+      c.fillText("0", 38, tall.waiting + 2);
     }
     if (series.held) {
       c.fillText("100 %", 38, second + 3);
-      c.fillText("0", 38, second + 26);
+      c.fillText("0", 38, second + tall.held - 2);
     }
     c.textAlign = "left";
     c.textBaseline = "top";
-    for (const tick of ticks(scale.view, scale.width, 90, folds).major) c.fillText(tick.label, scale.x(tick.ns), height - 20);
+    for (const tick of ticks(scale.view, scale.width, 90, folds).major) c.fillText(tick.label, scale.x(tick.ns), height - 13);
     for (const stop of overview?.stops ?? []) {
       if (stop.queued || stop.end_ns === null) continue;
       const from = scale.x(stop.start_ns);
       const wide = Math.max(4, scale.x(stop.end_ns) - from);
       c.fillStyle = colours.stop;
-      c.fillRect(from, 4, wide, height - 28);
+      c.fillRect(from, 4, wide, height - 22);
       c.strokeStyle = colours.fg;
-      c.strokeRect(from + 0.5, 4.5, wide - 1, height - 29);
+      c.strokeRect(from + 0.5, 4.5, wide - 1, height - 23);
     }
     const mean = waiting.reduce((a, b) => a + b, 0) / Math.max(1, waiting.length);
     const said = waiting.length ? `On average ${sig3(mean)} threads wait for the GIL, at most ${sig3(Math.max(...waiting))}.` : "How much of the time a body holds the GIL.";
@@ -237,8 +263,7 @@ const WORDS: [RegExp, string][] = [
   [/a py_function not recorded/, "A body that was not recorded (--nodes), or that began before"],
 ];
 
-/** A holder's name with places where it may be broken: never inside a word. */
-const headOf = (holder: string): string => holder.replace("other Python threads: ", "other: ").replace(/[_(.]|[a-z](?=[A-Z])/g, "$&\u200b");
+const headOf = (holder: string): HTMLElement => breakable(holder.replace("other Python threads: ", "other: "));
 
 /** What a term means, for a hover; empty if it says so itself. */
 const meaning = (text: string): string => WORDS.find(([term]) => term.test(text))?.[1] ?? "";

@@ -1,8 +1,8 @@
 // The ledger: traced functions with their nodes as a tree table, what was traced beside what ran.
 import type { LedgerRow } from "../data/protocol";
-import { clear, h, keepFocus, onPress, prose, text } from "../dom";
+import { breakable, clear, h, keepFocus, onPress, prose, text } from "../dom";
 import { matcher } from "../glob";
-import { int, inUnit, middle, percent, time, unitOf, type Unit } from "../format";
+import { int, inUnit, percent, time, unitOf, type Unit } from "../format";
 import type { State } from "../state";
 
 type Column = "name" | "traced" | "runs" | "calls" | "errors" | "total_ns" | "mean_ns" | "p95_ns" | "share";
@@ -23,7 +23,7 @@ const HEAD = 22;
 /** A row's name, with its place where another row of its kind has the same name: four functions may be called `f`. */
 export function nameOf(row: LedgerRow, rows: readonly LedgerRow[]): [name: string, place: string] {
   const twin = row.place && rows.some((other) => other !== row && other.type === row.type && other.call_kind === row.call_kind && other.name === row.name && other.place !== row.place);
-  return twin ? [middle(row.name, 24), row.place] : [middle(row.name, 40), ""];
+  return [row.name, twin ? row.place : ""];
 }
 
 /** Rows in the order of the tree: children follow their parent. Sorted, there is no tree: the first row is the worst one. */
@@ -194,7 +194,7 @@ export class LedgerView {
       h(
         "td.nm.l",
         { class: letter ? "nm l sv" : "nm l" },
-        h("span.in", { class: `in l${flat ? 0 : row.level}${place ? " twin" : ""}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 && !flat ? (open ? "▾" : "▸") : ""), h("b", {}, name), place ? h("span.pl", {}, ` ${place}`) : null, row.kind ? h("small", {}, ` ${row.kind}`) : null),
+        h("span.in", { class: `in l${flat ? 0 : row.level}` }, h("span.tw", { "aria-hidden": "true" }, parent && row.level === 0 && !flat ? (open ? "▾" : "▸") : ""), h("b", {}, breakable(name)), place ? " " : null, place ? h("span.pl", {}, place) : null, row.kind ? h("small", {}, ` ${row.kind}`) : null),
         letter ? h("span.sev", { class: `sev sev-${letter}`, title: why, "aria-label": `${row.severity}: ${why}`, role: "img" }, letter) : null,
       ),
       h("td.c-traced", {}, isFunction && row.traced !== null ? `${int(row.traced)}×` : ""),
