@@ -366,6 +366,9 @@ class LiveRecording(Recording):
         if found is None:
             return {}
         own, globals_ = scope(found[0])
+        kind = next((function.kind for function in self.functions() if function.id == node.function), None)
+        if kind == "eager" and own:
+            return globals_  # eager calls from one line share a node, whatever their closures and partials hold
         return {**globals_, **own}
 
     @property

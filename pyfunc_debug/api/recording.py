@@ -278,7 +278,19 @@ class Recording:
         """
         from pyfunc_debug.report.pytest_file import as_test
 
-        return as_test(call, self._reader, known=self._names_of_body(call), stem=stem, rtol=rtol, atol=atol)
+        known, unsure = self._names_of_body(call), self._unrepeatable(call)
+        return as_test(call, self._reader, known=known, stem=stem, rtol=rtol, atol=atol, unsure=unsure)
+
+    def _unrepeatable(self, call: Call) -> str:
+        """Why its body may give something else for the same inputs: a sentence, or nothing."""
+        from pyfunc_debug.doctor import code
+        from pyfunc_debug.doctor.facts import Facts
+
+        facts = Facts(self._reader)
+        node = next(node for node in self.nodes() if node.id == call.node)
+        function = facts.function(node)
+        why = code.unrepeatable(function, facts.tree(node.file)) if function is not None else ""
+        return f"The body {why}: the outcome of this call may not come again." if why else ""
 
     def _to_pytest(self, call: Call, path: str | os.PathLike[str], rtol: float, atol: float) -> str:
         stem = os.path.splitext(os.path.basename(os.fspath(path)))[0]

@@ -308,6 +308,33 @@ def clock(function: Definition) -> Write | None:
     return None
 
 
+def unrepeatable(function: Definition, tree: ast.AST | None) -> str:
+    """Why a body may give something else for the same inputs: a clause about the body; empty where nothing says so."""
+    draws = global_random(function, tree)
+    if draws:
+        return f"draws random numbers ({draws[0].text})"
+    read = clock(function)
+    if read is not None:
+        return f"reads a clock ({read.text})"
+    writes = {one.name: one for one in state_writes(function)}
+    changed = {
+        id(part)
+        for one in own_nodes(function)
+        if isinstance(one, ast.Call) and _grown(one)
+        for part in ast.walk(one.func)
+    }
+    names = [one.id for one in own_nodes(function) if isinstance(one, ast.Name) and id(one) not in changed]
+    counted = {one.name for one in counters(function)}
+    for name, write in writes.items():
+        if name in counted or names.count(name):
+            return f"reads and changes {name} ({write.text})"
+    return ""
+
+
+def _grown(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _GROWS
+
+
 def own_gradients(function: Definition, tree: ast.AST, depth: int = 3) -> list[Definition]:
     """Functions with a gradient of their own (`@tf.custom_gradient`) among a body and what it calls of its file."""
     found: dict[int, Definition] = {}

@@ -13,7 +13,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyfunc_debug.errors import NotKeptError
@@ -38,6 +38,8 @@ class Excerpt:
       copied: Why it is a copy; empty where it is imported.
       missing: What nobody can write but the user: a sentence each.
       values: Names whose values were taken from the running program.
+      bound: Parameters that a functools.partial fills, in their order, as Python text; None for those that are inputs.
+        Empty where there is no partial.
     """
 
     lines: tuple[str, ...]
@@ -45,16 +47,28 @@ class Excerpt:
     copied: str
     missing: tuple[str, ...]
     values: tuple[str, ...]
+    bound: Mapping[str, str | None] = field(default_factory=dict)
+
+    def called(self, inputs: Sequence[str]) -> str:
+        """The call of the body on its inputs."""
+        if not self.bound:
+            return f"{self.name}({', '.join(inputs)})"
+        rest, given, by_name = iter(inputs), [], False
+        for name, text in self.bound.items():
+            by_name = by_name or text is not None
+            value = next(rest) if text is None else text
+            given.append(f"{name}={value}" if by_name else value)
+        return f"{self.name}({', '.join([*given, *rest])})"
 
 
-def excerpt(file: str, line: int, texts: Mapping[str, str], given: int, known: Mapping[str, Any]) -> Excerpt:
+def excerpt(file: str, line: int, texts: Mapping[str, str], inputs: Sequence[str], known: Mapping[str, Any]) -> Excerpt:
     """Finds a body's source, and what it takes to run it elsewhere.
 
     Args:
       file: The body's file.
       line: The line it begins on.
       texts: Source texts of the program by file, that of `file` included.
-      given: How many arguments it is called with.
+      inputs: Names of the arguments that it is called with.
       known: Names that the body sees in the running program, with their values; empty where it is not there.
 
     Raises:
@@ -64,39 +78,94 @@ def excerpt(file: str, line: int, texts: Mapping[str, str], given: int, known: M
     if text is None:
         raise NotKeptError(f"the source of {file_label(file)} is not in the recording")
     module = _Module(text)
-    body = module.definition(line, given)
+    body = module.definition(line, len(inputs))
     around = module.around(body)
     name = getattr(body, "name", "")
     decorated = any(_NODE.search(ast.unparse(one)) for one in getattr(body, "decorator_list", ()))
     owner = around[0] if around and isinstance(around[0], ast.ClassDef) else None
     plain = not any(isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) for one in around)
+    pieces = _Pieces(module, around, texts, known)
     if owner is not None and not _is_static(body):
-        return _method(owner.name, name, _importable(file, module) if len(around) == 1 else None)
-    missing = _too_many(body, given)
+        imported = _importable(file, module) if len(around) == 1 else None
+        return _method(owner.name, body, imported, pieces, inputs, known)
+    bound, missing = _bound_parameters(body, inputs, known)
+    if not bound and not missing and _may_be_bound(body, inputs, texts):
+        missing = (f"the program makes a functools.partial of {name}: write what it fills in into the call",)
     imported = _importable(file, module) if plain and name and not decorated else None
     if imported is not None:
         path = [one.name for one in reversed(around)] + [name]
-        return Excerpt((imported[0], f"{imported[1]} import {path[0]}"), ".".join(path), "", missing, ())
+        return Excerpt((imported[0], f"{imported[1]} import {path[0]}"), ".".join(path), "", missing, (), bound)
     why = (
         "it is a lambda" if not name else "it is decorated as a node" if decorated
         else "it is defined inside another function" if not plain
         else "it is in a cell" if not _dotted(file) else "importing its file would run the program"
     )  # fmt: skip
-    pieces = _Pieces(module, around, texts, known)
     source = pieces.source(body, decorated)
-    return Excerpt((*pieces.lines(), *source), name or "body", why, (*missing, *pieces.missing()), tuple(pieces.values))
+    lines, values = (*pieces.lines(), *source), tuple(pieces.values)
+    return Excerpt(lines, name or _lambda_name(body), why, (*missing, *pieces.missing()), values, bound)
 
 
-def _method(owner: str, name: str, imported: tuple[str, str] | None) -> Excerpt:
-    """A body that belongs to an object."""
-    lines = () if imported is None else (imported[0], f"{imported[1]} import {owner}")
-    return Excerpt(
-        (*lines, f"owner = None  # the object of `{owner}` that the program had"),
-        "owner" if name == "__call__" else f"owner.{name}",
-        "",
-        (f"the body belongs to an object of `{owner}`, which is not in the recording: make one in the line `owner =`",),
-        (),
+def _method(
+    owner: str, body: _Definition, imported: tuple[str, str] | None, pieces: _Pieces, inputs: Sequence[str],
+    known: Mapping[str, Any],
+) -> Excerpt:  # fmt: skip
+    """A body that belongs to an object: one with the same attributes, where they are plain values."""
+    name = getattr(body, "name", "__call__")
+    called = "owner" if name == "__call__" else f"owner.{name}"
+    first = body.args.posonlyargs + body.args.args
+    thing = known.get(first[0].arg) if first else None
+    made = _made_again(owner, thing)
+    if made is None:
+        found = () if imported is None else (imported[0], f"{imported[1]} import {owner}")
+        return Excerpt(
+            (*found, f"owner = None  # the object of `{owner}` that the program had"), called, "",
+            (f"the body belongs to an object of `{owner}`, which is not in the recording: make one in the line "
+             "`owner =`",), (),
+        )  # fmt: skip
+    bound, missing = _bound_parameters(body, [first[0].arg, *inputs], known)
+    bound = {one: text for one, text in bound.items() if one != first[0].arg}
+    if imported is not None:
+        return Excerpt((imported[0], f"{imported[1]} import {owner}", *made), called, "", missing, ("owner",), bound)
+    pieces.gather(owner)
+    lines, missing, values = pieces.lines(), (*missing, *pieces.missing()), (*pieces.values, "owner")
+    return Excerpt((*lines, *made), called, "its class cannot be imported", missing, values, bound)
+
+
+def _made_again(owner: str, thing: Any) -> list[str] | None:
+    """Lines that make an object with a given one's attributes; None where that takes more than plain values."""
+    kind = type(thing)
+    if (
+        kind.__name__ != owner
+        or any("__new__" in vars(one) for one in kind.__mro__[:-1])
+        or any("__slots__" in vars(one) for one in kind.__mro__[:-1])
+    ):
+        return None
+    texts = {name: _as_text(value) for name, value in vars(thing).items()}
+    if any(text is None for text in texts.values()):
+        return None
+    held = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
+    return [f"owner = object.__new__({owner})", *([f"vars(owner).update({{{held}}})"] if held else [])]
+
+
+def _bound_parameters(
+    body: _Definition, inputs: Sequence[str], known: Mapping[str, Any]
+) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """Parameters that a functools.partial fills, inputs in between; and what is wrong if they are not known."""
+    positional = [*body.args.posonlyargs, *body.args.args]
+    written: dict[str, ast.expr | None] = dict.fromkeys(one.arg for one in (*positional, *body.args.kwonlyargs))
+    written.update(
+        zip([one.arg for one in positional][len(positional) - len(body.args.defaults) :], body.args.defaults)
     )
+    written.update(zip([one.arg for one in body.args.kwonlyargs], body.args.kw_defaults))
+    bound: dict[str, str | None] = {}
+    for name, default in written.items():
+        text = None if name in inputs else _as_text(known.get(name)) if name in known else None
+        if text is not None and (default is None or ast.unparse(default) not in (text, name)):
+            bound[name] = text
+    asked = {name for name, default in written.items() if default is None} - {*inputs, *bound}
+    if not bound or asked:
+        return {}, _too_many(body, len(inputs))
+    return {name: bound.get(name) for name in written if name in inputs or name in bound}, ()
 
 
 class _Module:
@@ -155,7 +224,7 @@ class _Pieces:
     def __init__(
         self, module: _Module, around: Sequence[Any], texts: Mapping[str, str], known: Mapping[str, Any]
     ) -> None:
-        self._known = known
+        self._known = dict(known)
         self._modules = [module, *(_Module(text) for text in texts.values() if text != "\n".join(module.lines))]
         # What encloses the body comes first: there, only what means the same elsewhere.
         self._scopes: list[tuple[_Module, list[ast.stmt]]] = [
@@ -174,18 +243,19 @@ class _Pieces:
         """The body's own lines, once what it reads is gathered."""
         module = self._modules[0]
         if isinstance(body, ast.Lambda):
-            lines = f"body = {ast.unparse(body)}".splitlines()
+            lines = f"{_lambda_name(body)} = {ast.unparse(body)}".splitlines()
         elif decorated:
             bare = [one for one in body.decorator_list if not _NODE.search(ast.unparse(one))]
             body.decorator_list = bare
             lines = ast.unparse(body).splitlines()
         else:
             lines = module.text(body)
-        self._seen.add(getattr(body, "name", "body"))
-        self._gather("\n".join(lines))
+        self._seen.add(getattr(body, "name", None) or _lambda_name(body))
+        self.gather("\n".join(lines))
         return ["", *lines] if not isinstance(body, ast.Lambda) else lines
 
-    def _gather(self, text: str) -> None:
+    def gather(self, text: str) -> None:
+        """Gathers what a piece of source reads."""
         for name in _reads(text):
             if name not in self._seen and not hasattr(builtins, name):
                 self._seen.add(name)
@@ -206,16 +276,36 @@ class _Pieces:
                     lines = module.text(one)
                     self._taken[id(one)] = (-order, one.lineno, lines)
                     self._seen |= _binds(one)
-                    self._gather("\n".join(lines))
+                    self.gather("\n".join(lines))
             if found:
                 return
         if (line := _import_of(name, value) or _USUAL.get(name)) is not None:
             self._imports.append(line)
-        elif (written := _written(value)) is not None:
+        elif (written := self._written(name, value)) is not None:
             self._taken[id(value)] = (1, 0, written)
-            self._gather("\n".join(written))
+            self.gather("\n".join(written))
         else:
             self._missing.append(name)
+
+    def _written(self, name: str, value: Any) -> list[str] | None:
+        """The source of a function or class of the running program: of a closure, or of another cell."""
+        code = getattr(value, "__code__", None)
+        own = dict(zip(code.co_freevars, value.__closure__ or ())) if code is not None else {}
+        try:
+            held = {one: cell.cell_contents for one, cell in own.items()}
+            lines = [line.rstrip("\n") for line in inspect.findsource(value)[0]]
+            if code is None:
+                return textwrap.dedent(inspect.getsource(value)).splitlines()
+            module = _Module("\n".join(lines))
+            found = module.definition(code.co_firstlineno, code.co_argcount)
+        except (OSError, TypeError, ValueError, NotKeptError):
+            return None
+        if any(self._known.get(one, inner) is not inner for one, inner in held.items()):
+            return None  # two closures, one name, two meanings
+        self._known.update(held)
+        if isinstance(found, ast.Lambda):
+            return f"{name} = {ast.unparse(found)}".splitlines()
+        return [*module.text(found), *([f"{name} = {found.name}"] if found.name != name else [])]
 
     def lines(self) -> list[str]:
         """Imports first, then statements in their order, then values and what is missing."""
@@ -237,6 +327,17 @@ class _Pieces:
             f"the body reads `{name}`, whose value is not in the recording: write it in its line"
             for name in self._missing
         ]
+
+
+def _may_be_bound(body: _Definition, inputs: Sequence[str], texts: Mapping[str, str]) -> bool:
+    """Whether a partial may fill parameters that have defaults."""
+    name = getattr(body, "name", None)
+    names = {one.arg for one in (*body.args.posonlyargs, *body.args.args, *body.args.kwonlyargs)}
+    return bool(names - {*inputs}) and any(re.search(rf"\bpartial\(\s*{name}\b", text) for text in texts.values())
+
+
+def _lambda_name(body: ast.AST) -> str:
+    return "body_" if "body" in _reads(ast.unparse(body)) else "body"
 
 
 def _as_text(value: Any, depth: int = 3) -> str | None:
@@ -271,14 +372,6 @@ def _import_of(name: str, value: Any) -> str | None:
     if module in (None, "__main__") or getattr(sys.modules.get(str(module)), str(real), None) is not value:
         return None
     return f"from {module} import {real}" + ("" if real == name else f" as {name}")
-
-
-def _written(value: Any) -> list[str] | None:
-    """The source of a function or class of the running program: of another cell."""
-    try:
-        return textwrap.dedent(inspect.getsource(value)).splitlines()
-    except (OSError, TypeError):
-        return None
 
 
 def _importable(file: str, module: _Module) -> tuple[str, str] | None:
