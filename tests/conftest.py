@@ -64,7 +64,7 @@ _originals: dict[tuple[str, str], Any] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where Python is told to write no bytecode, each program that a test starts would compile us anew: 0.4 s of CPU."""
+    """Where Python is told to write no bytecode, each program of a test would compile us anew: 0.4 s of CPU."""
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         for package in ("pyfunc_debug", "jupyter_ext"):
             compileall.compile_dir(ROOT / package, quiet=2)

@@ -193,8 +193,14 @@ def all_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str])
     return written(*(replaced(facts, file, group) for group in groups))
 
 
-def in_ops(facts: Facts, node: Node) -> dict[ast.expr, str] | None:
-    """Expressions of a body, and what they are in TensorFlow's ops; None where some of it has no such op."""
+def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] | None:
+    """Expressions of a body, and what they are in TensorFlow's ops; None where some of it has no such op.
+
+    Args:
+      facts: The recording.
+      node: The body's node.
+      assumed: The dtype of inputs of a body that was never called; "" where nothing is known of them.
+    """
     function = facts.function(node)
     if function is None or node.file is None:
         return None
@@ -204,6 +210,8 @@ def in_ops(facts: Facts, node: Node) -> dict[ast.expr, str] | None:
         "SELECT path, dtype, shape FROM value WHERE call = ? AND role = 'input' ORDER BY position", (first,)
     )
     given = {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
+    if not given and assumed:
+        given = {path: Described(assumed, None) for path in node.paths}
     modules = {short: ModuleType(full) for short, full in imports(source(facts, node.file)).items()}
     spot = Spot(node.file, function.lineno, given, modules, "")
     if not given or not whole_as_ops(function, spot):

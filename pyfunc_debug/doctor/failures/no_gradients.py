@@ -33,7 +33,24 @@ def explain(situation: Situation) -> Explanation | None:
             return _explanation(spot.file, source, cuts)
         if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
             return found
-    return None
+    return _measured(situation)
+
+
+def _measured(situation: Situation) -> Explanation | None:
+    """A numpy_function that the recording found between the variables and the loss, as of a loss given to Keras."""
+    noticed = {int(number) for (number,) in situation.rows("SELECT node FROM notice WHERE rule = ?", (RULE,)) if number}
+    nodes = [node for node in user_nodes(situation) if node.id in noticed and node.kind != "py_function"]
+    found = [(node, call) for node in nodes if node.site is not None and (call := node.call()) is not None]
+    if len({node.site for node, _ in found}) != 1:
+        return None
+    node, call = found[0]
+    assert node.site is not None
+    cause = (
+        f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
+        "the variables and the loss. A py_function has one, through TensorFlow's ops in its body."
+    )
+    edit, advice = _differentiable(situation, node, call)
+    return Explanation(RULE, *node.site, cause, edit, advice)
 
 
 def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanation | None:

@@ -55,7 +55,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _in_ops(facts: Facts, node: Node) -> str:
     """The call as a py_function, and the body in TensorFlow's ops; "" where not all of it is one."""
-    made, pieces = pastes.call_of(facts, node), pastes.in_ops(facts, node)
+    made, pieces = pastes.call_of(facts, node), pastes.in_ops(facts, node, "float32")
     if made is None or pieces is None or made[0] != node.file:
         return ""
     func = made[1].func
