@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from jupyter_ext import cells, options, stops
 from jupyter_ext.display import has_widgets, lists_of_calls, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.program import syntax
+from pyfunc_debug.stops.look import look_text
+from pyfunc_debug.switchboard import board
 
 _ATTRIBUTE = "_pyfunc_debug"
 _MOST_NODES = 10
@@ -126,7 +129,14 @@ class PyfuncMagics:
         %pyfunc_show augment*    with that node selected
         %pyfunc_show 17          with call 17 selected
         %pyfunc_show --source f  f's lines, with how often each ran and what it printed (recorded with --lines)
+
+        While a cell runs, on a subshell: first the bodies that run now, with their stacks and locals.
         """
+        running = [] if line.strip() else board.look()
+        if running:
+            print(look_text(running, time.monotonic_ns()))
+            if self.shell.user_ns.get(stops.LAST) is None:
+                return
         recording = self._last_recording()
         option, _, name = line.strip().partition(" ")
         if option == "--source":

@@ -37,6 +37,14 @@ def current_name() -> str:
     return "main" if thread is threading.main_thread() else str(thread.name)
 
 
+def name_of(ident: int, native_id: int | None) -> str:
+    """The name of another thread, as `current_name` gives it there; of one of C++ with an unknown number its kind."""
+    thread = threading._active.get(ident)  # type: ignore[attr-defined]  # noqa: SLF001 - see own_thread
+    if thread is not None and not made_by_cpp(thread):
+        return "main" if thread is threading.main_thread() else str(thread.name)
+    return f"TF-{_numbers.setdefault(native_id, len(_numbers) + 1)}" if native_id is not None else "a TensorFlow thread"
+
+
 def number_anew() -> None:
     """Threads of C++ are numbered from 1 again: a recording begins."""
     _numbers.clear()

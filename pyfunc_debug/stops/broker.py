@@ -69,6 +69,14 @@ class Broker:
         """Stops waiting for their turn, in order."""
         return list(self._waiting)
 
+    def held(self) -> set[int]:
+        """The threads whose calls are at a prompt or wait for one."""
+        found, active = {stop.ident for stop in self.waiting()}, self._active
+        while active is not None:
+            found.add(active.ident)
+            active = active.outer
+        return found
+
     # -- turns, on the bodies' threads --------------------------------------------------------------------------------
 
     def acquire(self, stop: Stop) -> str:

@@ -260,11 +260,14 @@ class StopObserver:
           stop: Called at the next line of one of them, on its thread.
           missed: Called when all of them returned first.
         """
-        running = self.environment.running()
-        if not running or not self.broker.can_pause(Stop(None, None, None, PAUSED)):
-            return None
+        return self.pause_for(stop, missed) if self.broker.can_pause(Stop(None, None, None, PAUSED)) else None
+
+    def pause_for(self, stop: Callable[[FrameType], object], missed: Callable[[], None]) -> Pause | None:
+        """The same, for somebody who is there."""
+        held = self.broker.held()
+        running = {ident: stack for ident, stack in self.environment.running().items() if ident not in held}
         pause = Pause(running, stop, missed)
-        return pause if pause.arm() else None
+        return pause if running and pause.arm() else None
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 

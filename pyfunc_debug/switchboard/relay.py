@@ -180,6 +180,15 @@ class Relay:
         """The number in the recording of the call with this ticket."""
         return getattr(_recorded(ticket), "call", None)
 
+    @staticmethod
+    def facts_of(ticket: Any) -> tuple[int | None, int | None, int | None]:
+        """Of the call with this ticket its number, its thread's native number, and when it began, where known."""
+        recorded = _recorded(ticket)
+        number = getattr(recorded, "call", None)
+        if number is None:
+            number = getattr(getattr(getattr(ticket, "ticket", ticket), "call_watch", None), "number", None)
+        return number, getattr(recorded, "thread", None), getattr(recorded, "start_ns", None) or None
+
 
 def _recorded(ticket: Any) -> Any:
     """The recorder's part of a ticket."""

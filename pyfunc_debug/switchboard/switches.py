@@ -15,10 +15,13 @@ from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
+from pyfunc_debug.program.threads import name_of
 from pyfunc_debug.stops import Broker, Rules, StopObserver
 from pyfunc_debug.stops.display import Display, at_a_prompt
+from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.hooks import Hooks
 from pyfunc_debug.stops.interrupts import Interrupts
+from pyfunc_debug.stops.look import RunningCall
 from pyfunc_debug.stops.observer import PAUSED
 from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.terminal import Terminal
@@ -64,6 +67,7 @@ class Switchboard:
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
         self._interrupts = Interrupts(self.broker, self._pause)
+        self._paused: Pause | None = None
         self._last_failures: Any = None  # of the interception that was on last
         self._ide_asked = False
         self._ide_patches: Any = None
@@ -273,6 +277,45 @@ class Switchboard:
     def _pause(self, missed: Callable[[], None]) -> Pause | None:
         """Ctrl-C while bodies run."""
         return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
+
+    def look(self) -> list[dict[str, Any]]:
+        """What runs in bodies now, on any thread: for each call what `stops.look.RunningCall.view` says. Stops nothing.
+
+        Returns:
+          By call: `node`, `call` (None where neither recorded nor stopped), `thread`, `since_ns` (None where not
+          recorded), `stopped` (it is at a prompt or waits for one), `file`, `line`, `function`, `frames` (outermost
+          first), `source` and `locals` (`name`, `type`, `text`) of the innermost frame. Calls without a line of the
+          user's running (np.sin) are not among them.
+        """
+        if self.interception is None:
+            return []
+        from pyfunc_debug.interception.calls import IN_PROGRESS
+
+        views, held = [], self.broker.held()
+        for ident, stack in self._environment.running().items():
+            fields = IN_PROGRESS.get(ident)
+            if fields is None:  # it ended meanwhile
+                continue
+            token, ticket = fields[1], fields[3]
+            number, native_id, since_ns = self.relay.facts_of(ticket)
+            body = self.observer.name_of(self.observer.node(token, len(fields[2]))) or token
+            running = RunningCall(
+                body, number, name_of(ident, native_id), since_ns, ident in held,
+                Generated(self._environment).stack([(frame, frame.f_lineno) for frame in stack]),
+            )  # fmt: skip
+            views.append(running.view(self._environment.user_line))
+        return views
+
+    def pause(self) -> bool:
+        """Stops one of the bodies that run, at its next line, whoever answers then; for a panel's button.
+
+        Returns:
+          Whether a body runs that can be stopped. It may still return before it comes to another line.
+        """
+        if self._paused is not None:
+            self._paused.cancel()
+        self._paused = self.observer.pause_for(lambda frame: self._stop_in_body(frame, "paused"), lambda: None)
+        return self._paused is not None
 
     def _stop_in_body(self, frame: FrameType, why: str, header: str | None = None, others: bool = False) -> bool:
         from pyfunc_debug.interception.calls import bottom_frame, innermost_call

@@ -1,0 +1,96 @@
+"""What runs in bodies is looked at without stopping it, and paused from another thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
+from pyfunc_debug.stops.look import look_text
+from pyfunc_debug.switchboard import board
+from tests.limits import HANG_S
+
+
+class Secretive:
+    def __repr__(self):
+        raise AssertionError("the program's code ran")
+
+
+@pytest.fixture
+def running():
+    """A body that waits in a helper of its own, on TensorFlow's thread, until `go` is set."""
+    entered, go = threading.Event(), threading.Event()
+
+    def helper(rows):
+        entered.set()
+        while not go.is_set():
+            rows += 1
+        return rows
+
+    def waits(x):
+        helper(np.zeros(3, np.int64))
+        return x * 2
+
+    def body(x):
+        secret, words = Secretive(), ["a", Secretive()]
+        y = waits(x)
+        del secret, words
+        return y
+
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(float(function(tf.constant(4.0)))), daemon=True)
+
+    def start():
+        thread.start()
+        assert entered.wait(HANG_S)
+
+    def end():
+        go.set()
+        thread.join(HANG_S)
+        return results
+
+    yield start, end
+    go.set()
+
+
+def test_a_running_body_is_seen_with_its_stack_and_locals_and_goes_on(running, tmp_path):
+    start, end = running
+    assert board.look() == []
+    with pfd.record(tmp_path / "r.pfrec", gil=False):
+        start()
+        (view,) = board.look()
+        text = look_text([view], time.monotonic_ns())
+        assert end() == [8.0]
+        assert board.look() == []
+    assert (view["node"].rpartition(".")[2], view["call"], view["stopped"]) == ("body", 1, False)
+    assert view["thread"].startswith("TF-")
+    assert [one["function"] for one in view["frames"]] == ["body", "waits", "helper"]
+    assert view["since_ns"] < time.monotonic_ns()
+    (rows,) = [one["text"] for one in view["locals"] if one["name"] == "rows"]
+    assert rows.startswith("int64[3]")
+    assert f"    rows = {rows}" in text
+    assert f"body #1 runs on {view['thread']}, for" in text
+
+
+def test_a_pause_stops_a_running_body_at_its_next_line(running, script):
+    start, end = running
+    prompts, over = script("w", "p rows.dtype", "c"), threading.Event()
+    prompts.closed = lambda stop: over.set()
+    rule = pfd.break_on("another")
+    try:
+        assert not board.pause()
+        start()
+        assert board.look()[0]["call"] is None
+        assert board.pause()
+        assert over.wait(HANG_S)
+        assert end() == [8.0]
+    finally:
+        rule.remove()
+    assert "--- paused: running.body #1 on TF-" in prompts.text
+    assert "in waits" in prompts.text or "waits()" in prompts.text
+    assert "dtype('int64')" in prompts.text
