@@ -394,27 +394,32 @@ class Call:
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
     _to_pytest: Callable[..., str] | None = field(default=None, repr=False, compare=False)
 
-    def replay(self, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None) -> list[Any]:
+    def replay(
+        self, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Runs the body again, outside of TensorFlow's graph, on the recorded inputs, with all its effects.
+
+        In another process than the one that recorded, the body is taken from its module, under its name: as it is now.
 
         Args:
           through: Is given the body and its arguments, to call it: `pdb.runcall` stops there.
           inputs: Other values for some inputs, by the names that they have in `call.inputs`.
+          function: Runs in the place of the body: a corrected one, or the body where it has no name to find it by (a
+            lambda, a method, a function inside another one) and this is not the process that recorded it.
 
         Returns:
           What the body returned, as NumPy arrays.
 
         Raises:
-          NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or this is not the
-            process that recorded it.
+          NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or it is not found.
           BadOptionError: `inputs` names something else than an input.
 
         Example:
           outputs = recording.call(17).replay(inputs={"x": 0.5})
         """
-        if self._replay is None:
-            raise _other_process()
-        return self._replay(self.id, through, inputs)
+        assert self._replay is not None, "a call comes from a recording"
+        return self._replay(self.id, through, inputs, function)
 
     def check_gradient(self) -> Any:
         """Compares the recorded gradient with finite differences of the body, which runs again for it.

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -19,7 +19,6 @@ from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.instruments import Instruments
 from pyfunc_debug.api.meta import Options, first_meta, last_meta
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor.failures import explain
 from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
@@ -294,14 +293,14 @@ class LiveRecording(Recording):
 
     def call(self, number: int) -> Call:
         """One call; its `check_gradient` and `replay` work, as long as the body lives."""
-        return replace(super().call(number), _check=self.check_gradient, _replay=self.replay)
+        return replace(super().call(number), _check=self.check_gradient)
 
     def calls(
         self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
     ) -> Iterator[Call]:
         """Calls in the order in which they began; see `Recording.calls`."""
         calls = super().calls(node, status, condition)
-        return (replace(call, _check=self.check_gradient, _replay=self.replay) for call in calls)
+        return (replace(call, _check=self.check_gradient) for call in calls)
 
     def check_gradient(self, number: int) -> GradientCheck:
         """Finite differences of a call's body at its recorded inputs, against the recorded gradient.
@@ -323,28 +322,11 @@ class LiveRecording(Recording):
         call = super().call(gradient.forward)
         return check(call, gradient, self._body(call, None))
 
-    def replay(
-        self, number: int, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None
-    ) -> list[Any]:
-        """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
-
-        Args:
-          number: A forward call.
-          through: Is given the body and its arguments, to call it.
-          inputs: Other values for some inputs, by name.
-
-        Raises:
-          BadOptionError: `inputs` names something else than an input.
-          NotKeptError: it cannot run again; the message says why.
-        """
-        call = super().call(number)
-        if call.kind == "gradient":
-            forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
-            raise NotKeptError(f"call #{number} is a gradient call, which TensorFlow computes{forward}")
-        return self._body(call, through)(*whole_inputs(call, inputs))
-
-    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
-        """What runs the body of a call again."""
+    def _body(
+        self, call: Call, through: Callable[..., Any] | None, function: Callable[..., Any] | None = None
+    ) -> Callable[..., list[Any]]:
+        if function is not None:
+            return super()._body(call, through, function)
         node = next((node for node in self.nodes() if node.id == call.node), None)
         body = None
         if node is not None and node.token is not None and "tensorflow" in sys.modules:

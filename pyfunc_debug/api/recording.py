@@ -6,7 +6,7 @@ import difflib
 import html
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
+from pyfunc_debug.api.replay import forward_only, function_here, given_runner, whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
@@ -220,7 +221,7 @@ class Recording:
         if call is None:
             count = self._reader.counts()["call"]
             raise NotKeptError(f"there is no call {number} in this recording of {count:,} calls")
-        return replace(call, _to_pytest=self._to_pytest)
+        return replace(call, _to_pytest=self._to_pytest, _replay=self.replay)
 
     def calls(
         self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
@@ -250,13 +251,50 @@ class Recording:
         calls = self._reader.calls(None if node is None else self.node_ids(node), status)
         if condition is not None:
             calls = self._fulfilling(calls, Filter(self._reader, condition))
-        return (replace(call, _to_pytest=self._to_pytest) for call in calls)
+        return (replace(call, _to_pytest=self._to_pytest, _replay=self.replay) for call in calls)
 
     @staticmethod
     def _fulfilling(calls: Iterator[Call], judge: Filter) -> Iterator[Call]:
         yield from judge.among(calls)
         if judge.undecided:
             warnings.warn(judge.remark(), PyfuncDebugWarning, stacklevel=3)
+
+    def replay(
+        self, number: int, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> list[Any]:  # fmt: skip
+        """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
+
+        Args:
+          number: A forward call.
+          through: Is given the body and its arguments, to call it.
+          inputs: Other values for some inputs, by name.
+          function: Runs in the place of the body.
+
+        Returns:
+          What it returned, as NumPy arrays.
+
+        Raises:
+          BadOptionError: `inputs` names something else than an input.
+          NotKeptError: it cannot run again; the message says why.
+
+        Example:
+          pfd.open("train.pfrec").replay(17, inputs={"x": 0.5})
+        """
+        call = self.call(number)
+        forward_only(call)
+        arrays = whole_inputs(call, inputs)
+        return self._body(call, through, function)(*arrays)
+
+    def _body(
+        self, call: Call, through: Callable[..., Any] | None, function: Callable[..., Any] | None = None
+    ) -> Callable[..., list[Any]]:
+        """What runs the body of a call again."""
+        node = next(node for node in self.nodes() if node.id == call.node)
+        if function is None:
+            texts = dict(self._reader.rows("SELECT file, text FROM source WHERE file = ?", (node.file,)))
+            function = function_here(call, node, texts.get(node.file))
+        return given_runner(function, node, through)
 
     def as_test(self, call: Call, stem: str | None = None, *, rtol: float = 1e-5, atol: float = 1e-8) -> TestFile:
         """A call as the text of a pytest file; see `Call.to_pytest`.

@@ -1,14 +1,18 @@
-"""What it takes to run a recorded call again: all its inputs, in full."""
+"""What it takes to run a recorded call again: all its inputs, in full, and its body."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from pyfunc_debug.errors import BadOptionError, NotKeptError
-from pyfunc_debug.records import Call, Value
+from pyfunc_debug.records import Call, Node, Value
 
 
 def whole_inputs(call: Call, instead: Mapping[str, Any] | None = None) -> list[np.ndarray[Any, Any]]:
@@ -37,6 +41,79 @@ def whole_inputs(call: Call, instead: Mapping[str, Any] | None = None) -> list[n
             "(%%pyfunc_trace --values full)"
         )
     return [_as(value, given[value.path]) if value.path in given else value.array() for value in call.inputs]
+
+
+def forward_only(call: Call) -> None:
+    """Refuses gradient calls.
+
+    Raises:
+      NotKeptError: it is one; the message names its forward call.
+    """
+    if call.kind == "gradient":
+        forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
+        raise NotKeptError(f"call #{call.id} is a gradient call, which TensorFlow computes{forward}")
+
+
+def given_runner(
+    function: Callable[..., Any], node: Node, through: Callable[..., Any] | None
+) -> Callable[..., list[Any]]:
+    """What runs a function in the place of a node's body: as TensorFlow would, on flat arrays.
+
+    Args:
+      function: It takes what the body takes.
+      node: The node.
+      through: Is given the function and its arguments, to call it.
+    """
+    import tensorflow as tf
+
+    from pyfunc_debug.interception.rerun import runner
+
+    eager = node.kind == "py_function"
+    return runner(function, [tf.as_dtype(one) for one in node.tout] if eager else None, through)
+
+
+def function_here(call: Call, node: Node, text: str | None) -> Callable[..., Any]:
+    """A node's body in another process than the one that recorded: from its module, loaded or imported from its file.
+
+    Nothing is run of what the recording holds: as a recording may come from anywhere, only files of this machine are.
+
+    Args:
+      call: The call, for the message.
+      node: Its node.
+      text: The recorded source of the body's file.
+
+    Raises:
+      NotKeptError: no module of this process has it under its name.
+    """
+    from pyfunc_debug.report.excerpt import importable_module
+
+    problem = "is not written in Python" if node.file is None else f"was not found under its name in {node.file}"
+    if node.file is not None:
+        loaded = {os.path.abspath(getattr(one, "__file__", None) or "?"): one for one in [*sys.modules.values()]}
+        module: Any = loaded.get(os.path.abspath(node.file))
+        place = importable_module(node.file, text or "") if module is None and os.path.exists(node.file) else None
+        if place is not None:
+            module = _imported(*place)
+        try:
+            found = attrgetter(node.body)(module)
+            first = (getattr(getattr(found, "__code__", None), "co_varnames", ()) or ("",))[0]
+            if callable(found) and (first != "self" or not found.__qualname__.rpartition(".")[0]):
+                return found  # type: ignore[no-any-return]
+            problem = "belongs to an object"
+        except AttributeError:
+            pass
+    raise NotKeptError(
+        f"the body of call #{call.id}, {node.body}, {problem}; this is not the process that recorded it. Give it: "
+        f"recording.call({call.id}).replay(function=...)"
+    )
+
+
+def _imported(folder: str, name: str) -> Any:
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
 
 
 def _as(value: Value, other: Any) -> np.ndarray[Any, Any]:

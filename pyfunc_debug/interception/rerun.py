@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,16 +28,29 @@ def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callab
     if registered is None:
         return None
     eager = isinstance(registered, names.eager_func_type)
-    function: Any = private.body(registered) if eager else registered
+    if eager:
+        return runner(private.body(registered), private.output_dtypes(registered), through)
+    return runner(registered, None, through)
+
+
+def runner(
+    function: Callable[..., Any], dtypes: Sequence[Any] | None, through: Callable[..., Any] | None = None
+) -> Callable[..., list[Any]]:
+    """As `body_runner`, of a given function.
+
+    Args:
+      function: The user's.
+      dtypes: What a py_function's results become; None for a numpy_function, which is given arrays.
+      through: Is given the body and its arguments, to call it.
+    """
 
     def run(*arrays: Any) -> list[Any]:
         import tensorflow as tf
 
         with tf.init_scope():  # out of any graph or tape of the program's
-            given = [tf.constant(array) if eager else np.array(array)[()] for array in arrays]
+            given = [np.array(array)[()] if dtypes is None else tf.constant(array) for array in arrays]
             found = through(function, *given) if through is not None else function(*given)
-            if eager:
-                dtypes = private.output_dtypes(registered)
+            if dtypes is not None:
                 return [np.asarray(tf.convert_to_tensor(*one)) for one in zip(_flat(found), dtypes)]
         return [np.asarray(one) for one in _flat(found)]
 

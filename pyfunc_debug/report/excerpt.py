@@ -374,13 +374,21 @@ def _import_of(name: str, value: Any) -> str | None:
     return f"from {module} import {real}" + ("" if real == name else f" as {name}")
 
 
-def _importable(file: str, module: _Module) -> tuple[str, str] | None:
-    """Lines up to `from module`; None where the file cannot be imported, or does more than to define things."""
+def importable_module(file: str, text: str) -> tuple[str, str] | None:
+    """The folder to import a file from, and its name there; None where that is a cell, or does more than define things.
+
+    Args:
+      file: The file.
+      text: Its source.
+    """
     dotted = _dotted(file)
-    if dotted is None or any(_does_work(one) for one in module.tree.body):
-        return None
-    root, name = dotted
-    return (f"sys.path.insert(0, {json.dumps(root)})", f"from {name}")
+    return None if any(_does_work(one) for one in _Module(text).tree.body) else dotted
+
+
+def _importable(file: str, module: _Module) -> tuple[str, str] | None:
+    """Lines up to `from module`; see `importable_module`."""
+    place = importable_module(file, "\n".join(module.lines))
+    return None if place is None else (f"sys.path.insert(0, {json.dumps(place[0])})", f"from {place[1]}")
 
 
 def _does_work(statement: ast.stmt) -> bool:

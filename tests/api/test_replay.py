@@ -181,21 +181,40 @@ def test_a_gradient_call_names_its_forward_call(recording):
         gradient.replay()
 
 
-def test_a_body_that_is_gone_and_another_process_are_said():
-    def lost(x):
-        return x
-
-    @tf.function
-    def f(x):
-        return tf.py_function(lost, [x], tf.float32)
-
+def test_a_body_that_is_gone_is_said():
     with pfd.record(values="full", gil=False) as recording:
         tf.numpy_function(count, [tf.constant(1.0)], tf.float32)
-        f(tf.constant(1.0))
     with pytest.raises(pfd.NotKeptError, match="does not exist any more"):
         one(recording, "count").replay()
-    with pytest.raises(pfd.NotKeptError, match="in the process that recorded it"):
-        next(pfd.open(recording.path).calls("lost")).replay()
+
+
+def test_from_a_file_bodies_are_found_by_their_module_or_given(recording, tmp_path, monkeypatch):
+    (tmp_path / "mended_here.py").write_text("def twice(x):\n    return x * 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    @tf.function
+    def graph(x):
+        from mended_here import twice
+
+        return tf.numpy_function(twice, [x], tf.float32), tf.py_function(lambda x: (x, x + 1), [x], [tf.float32] * 2)
+
+    with pfd.record(tmp_path / "other.pfrec", values="full", gil=False):
+        graph(tf.constant([1.0, 2.0]))
+    del sys.modules["mended_here"]
+    elsewhere = pfd.open(tmp_path / "other.pfrec")
+    assert one(elsewhere, "twice").replay()[0].tolist() == [2.0, 4.0]
+    assert one(elsewhere, "twice").replay(inputs={"x": [5]})[0].tolist() == [10.0]
+    assert sys.modules.pop("mended_here").__file__ == str(tmp_path / "mended_here.py"), "imported, not copied"
+    assert str(tmp_path) == sys.path.pop(0), "the path is as it was"
+    nameless = one(elsewhere, "*lambda*")
+    with pytest.raises(pfd.NotKeptError, match=rf"recording.call\({nameless.id}\).replay\(function=...\)"):
+        nameless.replay()
+    results = nameless.replay(function=lambda x: [x * 3, 7])
+    assert [result.tolist() for result in results] == [[3.0, 6.0], 7.0]
+    assert {result.dtype for result in results} == {np.dtype("float32")}, "the types of Tout"
+    assert one(recording, "scale").replay(function=lambda x, by: x + by)[0].tolist() == [4.0, 5.0], "also here"
+    found = one(pfd.open(recording.path), "scale").replay()[0]
+    assert found.tolist() == [6.0, 12.0], "a module that is loaded is not imported again"
 
 
 def test_other_inputs_have_the_recorded_type_and_a_known_name(recording):
