@@ -42,7 +42,7 @@ def times(count: int) -> str:
 def spread(facts: Facts, counts: Mapping[int, int]) -> str:
     """`, at 2 lines: once at train.py:12, 3 times at train.py:30`; empty where there is one node.
 
-    Nodes of one line are told apart by their functions; those of one function too are only counted.
+    Nodes of one line differ by their functions; those of one function too are only counted.
 
     Args:
       facts: The recording.
