@@ -171,6 +171,7 @@ class Notice(str, Enum):
     SAVED = "saved"
     DISTRIBUTED = "distributed"
     REPLICA = "replica"
+    COLLECTIVE = "collective"
     REMOTE = "remote"
     COMPILED = "compiled"
     CROSSING = "crossing"

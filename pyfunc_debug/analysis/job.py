@@ -1,7 +1,7 @@
 """One ledger over the recordings of several processes: each body once, with the process in which it is slowest.
 
 Numbers of calls, nodes and threads belong to one recording. Bodies are the same where they are the same line of code.
-Only durations are compared between processes: clocks of different machines are not.
+Only durations are compared between processes; what is known of their machines' clocks is said (clocks.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pyfunc_debug.analysis.clocks import ProcessClock, make_clocks, process_clock
 from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.death import calls_in_progress, how_it_ended
 from pyfunc_debug.analysis.facts import read_facts
@@ -102,27 +103,40 @@ class JobLedger:
         return str(self)
 
 
-def make_job_ledger(readers: Iterable[Reader], include_internal: bool = False) -> JobLedger:
+def make_job_ledger(paths: Sequence[str], include_internal: bool = False) -> JobLedger:
     """The ledger of a job.
 
     Args:
-      readers: Its recordings, open one at a time if the iterable makes them so.
+      paths: Its recordings.
       include_internal: Whether to show TensorFlow's and Keras' own nodes.
     """
     processes: list[ProcessRow] = []
     roles: list[str] = []
     by_body: dict[tuple[str, str, str | None, int | None], dict[int, CallSums]] = defaultdict(dict)
-    for number, reader in enumerate(readers):
+    clocks: list[ProcessClock] = []
+    for number, reader in enumerate(_opened(paths)):
         nodes = _node_rows(reader, include_internal)
         for node in nodes:
             same = by_body[(node.node.body, node.node.kind, node.node.file, node.node.line)]
             same[number] = added([same[number], node.forward]) if number in same else node.forward
         processes.append(_process(reader, nodes))
+        clocks.append(process_clock(reader, steps=False))
         roles.append(str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0]))
     named = tuple(_named(process, role, roles.count(role) > 1) for process, role in zip(processes, roles, strict=True))
     rows = tuple(BodyRow(*key, by) for key, by in by_body.items())
     rows = tuple(sorted(rows, key=lambda row: -sum(one.times.total_ns for one in row.by.values())))
-    return JobLedger(named, rows, tuple(_remarks(named, rows)))
+    about_clocks = make_clocks(clocks, _opened([one.path for one in named])).remarks() if clocks else []
+    return JobLedger(named, rows, (*_remarks(named, rows), *about_clocks))
+
+
+def _opened(paths: Sequence[str]) -> Iterator[Reader]:
+    """One at a time: a job may have more recordings than this process may have open files."""
+    for path in paths:
+        reader = Reader(path)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
 
 def _node_rows(reader: Reader, include_internal: bool) -> Sequence[NodeRow]:

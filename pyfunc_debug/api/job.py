@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pyfunc_debug.analysis.job import JobLedger, make_job_ledger
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.folders import is_many, recordings_in
 from pyfunc_debug.records import Finding, Findings, Front
 
@@ -67,7 +66,7 @@ class Job(Sequence[Recording]):
           for row in job.ledger().rows:
               print(row.body, row.calls, row.slowest)
         """
-        return make_job_ledger(self._readers(), include_internal)
+        return make_job_ledger(self.paths, include_internal)
 
     def findings(
         self, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None, front: Front = "python"
@@ -111,15 +110,6 @@ class Job(Sequence[Recording]):
         for one in self._open.values():
             one.close()
         self._open.clear()
-
-    def _readers(self) -> Iterator[Reader]:
-        """One at a time: a job may have more recordings than this process may have open files."""
-        for path in self.paths:
-            reader = Reader(path)
-            try:
-                yield reader
-            finally:
-                reader.close()
 
 
 def _told(finding: JobFinding) -> JobFinding:

@@ -66,7 +66,7 @@ _META: dict[str, Spec] = {
     "stopped": (str, NoneType), "limits": (str, NoneType), "end_ns": (int, NoneType), "ended": (dict, NoneType),
     "cost": ({str: (int, float)}, NoneType), "process": dict, "ring": (str, NoneType), "journal": str,
     "gil": (dict, NoneType), "inputs": (list, NoneType),
-    "role": str, "rank": (int, NoneType),
+    "role": str, "rank": (int, NoneType), "anchors": [list],
     "death": {"sign_ns": int, "running": [int], "recovered": int, "missing": int},
 }  # fmt: skip
 

@@ -6,7 +6,8 @@
 -- Times are nanoseconds of the recording process's time.monotonic_ns(); meta 'clock' ties them to the wall clock.
 -- NULL means "not known", never 0. Lists are JSON texts. Enumerations are TEXT, as in pyfunc_debug.records.
 
--- Key and JSON value: schema, pid, host, argv, versions, clock, options, budget, state, dropped, cost, end_ns.
+-- Key and JSON value: schema, pid, host, argv, versions, clock, options, budget, state, dropped, cost, end_ns. anchors:
+-- [[monotonic ns, wall clock ns, ns between the two readings], ...], every 10 s and at the end.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 -- Threads that ran something. native_id is the operating system's.

@@ -22,6 +22,7 @@ from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.recorder.anchors import Anchors
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilRows
@@ -122,9 +123,10 @@ class Worker:
         self._said: set[str] = set()
         self._closing_since = 0.0
         self._folded_ns = 0
+        self._anchors = Anchors()
         rows.allowance.open(budget, writer.stored)
         rows.allowance.reserve.forget = self._forget
-        writer.start({**meta, "state": "recording"}, budget.log_bytes)
+        writer.start({**meta, "state": "recording", "anchors": self._anchors.taken}, budget.log_bytes)
         self._thread = daemon_thread(self._run, "pyfunc_debug writer")
 
     def start(self) -> None:
@@ -300,6 +302,8 @@ class Worker:
         if text != self._inputs:
             self._inputs = text
             batch.add("meta", "inputs", text)
+        if self._anchors.due():
+            batch.add("meta", "anchors", json.dumps(self._anchors.take()))
         self._rows.returned(batch)
         self._count_left_out()
         if self._losses.changed and not self.stopped:
@@ -513,6 +517,7 @@ class Worker:
         writer.set_meta(
             {
                 **meta,
+                "anchors": self._anchors.take(),
                 "state": "complete" if not self.stopped else "stopped early",
                 "stopped": self.stopped,
                 "dropped": dropped,

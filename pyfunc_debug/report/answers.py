@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pyfunc_debug.analysis.clocks import ProcessClock, process_clock
 from pyfunc_debug.analysis.columns import Array, Columns
 from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
@@ -175,6 +176,10 @@ class Answers:
             raise BadOptionError(
                 f"the panel asked for {method!r} in a way this version does not know ({error})"
             ) from error
+
+    def clock(self) -> ProcessClock:
+        """What the recording says of its machine's clocks."""
+        return process_clock(self._reader)
 
     def extent(self) -> tuple[int, int]:
         """First and last time of the recording in ns since its origin."""

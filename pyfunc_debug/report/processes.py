@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.clocks import Clocks, ProcessClock
 from pyfunc_debug.analysis.columns import ERROR, Array
 from pyfunc_debug.analysis.ledger import times_of
 from pyfunc_debug.report import timeline
@@ -42,6 +43,8 @@ class Processes:
 
     def __init__(self) -> None:
         self._processes: list[Json] = []
+        self._clocks: list[ProcessClock] = []
+        self._begins: list[int] = []
         self._arrays: dict[str, Array] = {}
         self._rows: dict[tuple[Any, ...], Json] = {}
         self._by: dict[str, list[Json]] = {}
@@ -60,6 +63,8 @@ class Processes:
         known, columns, meta = answers.facts, answers.columns, answers.facts.meta
         overview, _ = answers.ask("overview", {"width": 16})
         start, end = answers.extent()
+        self._clocks.append(answers.clock())
+        self._begins.append(columns.origin_ns + start)
         found = answers.findings
         argv = meta.get("argv")
         self._processes.append(
@@ -180,23 +185,21 @@ class Processes:
 
     def _axis(self) -> tuple[Json, list[str]]:
         """One axis of time for all when their clocks allow it, and what to say about it."""
-        walls = [process["wall_ns"] for process in self._processes]
+        clocks = Clocks(self._clocks)
+        walls = [clocks.wall_ns(number, begin) for number, begin in enumerate(self._begins)]
         lengths = [process["length_ns"] for process in self._processes]
         own = {"wall_ns": None, "starts": [0] * len(walls), "length_ns": max(lengths)}
         if any(wall is None for wall in walls):
             return own, ["A recording does not say when it began: each strip starts with its own recording"]
-        first = min(walls)
-        starts = [wall - first for wall in walls]
+        known = [wall for wall in walls if wall is not None]
+        starts = [wall - min(known) for wall in known]
         length = max(start + length for start, length in zip(starts, lengths))
+        remarks = clocks.remarks()
         if length > _SPREAD * max(lengths):
             return own, ["These recordings are far apart in time: each strip starts with its own recording"]
-        hosts = {process["host"] for process in self._processes}
-        remarks = (
-            [f"Recorded on {len(hosts)} machines: their strips are as far apart as their clocks say"]
-            if len(hosts) > 1
-            else []
-        )
-        return {"wall_ns": first, "starts": starts, "length_ns": length}, remarks
+        if any(clocks.offset(number, begin) is None for number, begin in enumerate(self._begins)) and remarks:
+            remarks.append("Where the offset is not known, strips are as far apart as the wall clocks say")
+        return {"wall_ns": min(known), "starts": starts, "length_ns": length}, remarks
 
     def _versions(self) -> list[str]:
         remarks = []

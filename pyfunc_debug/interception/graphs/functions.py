@@ -130,6 +130,9 @@ class Functions:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         if concrete is not None and function.kind == "tf.function" and not function.internal:
             self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset())
+        group = self._library.group(name) if name is not None else None
+        if group is not None and function.kind == "tf.function":
+            self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
         shapes = node_shapes(concrete.graph) if tokens else {}
         if function.kind == "tf.data":
             self._rank_lost = self._rank_lost or (bool(tokens) and loses_rank(concrete.graph))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames, private
@@ -14,6 +14,13 @@ _REST_S = 0.001
 """The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
 _REMEMBERED = 100_000
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
+_COLLECTIVES = frozenset(
+    ("CollectiveAllToAllV2", "CollectiveGather", "CollectiveGatherV2", "CollectiveReduce", "CollectiveReduceScatterV2",
+     "CollectiveReduceV2")
+)  # fmt: skip
+"""None of these ends in one process before it has begun in all of its group. A broadcast's sender does not wait."""
+_ALWAYS = ("PartitionedCall", "StatefulPartitionedCall")
+"""What these call runs whenever they run; a branch, or the body of a loop, may not."""
 
 
 class Library:
@@ -24,6 +31,7 @@ class Library:
         # Tuples of text, which the garbage collector lets go: else each trace would leave objects behind.
         self._calls: dict[str, tuple[str, ...]] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
+        self._joined: set[str] = set()  # functions with a collective op
         self._older: dict[str, tuple[weakref.ref[Any], str]] | None = None  # token -> graph and op's name
 
     def tokens(self, name: str) -> frozenset[str] | None:
@@ -57,11 +65,31 @@ class Library:
         if len(self._calls) >= _REMEMBERED:  # most are gone by then; those that are not can be read again
             self._calls.clear()
             self._nodes.clear()
-        tokens, calls = _scan(definition.node_def)
+            self._joined.clear()
+        tokens, calls, joined = _scan(definition.node_def)
+        if joined:
+            self._joined.add(name)
         if tokens:
             self._nodes[name] = tokens
         self._calls[name] = calls
         return True
+
+    def group(self, name: str) -> int | None:
+        """How many devices take part in what a function always waits for: its largest collective; None without one."""
+        if not self._joined:
+            return None
+        context = self._names.context_module.context()
+        sizes: list[int] = []
+        seen: set[str] = set()
+        todo = [name]
+        while todo:
+            function = todo.pop()
+            if function not in seen:
+                seen.add(function)
+                nodes = list(context.get_function_def(function).node_def)
+                sizes += _group_sizes(nodes)
+                todo += [node.attr["f"].func.name for node in nodes if node.op in _ALWAYS]
+        return max(sizes, default=None)
 
     def locate(self, token: str) -> Any:
         """The op of a node that was made before we were there, found through all live graphs; None if it is gone.
@@ -125,11 +153,24 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
     return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
 
 
-def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tokens of nodes among these ops, and names of the functions they call."""
+def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Tokens of nodes among these ops, names of the functions they call, and whether there is a collective op."""
     nodes = list(node_defs)
     tokens = {node.attr["token"].s.decode() for node in nodes if node.op in PYFUNC_OPS}
-    return tuple(tokens), scan_ops(nodes)[1]
+    types, functions = scan_ops(nodes)
+    return tuple(tokens), functions, not types.isdisjoint(_COLLECTIVES)
+
+
+def _group_sizes(nodes: Sequence[Any]) -> Iterator[int]:
+    """Sizes of the groups of collective ops, where the graph says them."""
+    by_name = {node.name: node for node in nodes}
+    for node in nodes:
+        if node.op in _COLLECTIVES and "group_size" in node.attr:
+            yield int(node.attr["group_size"].i)
+        elif node.op in _COLLECTIVES:
+            size = by_name.get(node.input[1].partition(":")[0])
+            if size is not None and size.op == "Const" and len(size.attr["value"].tensor.int_val) == 1:
+                yield int(size.attr["value"].tensor.int_val[0])
 
 
 def scan_ops(node_defs: Any) -> tuple[frozenset[str], tuple[str, ...]]:
