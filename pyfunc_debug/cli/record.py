@@ -23,6 +23,8 @@ from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.pfrec.folders import free_path, recordings_in
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
+from pyfunc_debug.stops.terminal import Answers
+from pyfunc_debug.switchboard import board
 
 _SHOWN = 5
 """Findings shown at the end of a recording; the doctor shows all."""
@@ -48,6 +50,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--when", choices=WHENS, default="before", help="where the --break calls stop, or --log looks (before)"
     )
+    parser.add_argument(
+        "--answers", metavar="FILE",
+        help="type the lines of this file (- for standard input) at the prompts; then whoever is there answers",
+    )  # fmt: skip
     parser.add_argument("--if", dest="condition", metavar="EXPR", help="only where this holds")
     parser.add_argument(
         "--processes", action="store_true",
@@ -76,6 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
         if not equals:
             raise BadOptionError(f"--log {text}: write NODE=EXPR, as in --log 'augment*=x.shape, x.max()'")
         breaks.append(break_on(where, when=arguments.when, condition=arguments.condition, log=log))
+    if arguments.answers is not None:
+        try:
+            board.broker.fronts.insert(0, Answers(arguments.answers))
+        except OSError as error:
+            raise BadOptionError(f"--answers {arguments.answers}: {error.strerror}") from None
     recording.start()
     try:
         program.run()

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -185,17 +184,22 @@ class Display:
 
 
 def _end(status: int) -> None:
-    """Ends the process as Python does, up to and with the exit handlers, and leaves out what comes after them.
+    """Ends the program with this status, the process after its exit handlers, and leaves out what Python does then.
 
     A pipeline of the program still calls bodies then, and a thread of C++ that wants the GIL while Python takes itself
     apart is ended inside TensorFlow before Python 3.14: the process aborts (26 of 60 on a busy machine) or hangs.
     """
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - the program's own threads
-    atexit._run_exitfuncs()  # noqa: SLF001 - no public way
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed, or None
-            stream.flush()
-    os._exit(status)
+
+    def last() -> None:
+        atexit.unregister(last)
+        atexit._run_exitfuncs()  # noqa: SLF001 - the others; no public way
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # closed, or None
+                stream.flush()
+        os._exit(status)
+
+    atexit.register(last)
+    raise SystemExit(status)
 
 
 def at_a_prompt() -> bool:

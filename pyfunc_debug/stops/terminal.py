@@ -165,3 +165,41 @@ class Terminal:
             os.close(descriptor)
         if screen is not None:
             screen.close()
+
+
+class Answers(Terminal):
+    """The lines of a file, or of a pipe, typed at prompts; when they have been used up others are asked.
+
+    Args:
+      file: Its path; `-` for what is piped to the program, of which only the lines for prompts are read.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+
+    name = "the prepared answers"
+
+    def __init__(self, file: str) -> None:
+        # Without a buffer: `select` looks at the descriptor, and what no prompt reads is the program's.
+        raw = open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-")  # noqa: SIM115 - until `close`
+        super().__init__(_Unbuffered(raw))
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        line = super().ask(stop, prompt)
+        self.tell(stop, "\n" if line is None else f"{line}\n")  # as it would have been typed
+        return line
+
+    def close(self) -> None:
+        self._given.close()
+        super().close()
+
+
+class _Unbuffered:
+    """Lines of text of a raw stream."""
+
+    def __init__(self, raw: Any) -> None:
+        self.fileno, self.close = raw.fileno, raw.close
+        self._raw = raw
+
+    def readline(self) -> str:
+        return str(self._raw.readline().decode("utf-8", "replace"))

@@ -63,6 +63,22 @@ def test_a_prompt_goes_to_the_terminal_where_stdout_is_a_file(program, tmp_path)
     assert (tmp_path / "out.txt").read_text() == "result 8.0\n"
 
 
+def test_answers_come_from_a_pipe_and_the_rest_of_it_is_the_program_s(program, tmp_path):
+    path = program("""
+    print('result', float(f(tf.constant(4.0))))
+    print('rest', sys.stdin.read())
+    """)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyfunc_debug", "record", "--break", "body", "--answers", "-", "-q",
+         "-o", "r.pfrec", path],
+        input="p x * 10\nn\ny = tf.constant(50.0)\nc\nfor the program", capture_output=True, text=True, cwd=tmp_path,
+        timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "(body #1) p x * 10\n<tf.Tensor: shape=(), dtype=float32, numpy=40.0>\n(body #1) n\n" in done.stdout
+    assert "result 50.0\nrest for the program\n" in done.stdout
+
+
 INTERRUPTED = """
 import pyfunc_debug as pfd
 MODE = sys.argv[1]
@@ -173,3 +189,15 @@ def test_ctrl_c_again_ends_the_program(program):
     assert "KeyboardInterrupt" in screen
     assert screen.count("paused") == 1
     assert code == -signal.SIGINT
+
+
+def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_path):
+    data = "tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))"
+    path = program(
+        "import atexit\natexit.register(print, 'exit handler')\n"
+        f"import pyfunc_debug as pfd\nb = pfd.break_on('body', hits=1)\nlist({data})\n"
+    )
+    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")])
+    assert "KeyboardInterrupt" in screen
+    assert screen.rstrip().endswith("exit handler")
+    assert code == 130
