@@ -117,6 +117,12 @@ class RunFacts:
         self.error: str | None = None
 
 
+MANY_RUNS = 64
+"""Of more runs in flight none is named: to list them for each call would cost the more, the more threads there are."""
+TOO_MANY: list[RunFacts] = []
+"""What `LiveRuns.now` gives then."""
+
+
 class LiveRuns:
     """Runs in flight: who may be the parent of a call that starts now.
 
@@ -145,7 +151,9 @@ class LiveRuns:
         self.version = next(self._numbers)
 
     def now(self) -> list[RunFacts]:
-        """The runs in flight; calls share the list, nobody changes it."""
+        """The runs in flight, or `TOO_MANY`; calls share the list, nobody changes it."""
+        if len(self._runs) > MANY_RUNS:
+            return TOO_MANY
         version, made = self.version, self._made
         if made[0] != version:
             # A list: making a tuple may run the garbage collector, and with it other threads, between two items.

@@ -355,7 +355,7 @@ class Call:
       gradients: For a forward call: ids of its gradient calls.
       run: Id of the run that it belongs to, where that is certain.
       runs: The ids of all runs it may belong to: more than one means ambiguous, none means that C++ started it
-        (tf.data, a Session), or that it is eager.
+        (tf.data, a Session), that it is eager, or that it is `crowded`.
       thread: Id of the Thread that ran it.
       kind: Whether the body itself ran, or its gradient.
       start_ns: When the body began.
@@ -370,6 +370,7 @@ class Call:
       tape: For a gradient call: the id of the forward call whose tape TensorFlow really used (script_ops.py,
         `tape_cache`), if known. Where it is not `forward`, the gradient is another call's.
       stopped_ns: For how long it was held at breakpoints: no part of `duration_ns`, nor of `gil`.
+      crowded: Whether more than 64 runs were in flight as it began: then none is named.
     """
 
     id: int
@@ -390,6 +391,7 @@ class Call:
     gil: Gil | None = None
     tape: int | None = None
     stopped_ns: int = 0
+    crowded: bool = False
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
     _to_pytest: Callable[..., str] | None = field(default=None, repr=False, compare=False)

@@ -123,6 +123,8 @@ def _run(call: Call) -> str:
         return f"run {call.run}"
     if call.runs:
         return f"run ambiguous between {', '.join(map(str, call.runs))}"
+    if call.crowded:
+        return "run not known: more than 64 were in flight"
     return "not in a run that Python started"
 
 

@@ -460,7 +460,7 @@ class Reader:
             yield Call(
                 number, node, kind, forward, tuple(gradients.get(number, ())), run, candidates, thread, start, end, cpu,
                 status, tuple(values.get((number, "input"), ())), tuple(values.get((number, "output"), ())),
-                failures.get(failure), gil.get(number), tape, held.get(number, 0),
+                failures.get(failure), gil.get(number), tape, held.get(number, 0), runs is not None and not candidates,
             )  # fmt: skip
 
     def _among(self, sql: str, ids: Sequence[int]) -> list[tuple[Any, ...]]:

@@ -48,7 +48,8 @@ CREATE TABLE run (
 );
 
 -- Calls. kind: forward | gradient; status: ok | error | running. run is NULL when it is not certain: runs then lists
--- the candidates as JSON (two or more: ambiguous; NULL: C++ started it, or it was eager).
+-- the candidates as JSON (two or more: ambiguous; none: more than 64 runs were in flight; NULL: C++ started it, or it
+-- was eager).
 -- Of a gradient call: forward is the call that it belongs to, tape the call whose tape TensorFlow really used.
 CREATE TABLE call (
     id INTEGER PRIMARY KEY, node INTEGER NOT NULL REFERENCES node (id), kind TEXT NOT NULL, forward INTEGER,

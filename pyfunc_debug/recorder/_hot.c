@@ -53,8 +53,8 @@ typedef struct {
     PyObject_HEAD
     Number call, cpu_ns, cpu_start_ns, end_ns, entered_ns, ident, policy, room, start_ns, thread, values_ns;
     int slot; /* in the ring, counted from 1; 0: none */
-    char light, kept;
-    PyObject *args; /* of a light one, until it ends */
+    char light, kept, late;
+    PyObject *args; /* of a light or late one, until it ends */
     PyObject *failure, *extra, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
 } Ticket;
@@ -69,6 +69,7 @@ static PyMemberDef ticket_members[] = {
     OBJECT(Ticket, inputs), OBJECT(Ticket, outputs), OBJECT(Ticket, pair), OBJECT(Ticket, recorder),
     OBJECT(Ticket, runs), OBJECT(Ticket, token), OBJECT(Ticket, extra), OBJECT(Ticket, args),
     {"light", T_BOOL, offsetof(Ticket, light), 0, NULL}, {"kept", T_BOOL, offsetof(Ticket, kept), 0, NULL},
+    {"late", T_BYTE, offsetof(Ticket, late), 0, NULL},
     {NULL, 0, 0, 0, NULL}};
 
 static void ticket_dealloc(Ticket *ticket) {
@@ -99,7 +100,8 @@ static PyTypeObject ticket_type = {
 /* -- HotPath ----------------------------------------------------------------------------------------------------------- */
 
 /* As in recorder/hot.py. */
-enum { SHORT_NS = 100000, STREAK = 8, EVERY = 16, NOT_MEASURED = -1 };
+enum { SHORT_NS = 100000, STREAK = 8, EVERY = 16, NOT_MEASURED = -1, NO_ROOM = 16, FIRST = 3 };
+enum { EMPTY = 1, KEPT = 2, AFTER = 3 }; /* as in recorder/ticket.py */
 
 /* How many short calls of a node came one after the other. Two nodes in one slot drive each other out: then more are asked
  * for their CPU time, never fewer. */
@@ -110,15 +112,15 @@ typedef struct {
 enum { SLOTS = 64 };
 
 /* What sampling knows of a node, as in recorder/sampling.py. */
-enum { SLOWEST = 4 };
+enum { SLOWEST = 4, NANS = 16 };
 typedef struct {
     PyObject_HEAD
-    Number calls, left, ns;
+    Number calls, left, nans, ns;
     Number slowest[SLOWEST]; /* the longest durations, ascending */
 } Tally;
 
 static PyMemberDef tally_members[] = {
-    NUMBER(Tally, calls), NUMBER(Tally, left), NUMBER(Tally, ns), {NULL, 0, 0, 0, NULL}};
+    NUMBER(Tally, calls), NUMBER(Tally, left), NUMBER(Tally, nans), NUMBER(Tally, ns), {NULL, 0, 0, 0, NULL}};
 
 static PyTypeObject tally_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Tally",
@@ -298,7 +300,7 @@ static Tally *tally_of(HotPath *self, PyObject *token) {
     if (found || PyErr_Occurred()) return (Tally *)found;
     Tally *made = PyObject_New(Tally, &tally_type);
     if (!made) return NULL;
-    made->calls = made->left = made->ns = 0;
+    made->calls = made->left = made->nans = made->ns = 0;
     memset(made->slowest, 0, sizeof made->slowest);
     int failed = PyDict_SetItem(self->tallies, token, (PyObject *)made) < 0;
     Py_DECREF(made); /* the dict holds it */
@@ -307,7 +309,7 @@ static Tally *tally_of(HotPath *self, PyObject *token) {
 
 /* Whether sampling leaves a call out, unless it turns out to be worth keeping. */
 static int is_light(HotPath *self, Tally *node) {
-    Number before = node->calls++;
+    Number before = node->calls - 1;
     return !self->wanted || (before >= self->first && (before - self->first + 1) % self->every);
 }
 
@@ -342,38 +344,44 @@ static int are_unchanged(PyObject *args) {
     return 1;
 }
 
-/* What becomes of a call that sampling left out: 1 if it is to be stored all the same, -1 with an exception. */
+/* What becomes of a call that sampling left out, or whose values have no room: 1 if it is to be stored, -1 with an
+ * exception. */
 static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
     Tally *node = tally_of(self, ticket->token);
     if (!node) return -1;
     Number ns = ticket->end_ns - ticket->start_ns;
     int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
-    if (!ticket->light) return 1;
-    const char *why = failed                           ? "failed"
-                      : outputs && ticket->policy && any_nan(outputs)    ? "NaN"
-                      : ticket->kept                   ? "long"
-                      : slow                           ? "slow"
-                                                       : NULL;
+    int light = ticket->light, late = ticket->late == EMPTY;
+    if (!light && !late) return 1;
+    int looked = outputs && ticket->policy && (light || node->nans < NANS), nan = looked && any_nan(outputs);
+    const char *why = failed ? "failed" : nan ? "NaN" : ticket->kept ? "long" : slow ? "slow" : NULL;
     if (!why) {
-        node->left++, node->ns += ns;
-        return 0;
+        if (light) node->left++, node->ns += ns;
+        return !light;
     }
-    PyObject *before = ticket->extra;
-    if (!(ticket->extra = PyUnicode_FromString(why))) return -1;
-    Py_XDECREF(before);
-    ticket->light = 0;
+    if (light) {
+        PyObject *before = ticket->extra;
+        if (!(ticket->extra = PyUnicode_FromString(why))) return -1;
+        Py_XDECREF(before);
+        ticket->light = 0;
+    }
     if (!ticket->policy) return 1;
-    if (ticket->args && are_unchanged(ticket->args) && take(self, ticket, ticket->args, 1) < 0) return -1;
+    if (late) node->nans += nan;
+    int unchanged = ticket->args && are_unchanged(ticket->args);
+    if (late) ticket->late = unchanged ? KEPT : AFTER;
+    if (ticket->args && (late || unchanged) && take(self, ticket, ticket->args, 1) < 0) return -1;
     return outputs && take(self, ticket, outputs, 0) < 0 ? -1 : 1;
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
-    if (self->every) {
+    if (self->every || ticket->late) {
         Tally *node = tally_of(self, ticket->token);
         if (!node) return -1;
-        ticket->light = (char)is_light(self, node);
+        int first = node->calls++ < FIRST;
+        if (self->every) ticket->light = (char)is_light(self, node);
+        if (ticket->late && first) ticket->late = KEPT;
     }
-    if (ticket->light) ticket->args = Py_NewRef(args);
+    if (ticket->light || ticket->late == EMPTY) ticket->args = Py_NewRef(args);
     else if (ticket->policy && take(self, ticket, args, 1) < 0) return -1;
     if (!(ticket->runs = live_runs(self))) return -1;
     ticket->thread = thread_id();
@@ -414,7 +422,8 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     }
     Ticket *ticket = (Ticket *)ticket_type.tp_alloc(&ticket_type, 0);
     if (ticket) {
-        ticket->entered_ns = entered_ns, ticket->call = ++self->calls, ticket->policy = policy;
+        ticket->entered_ns = entered_ns, ticket->call = ++self->calls, ticket->policy = policy % NO_ROOM;
+        ticket->late = policy >= NO_ROOM ? EMPTY : 0;
         ticket->token = Py_NewRef(token), ticket->recorder = Py_NewRef(self->recorder);
     }
     Py_XDECREF(met);
@@ -429,7 +438,7 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
 static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
     /* Values are taken first, for which the GIL may be let go of; then nothing comes between looking at `kept` and the
        end of the call, so that what the writer has shown as running is stored. */
-    int stored = self->every ? settle(self, (Ticket *)ticket, outputs) : 1;
+    int stored = self->every || ((Ticket *)ticket)->late == EMPTY ? settle(self, (Ticket *)ticket, outputs) : 1;
     if (stored < 0) {
         if (!is_ours(self)) return -1;
         stored = 1;
@@ -463,7 +472,8 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
             Streak *node = streak(self, ticket);
             node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
         }
-        int failed = ticket->policy && !ticket->light && take(self, ticket, args[1], 0) < 0;
+        int wanted = ticket->policy && !ticket->light && ticket->late != EMPTY;
+        int failed = wanted && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
         if (finish_ticket(self, args[0], args[1]) < 0 && !is_ours(self)) return NULL;
     }

@@ -37,9 +37,9 @@ class Budget:
 
     Attributes:
       file_bytes: The file with its log stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes`
-        calls are counted but not stored, but for the first of each node and those that a finding names, up to
-        `marked_bytes`, and those that fail, up to `failures_bytes`. What is left is for nodes, traces and counts,
-        and at the end for calls that were held back.
+        calls are counted but not stored, but for the first of each node, its slowest, those with NaN and those that a
+        finding names, up to `marked_bytes`, and those that fail, up to `failures_bytes`: all these with their values.
+        What is left is for nodes, traces and counts, and at the end for calls that were held back.
       reserve_calls: How many of the newest calls, of the slowest, and of each node's slowest are held back.
       log_bytes: Where the log is folded into the file.
       batch_rows: How many rows are written at a time: they go into the log first, whatever is left.
@@ -104,7 +104,6 @@ class Allowance:
       why: Why there is not.
       losses: What was lost.
       reserve: Calls that may be stored at the end although there is no room for all.
-      emptied: Tokens of nodes whose values are not taken any more, since there is no room for them.
       stored: Whether contents with a digest are in the file already.
     """
 
@@ -116,7 +115,6 @@ class Allowance:
         self.why = Loss.BUDGET
         self.losses = Losses()
         self.reserve = Reserve()
-        self.emptied: set[str] = set()
         self.stored: Callable[[bytes], bool] = lambda digest: False
         self._room = 1 << 62
 

@@ -8,26 +8,26 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pyfunc_debug.events import Body, NodeFacts, RunFacts
+from pyfunc_debug.events import TOO_MANY, Body, NodeFacts, RunFacts
 from pyfunc_debug.pfrec.contents import encode, most_bytes
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.frames import is_user, line_text
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Allowance
+from pyfunc_debug.recorder.hot import FIRST
 from pyfunc_debug.recorder.losses import DROPPED
 from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.sums import Sums
-from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket
+from pyfunc_debug.recorder.ticket import AFTER, EMPTY, NOT_MEASURED, Ticket
 from pyfunc_debug.values import OBJECTS, Held, Policy, Summary, is_plain, summarize
 
 _POLICIES = tuple(Policy)
 _REJECTED = "InvalidArgumentError"
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
-_FIRST = 3
-"""This many calls of each node are stored also after the budget for calls is used up."""
 _NAMED = 10_000
+_READ_AFTER = "read after the body had run, which may have changed it"
 
 
 class CallRows:
@@ -88,6 +88,7 @@ class CallRows:
         failure = self._failure(batch, told) if told else None
         runs = self._candidates(ticket)
         certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
+        ambiguous = certain is None and (runs or (ticket.runs is TOO_MANY and ticket.token in self._nodes.lasting))
         status = "running" if running else "ok" if failure is None else "error"
         forward = tape = None
         if not running:
@@ -98,7 +99,7 @@ class CallRows:
         batch.note_call(ticket, running, shown)
         batch.add(
             "call", ticket.call, node, kind, forward, certain,
-            json.dumps([run.id for run in runs]) if runs and certain is None else None,
+            json.dumps([run.id for run in runs]) if ambiguous else None,
             self._nodes.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
             None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
         )  # fmt: skip
@@ -110,8 +111,9 @@ class CallRows:
             inputs, outputs = self._nodes.paths.get(node, ((), ()))
             if kind == "gradient":
                 inputs, outputs = gradient_names(ticket.pair, inputs, outputs)
-            self._values(batch, ticket, "input", ticket.inputs, inputs, "in" if kind == "forward" else "dy")
-            self._values(batch, ticket, "output", ticket.outputs, outputs, "out" if kind == "forward" else "dx")
+            room = self._has_values_room(ticket, failure is not None)
+            self._values(batch, ticket, "input", ticket.inputs, inputs, "in" if kind == "forward" else "dy", room)
+            self._values(batch, ticket, "output", ticket.outputs, outputs, "out" if kind == "forward" else "dx", room)
 
     def name(self, call: int) -> None:
         """A notice is about this call: it is stored also when there is room for few."""
@@ -135,13 +137,20 @@ class CallRows:
         if allowance.keep_calls or (failed and allowance.keep_failures):
             return True
         return allowance.keep_marked and (
-            self._of_node[ticket.token] < _FIRST or ticket.call in self._named or ticket.call in self._shown
+            ticket.late > EMPTY or self._of_node[ticket.token] < FIRST or ticket.call in self._named
+            or ticket.call in self._shown
+        )  # fmt: skip
+
+    def _has_values_room(self, ticket: Ticket, failed: bool) -> bool:
+        allowance = self._allowance
+        return (
+            allowance.keep_values or (failed and allowance.keep_failures) or (ticket.late > 0 and allowance.keep_marked)
         )
 
     def _stored(self, ticket: Ticket) -> None:
-        if self._of_node[ticket.token] < _FIRST:
+        if self._of_node[ticket.token] < FIRST:
             self._of_node[ticket.token] += 1
-        if not ticket.policy and ticket.token in self._allowance.emptied:
+        if ticket.late == EMPTY:
             self._allowance.losses.without_values += 1
 
     def _rejected(self, ticket: Ticket, node: int) -> str | None:
@@ -174,11 +183,12 @@ class CallRows:
         )
 
     def _values(
-        self, batch: Batch, ticket: Ticket, role: str, held: Sequence[Held] | None, paths: tuple[str, ...], short: str
-    ) -> None:
+        self, batch: Batch, ticket: Ticket, role: str, held: Sequence[Held] | None, paths: tuple[str, ...], short: str,
+        room: bool,
+    ) -> None:  # fmt: skip
         if held is None:
             return
-        if not self._allowance.keep_values:
+        if not room:
             self._allowance.losses.values(len(held), self._allowance.why)
             return
         policy = _POLICIES[ticket.policy]
@@ -187,6 +197,8 @@ class CallRows:
             summary = summarize(one, policy)
             if one.note:
                 self._allowance.losses.values(1, DROPPED.get(one.note, Loss.UNREAD))
+            if ticket.late == AFTER and role == "input":  # it equals nothing for certain
+                summary.note, summary.digest = summary.note or _READ_AFTER, None
             blob = None
             if summary.data is not None:
                 blob = self._contents(batch, summary)

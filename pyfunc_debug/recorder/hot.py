@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.recorder.budget import Budget
-from pyfunc_debug.recorder.sampling import SLOWEST, Tally, any_nan, are_unchanged
-from pyfunc_debug.recorder.ticket import NOT_MEASURED, Ticket, cpu_since
+from pyfunc_debug.recorder.sampling import NANS, SLOWEST, Tally, any_nan, are_unchanged
+from pyfunc_debug.recorder.ticket import AFTER, EMPTY, KEPT, NOT_MEASURED, Ticket, cpu_since
 from pyfunc_debug.values import Held, Policy, hold_quickly
 
 SKIP = -1
 """Policy of a node outside the `nodes` glob."""
+NO_ROOM = 16
+"""Is added to the policy of a node whose values have no room any more: they are taken of its first calls, and once the
+body has run of those that failed, gave a NaN or are among its slowest."""
+FIRST = 3
+"""This many first calls of a node are stored with their values then."""
 SHORT_NS = 100_000
 """A body that takes less is short: to ask for its CPU time, a system call, would be a third of what recording costs."""
 STREAK = 8
@@ -103,12 +108,15 @@ class HotPath:
         ticket.call = call = next(self._ids)
         ticket.token = token
         ticket.recorder = self._recorder
-        ticket.policy = policy
-        if self.every:
+        ticket.policy = policy % NO_ROOM
+        if self.every or policy >= NO_ROOM:
             node = self.tallies.setdefault(token, Tally())
             before, node.calls = node.calls, node.calls + 1
-            ticket.light = not self.wanted or (before >= self.first and (before - self.first + 1) % self.every > 0)
-        if ticket.light:
+            if self.every:
+                ticket.light = not self.wanted or (before >= self.first and (before - self.first + 1) % self.every > 0)
+            if policy >= NO_ROOM:
+                ticket.late = KEPT if before < FIRST else EMPTY
+        if ticket.light or ticket.late == EMPTY:
             ticket.args = args
         elif policy:
             self._take(ticket, args, True)
@@ -136,7 +144,7 @@ class HotPath:
         if not self.all_cpu:
             short = ticket.end_ns - ticket.start_ns < SHORT_NS
             self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
-        if ticket.policy and not ticket.light:
+        if ticket.policy and not ticket.light and ticket.late != EMPTY:
             self._take(ticket, outputs, False)
         self.finish(ticket, outputs)
         return outputs
@@ -161,23 +169,31 @@ class HotPath:
         ticket.values_ns += monotonic_ns() - began_ns
 
     def _settle(self, ticket: Ticket, outputs: Any) -> bool:
-        """Whether a call is stored, which sampling may have left out."""
+        """Whether a call is stored, which sampling may have left out; takes its values if it is worth that."""
         node = self.tallies[ticket.token]
         ns = ticket.end_ns - ticket.start_ns
         slow = node.is_slow(ns)
-        nan = ticket.light and ticket.policy > 0 and outputs is not None and any_nan(outputs)
+        light, late = ticket.light, ticket.late == EMPTY
+        looked = ticket.policy > 0 and outputs is not None and (light or (late and node.nans < NANS))
+        nan = looked and any_nan(outputs)
         self._open.pop(ticket.call, None)  # first: what the writer has shown as running until now is stored
-        if not ticket.light:
+        if not (light or late):
             return True
         failed = ticket.failure is not None
         why = "failed" if failed else "NaN" if nan else "long" if ticket.kept else "slow" if slow else None
         if why is None:
-            node.left += 1
-            node.ns += ns
-            return False
-        ticket.extra, ticket.light = why, False
+            if light:
+                node.left += 1
+                node.ns += ns
+            return not light
+        if light:
+            ticket.extra, ticket.light = why, False
         if ticket.policy:
-            if are_unchanged(ticket.args):
+            node.nans += late and nan
+            unchanged = are_unchanged(ticket.args)
+            if late:
+                ticket.late = KEPT if unchanged else AFTER
+            if late or unchanged:
                 self._take(ticket, ticket.args, True)
             if outputs is not None:
                 self._take(ticket, outputs, False)
@@ -185,7 +201,7 @@ class HotPath:
 
     def finish(self, ticket: Ticket, outputs: Any = None) -> None:
         """Gives a ticket whose end is noted to the writer."""
-        stored = not self.every or self._settle(ticket, outputs)
+        stored = self._settle(ticket, outputs) if self.every or ticket.late == EMPTY else True
         if self.ring is not None:
             self.ring.end(ticket)
         self._open.pop(ticket.call, None)
@@ -203,6 +219,7 @@ def works(kind: Any) -> bool:
     queue: deque[Any] = deque()
     owner: Any = _Trial()
     try:
+        assert Ticket().late == 0
         path = kind(owner, queue, {}, {}, LiveRuns(), Budget(1_000_000))
         ticket = path.enter("", ())
         one = path.leave(ticket, path) is path and list(queue) == [ticket] and ticket.call == 1 and owner.threads == 1
@@ -235,4 +252,4 @@ if not TYPE_CHECKING:
         if works(_InC):
             HotPath = _InC
 
-__all__ = ["SKIP", "HotPath"]
+__all__ = ["FIRST", "NO_ROOM", "SKIP", "HotPath"]

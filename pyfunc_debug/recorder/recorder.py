@@ -23,7 +23,7 @@ from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hang import HangWatch
-from pyfunc_debug.recorder.hot import SKIP, HotPath
+from pyfunc_debug.recorder.hot import NO_ROOM, SKIP, HotPath
 from pyfunc_debug.recorder.losses import NOTES
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.sampling import Sampling, Steps
@@ -206,19 +206,16 @@ class Recorder:
             return None, 0
 
     def _empty(self) -> None:
-        """No values are taken any more: to read and copy what cannot be stored would cost the program time."""
+        """Values are taken of few calls from now on: to read and copy what cannot be stored would cost time."""
         self._full = True
         for token, policy in list(self._known.items()):
-            if policy > 0:
-                self._known[token] = int(Policy.NONE)
-                self._rows.allowance.emptied.add(token)
+            self._known[token] = self._policy(policy)
 
-    def _policy(self, token: str, policy: int) -> int:
+    def _policy(self, policy: int) -> int:
         """The policy that a node gets now."""
         if not self._full or policy <= 0:
             return policy
-        self._rows.allowance.emptied.add(token)
-        return int(Policy.NONE)
+        return NO_ROOM + min(policy % NO_ROOM, Policy.SUMMARY)
 
     def _release(self, size: int) -> None:
         self._hot.queued_bytes -= size
@@ -243,7 +240,7 @@ class Recorder:
                 return token, self._learn(node)
         except Exception as error:
             self.trouble("describing an older node", error)
-        policy = self._known[token] = self._policy(token, self._policies.default)
+        policy = self._known[token] = self._policy(self._policies.default)
         return token, policy
 
     def _learn(self, node: NodeFacts) -> int:
@@ -252,9 +249,7 @@ class Recorder:
             names = (node.body.name, node.name, node.token)
             wanted = self._policies.nodes == "*" or matches(self._policies.nodes, *names)
             policy = int(self._policies.of(*names)) if wanted else SKIP
-        policy = self._known[node.token] = self._policy(node.token, policy)
-        if node.gradient_of in self._rows.allowance.emptied:
-            self._rows.allowance.emptied.add(node.token)
+        policy = self._known[node.token] = self._policy(policy)
         own = (node.body.name, node.name, node.token)
         self._names[node.token] = self._names.get(node.gradient_of, own) if node.gradient_of is not None else own
         if self._ring is not None and policy != SKIP:
@@ -270,7 +265,7 @@ class Recorder:
         self._policies.keep(pattern)
         for token, names in list(self._names.items()):
             if self._known.get(token, SKIP) != SKIP and matches(pattern, *names):
-                self._known[token] = self._policy(token, int(Policy.FULL))
+                self._known[token] = self._policy(int(Policy.FULL))
 
     def _eager_node(self, node: NodeFacts) -> None:
         """All eager calls of one body from one line are one node; TensorFlow gives each a token of its own."""

@@ -7,7 +7,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pyfunc_debug.recorder.ticket import Ticket
+from pyfunc_debug.recorder.ticket import EMPTY, Ticket
+
+_ROOM_BYTES = 4096
+"""A call that is held back keeps its values if it was worth taking them, and they weigh no more."""
 
 
 class Reserve:
@@ -38,12 +41,12 @@ class Reserve:
         return len(self._tickets)
 
     def offer(self, ticket: Ticket) -> None:
-        """A call that the budget has no room for. Its values are let go of."""
+        """A call that the budget has no room for."""
         if not self.limit:
             self.forget(ticket.call)
             return
-        ticket.inputs = ticket.outputs = None
-        ticket.policy = 0
+        if ticket.late <= EMPTY or ticket.room > _ROOM_BYTES:
+            _without_values(ticket)
         self._tickets[ticket.call] = ticket
         self._newest.append(ticket)
         self._uses[ticket.call] = 1
@@ -84,8 +87,13 @@ class Reserve:
         return len(self._newest)
 
     def take(self) -> tuple[list[Ticket], list[tuple[Any, ...]]]:
-        """Empties it: the calls in their order, and the rows of their GIL timing."""
+        """Empties it: the calls in their order, the slowest with their values, and the rows of their GIL timing."""
         tickets = [self._tickets[call] for call in sorted(self._tickets)]
+        room = self.limit // 2
+        for ticket in sorted(tickets, key=lambda one: one.start_ns - one.end_ns):
+            room -= len(ticket.inputs or ()) + len(ticket.outputs or ())
+            if room < 0:
+                _without_values(ticket)
         rows = list(self._gil.values())
         for held in (self._newest, self._slowest, self._by_node, self._named, self._tickets, self._uses, self._gil):
             held.clear()
@@ -97,3 +105,9 @@ class Reserve:
             del self._uses[ticket.call], self._tickets[ticket.call]
             self._gil.pop(ticket.call, None)
             self.forget(ticket.call)
+
+
+def _without_values(ticket: Ticket) -> None:
+    ticket.inputs = ticket.outputs = None
+    if ticket.policy:
+        ticket.late = EMPTY

@@ -20,6 +20,8 @@ from pyfunc_debug.events import RunFacts
 
 SLOWEST = 4
 """A call is slow if fewer calls of its node before it were slower."""
+NANS = 16
+"""This many calls with a NaN are stored with their values, of a node whose values have no room any more."""
 _NAMES = {"step"}
 _NAN_ELEMENTS = 1 << 18
 """Larger outputs are not looked at: it happens in the body's thread."""
@@ -31,12 +33,13 @@ class Tally:
     Attributes:
       calls: How many began.
       left, ns: How many were left out, and how long they took.
+      nans: How many gave a NaN when values had no room any more; beyond `NANS` that is not looked at.
     """
 
-    __slots__ = ("calls", "left", "ns", "slowest")
+    __slots__ = ("calls", "left", "nans", "ns", "slowest")
 
     def __init__(self) -> None:
-        self.calls = self.left = self.ns = 0
+        self.calls = self.left = self.nans = self.ns = 0
         self.slowest: list[int] = [0] * SLOWEST
 
     def is_slow(self, ns: int) -> bool:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyfunc_debug.values import Held
 
 NOT_MEASURED = -1
+EMPTY, KEPT, AFTER = 1, 2, 3
+"""Where values have no room any more: none is taken; they are taken as ever; they were taken after the body had run."""
 
 
 class Ticket:
@@ -23,11 +25,12 @@ class Ticket:
 
     `light`: sampling leaves it out, unless it turns out to be worth keeping (sampling.py); `args` are its arguments
     until then, `extra` is why it was kept. `kept`: it is stored whatever sampling says.
+    `late`: `EMPTY`, `KEPT` or `AFTER` where values have no room any more; then `args` are kept until the end, too.
     """
 
     __slots__ = (
         "args", "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "extra", "failure", "ident", "inputs", "kept",
-        "light", "outputs", "pair", "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
+        "late", "light", "outputs", "pair", "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
         "values_ns",
     )  # fmt: skip
 
@@ -51,11 +54,12 @@ class Ticket:
     pair: tuple[int | None, int | None, tuple[int, ...], tuple[int, ...]] | None
     light: bool
     kept: bool
+    late: int
     extra: str | None
     args: Any
 
     def __init__(self) -> None:
-        self.room = self.values_ns = self.end_ns = 0
+        self.room = self.values_ns = self.end_ns = self.late = 0
         self.inputs = self.outputs = self.failure = self.pair = self.extra = self.args = None
         self.light = self.kept = False
 
@@ -71,4 +75,4 @@ if not TYPE_CHECKING:
     except ImportError:  # no compiler when it was installed, or another system
         pass
 
-__all__ = ["NOT_MEASURED", "Ticket", "cpu_since"]
+__all__ = ["AFTER", "EMPTY", "KEPT", "NOT_MEASURED", "Ticket", "cpu_since"]

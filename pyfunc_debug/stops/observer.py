@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
@@ -50,7 +50,8 @@ class StopObserver:
         self.rules = rules
         self.broker = broker
         self.environment = environment
-        self._nodes: OrderedDict[str, NodeFacts] = OrderedDict()
+        self._nodes: dict[str, NodeFacts] = {}
+        self._eager: deque[str] = deque()
         self._gone_names: set[str] = set()
         self._fitted: list[Breakpoint] = []
         self._plans: dict[str, Plan] = {}
@@ -73,9 +74,10 @@ class StopObserver:
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""
         self._nodes[node.token] = node
-        if len(self._nodes) > _MOST_EAGER:  # every eager call has a token of its own
-            oldest = list(self._nodes.items())[: _MOST_EAGER // 2]
-            for token in [token for token, one in oldest if one.site is not None]:
+        if node.site is not None:  # every eager call has a token of its own
+            self._eager.append(node.token)
+            if len(self._eager) > _MOST_EAGER:
+                token = self._eager.popleft()
                 self._nodes.pop(token, None)
                 self._plans.pop(token, None)
 

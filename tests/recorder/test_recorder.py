@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyfunc_debug.analysis.describe import call_text
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Notice, RunFacts
+from pyfunc_debug.events import MANY_RUNS, Body, FunctionFacts, NodeFacts, Notice, RunFacts
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.recorder import Budget, Recorder, hot
 from pyfunc_debug.recorder.reserve import Reserve
@@ -65,6 +66,22 @@ def finish(recorder: Recorder) -> Recording:
     result = recorder.close({})
     assert not result["troubles"], result
     return Recording(recorder.path)
+
+
+def test_of_very_many_runs_in_flight_a_call_names_none_and_says_so(make):
+    recorder = make()
+    recorder.node_made(node("graph"))
+    live = recorder._hot.live
+    for number in range(2, MANY_RUNS + 3):
+        live.begin(RunFacts(number, "forward", "f", None, None, None, 1, 0))
+        if number in (2, 3):
+            call(recorder, "graph")
+    call(recorder, "graph")
+    recording = finish(recorder)
+    calls = list(recording.calls())
+    assert [one.runs for one in calls] == [(2,), (2, 3), ()]
+    assert [one.crowded for one in calls] == [False, False, True]
+    assert "run not known: more than 64 were in flight" in call_text(calls[2], recording.reader)
 
 
 def test_eager_calls_from_one_line_are_one_node_however_many(make):
@@ -299,19 +316,25 @@ def test_failures_after_a_used_up_budget_are_stored_and_no_value_is_taken_for_no
             call(recorder, "graph", array, result=array)
         begun += 200
         recorder.flush()
-    ticket = recorder.enter("graph", (array,))
-    recorder.leave(ticket, None)
-    assert ticket.inputs is None
+    for number in range(9):
+        ticket = recorder.enter("graph", (array,))
+        ticket.start_ns -= 3_600_000_000_000 * (number < 4)  # then nothing is slow
+        recorder.leave(ticket, np.full(2, np.nan) if number == 8 else array)
+        assert (ticket.inputs is None) == (4 <= number < 8)
     recorder.node_made(node("later"))
     for number in range(5):
         call(recorder, "graph" if number else "later", array, error=ValueError(f"number {number}"))
     recording = finish(recorder)
-    dropped = recording.meta["dropped"]
-    assert [one.failure.message for one in recording.calls(status="error")] == [f"number {n}" for n in range(5)]
+    dropped, failed = recording.meta["dropped"], list(recording.calls(status="error"))
+    assert [one.failure.message for one in failed] == [f"number {n}" for n in range(5)]
+    assert [one.inputs[0].max for one in failed] == [99.0] * 5
+    after = "read after the body had run, which may have changed it"
+    assert [one.inputs[0].note for one in failed] == ["", after, after, after, after]
     stored, values = recording.reader.counts()["call"], recording.reader.counts()["value"]
-    assert stored + dropped["calls"] == begun + 1 + 5
-    assert values + dropped["values"] == 2 * (stored - dropped["without_values"])
-    assert dropped["without_values"] >= 5
+    assert stored + dropped["calls"] == begun + 9 + 5
+    assert values + dropped["values"] == 2 * (stored - dropped["without_values"]) - 5
+    assert dropped["without_values"] > 0
+    assert [one.outputs[0].nan for one in recording.calls() if one.outputs and one.outputs[0].nan] == [2]
     assert os.path.getsize(recorder.path) <= 1_000_000
     assert "more calls are stored without values: the budget of" in " ".join(str(recording.ledger()).split())
 

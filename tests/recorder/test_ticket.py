@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from pyfunc_debug.events import LiveRuns, RunFacts
+from pyfunc_debug.events import MANY_RUNS, TOO_MANY, LiveRuns, RunFacts
 from pyfunc_debug.recorder import hot, ticket
 from pyfunc_debug.values import capture
 
@@ -87,3 +87,12 @@ def test_calls_share_the_list_of_runs_until_one_begins_or_ends():
     live.end(second)
     live.end(second)
     assert live.now() == []
+
+
+def test_of_very_many_runs_none_is_listed():
+    live = LiveRuns()
+    for number in range(MANY_RUNS + 1):
+        live.begin(RunFacts(number, "forward", "f", None, None, None, 1, 0))
+    assert live.now() is TOO_MANY
+    live.end(RunFacts(0, "forward", "f", None, None, None, 1, 0))
+    assert len(live.now()) == MANY_RUNS
