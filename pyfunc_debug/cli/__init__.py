@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +11,7 @@ from pyfunc_debug.cli.bounds import bounded
 from pyfunc_debug.cli.defaults import set_defaults
 from pyfunc_debug.cli.options import newest
 from pyfunc_debug.cli.output import use_nearest_signs
+from pyfunc_debug.cli.parser import Parser
 from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
 from pyfunc_debug.program.printable import printable
 
@@ -19,9 +20,9 @@ _READING = ("show", "doctor", "report", "query", "diff", "export", "pack")
 _EPILOG = """exit codes: 0 done, 1 an error (one line on stderr), 2 bad usage; `record` exits as the program does"""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="pyfunc-debug",
         description="Debugger for Python inside TensorFlow graphs: tf.py_function, tf.numpy_function, py_func.",
         epilog=_EPILOG,
@@ -32,21 +33,20 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in _COMMANDS:
         module.add_parser(commands)
+    parser.commands.update(commands.choices)
     return parser
-
-
-def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of the commands, by name."""
-    (commands,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
-    return dict(commands.choices)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the result is the process's exit code."""
     parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next
+        from pyfunc_debug.cli.completion import complete
+
+        complete(parser)
     words = sys.argv[1:] if argv is None else argv
     try:
-        set_defaults(parsers_of(parser), words)
+        set_defaults(parser.commands, words)
     except BadOptionError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyfunc_debug.cli.parser import Parser
 from pyfunc_debug.doctor.settings import project_table
 from pyfunc_debug.errors import BadOptionError
 
@@ -21,7 +22,7 @@ _DOCTORS = ("select", "ignore", "fail-on")
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
-def set_defaults(parsers: Mapping[str, argparse.ArgumentParser], argv: Sequence[str]) -> None:
+def set_defaults(parsers: Mapping[str, Parser], argv: Sequence[str]) -> None:
     """Changes the defaults of the command that a command line names.
 
     Args:
@@ -41,34 +42,29 @@ def set_defaults(parsers: Mapping[str, argparse.ArgumentParser], argv: Sequence[
         hint = f". Did you mean {near[0]!r}?" if near else ""
         raise BadOptionError(f"{file}: [tool.pyfunc_debug] has no key {key!r}{hint}")
     for name, action in _options(parsers[command]).items():
+        several = name in parsers[command].repeated
         variable = f"PYFUNC_DEBUG_{name.upper().replace('-', '_')}"
         if variable in os.environ:
-            action.default = _read(action, os.environ[variable], variable)
+            action.default = _read(action, several, os.environ[variable], variable)
         elif name in table and name not in _DOCTORS:
-            action.default = _read(action, table[name], f"{file}: [tool.pyfunc_debug] {name}")
+            action.default = _read(action, several, table[name], f"{file}: [tool.pyfunc_debug] {name}")
         else:
             continue
         action.required = False
 
 
-def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+def _options(parser: Parser) -> dict[str, argparse.Action]:
     """Actions by the long names of their options, without the two dashes."""
-    found = {}
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to ask
-        names = [name[2:] for name in action.option_strings if name.startswith("--")]
-        if names and names[0] != "help":
-            found[names[0]] = action
-    return found
+    return {name: one for name, one in parser.options.items() if one.option_strings and name != "help"}
 
 
-def _read(action: argparse.Action, given: Any, where: str) -> Any:
+def _read(action: argparse.Action, several: bool, given: Any, where: str) -> Any:
     """What an option is worth that was given as text, or as TOML has it."""
     if action.nargs == 0:
         text = str(given).strip().lower()
         if text not in _YES + _NO:
             raise BadOptionError(f"{where}={given!r}: say 1 or 0")
         return text in _YES
-    several = isinstance(action.default, list) or type(action).__name__ == "_AppendAction"
     words = given if isinstance(given, list) else shlex.split(given) if several and isinstance(given, str) else [given]
     if not several and len(words) != 1:
         raise BadOptionError(f"{where}={given!r}: give one value")

@@ -14,6 +14,9 @@ from typing import Any
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.program.printable import printable
 
+WHOLE = 100_000
+"""Columns of a table in which nothing is cut; none is padded to it."""
+
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
     """Options of everything that records."""
@@ -84,25 +87,35 @@ def values_option(texts: list[str]) -> dict[str, str]:
     return found or {"*": "summary"}
 
 
+def newest_here() -> str | None:
+    """The name of the newest recording in this folder; None if there is none."""
+    found = [entry for entry in os.scandir() if entry.name.endswith(".pfrec") and entry.is_file()]
+    return max(found, key=lambda entry: (entry.stat().st_mtime_ns, entry.name)).name if found else None
+
+
 def newest() -> str:
     """The newest recording in this folder; its name is said on stderr.
 
     Raises:
       BadOptionError: there is none.
     """
-    found = [entry for entry in os.scandir() if entry.name.endswith(".pfrec") and entry.is_file()]
-    if not found:
+    name = newest_here()
+    if name is None:
         raise BadOptionError("which recording? There is none (*.pfrec) in this folder")
-    name = max(found, key=lambda entry: (entry.stat().st_mtime_ns, entry.name)).name
     print(f"pyfunc-debug: {printable(name)}, the newest here", file=sys.stderr)
     return name
 
 
-def terminal(stream: Any = None) -> tuple[int, bool]:
-    """Width of the terminal and whether to use colour; 80 columns without colour when there is none."""
+def terminal(stream: Any = None, elsewhere: int = 80) -> tuple[int, bool]:
+    """Width of the terminal and whether to use colour.
+
+    Args:
+      stream: Where it is printed; by default stdout.
+      elsewhere: Columns where that is no terminal, without colour: `WHOLE` for tables.
+    """
     stream = sys.stdout if stream is None else stream
     if not stream.isatty():
-        return 80, False
+        return elsewhere, False
     return max(60, min(shutil.get_terminal_size().columns, 140)), "NO_COLOR" not in os.environ
 
 

@@ -74,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = _folder_for_all(arguments, program.name, asked) if arguments.processes else None
     path = file_in(folder) if folder else arguments.output or free_path(program.name)
     recording = record(path, **asked)
-    ending = _Ending(recording, arguments.quiet, folder)
+    older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
+    ending = _Ending(recording, arguments.quiet, folder, older)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
     for text in arguments.logs:
@@ -153,10 +154,11 @@ def report(error: BaseException, program: Program) -> None:
 class _Ending:
     """What happens after everything else: the ledger, and the signal that ended the program."""
 
-    def __init__(self, recording: LiveRecording, quiet: bool, folder: str | None) -> None:
+    def __init__(self, recording: LiveRecording, quiet: bool, folder: str | None, older: str) -> None:
         self.recording = recording
         self.quiet = quiet
         self.folder = folder  # of all processes' recordings
+        self.older = older  # what was there already under the program's name
         self.interrupted = False
         self.explained: Finding | None = None  # said under the traceback already
         self.process = os.getpid()
@@ -189,7 +191,8 @@ class _Ending:
         print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
         findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
         _print_findings(findings, width, os.path.relpath(self.recording.path))
-        print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)
+        older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
+        print(f"\nrecorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)
 
     def _print_job(self, folder: str, width: int, color: bool) -> None:
         from pyfunc_debug.analysis.tables import job_text

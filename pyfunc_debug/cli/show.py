@@ -61,12 +61,12 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
-    width, color = options.terminal()
+    width, color = options.terminal(elsewhere=options.WHOLE)
     if len(arguments.file) > 1 or is_many(arguments.file[0]):
         return _job(arguments, width, color)
     recording = Recording(arguments.file[0])
     if arguments.follow:
-        return follow(recording, width)
+        return follow(recording, options.terminal()[0])
     if arguments.call is not None:
         call = recording.call(arguments.call)
         if arguments.json:
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             options.show_json(gil_text.as_dict(contention, stages))
         else:
-            print(gil_text.gil_text(recording.reader, contention, stages, width, color))
+            print(gil_text.gil_text(recording.reader, contention, stages, *options.terminal()))
     elif arguments.node is not None:
         wanted = set(recording.node_ids(arguments.node))
         nodes = [node for node in recording.nodes() if node.id in wanted]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pyfunc_debug.cli import main, make_parser, parsers_of
+from pyfunc_debug.cli import main, make_parser
 from pyfunc_debug.cli.defaults import set_defaults
 from pyfunc_debug.errors import BadOptionError
 from tests.report import recordings
@@ -22,7 +22,7 @@ def project(tmp_path, monkeypatch):
     def parsed(lines, *words):
         (tmp_path / "pyproject.toml").write_text("[tool.pyfunc_debug]\n" + lines)
         parser = make_parser()
-        set_defaults(parsers_of(parser), words)
+        set_defaults(parser.commands, words)
         return parser.parse_args(words)
 
     return parsed

@@ -136,7 +136,9 @@ def test_a_killed_program_leaves_a_readable_recording(ran):
 
 def test_a_module_runs_as_with_python_m(folder):
     stock = run(sys.executable, "-m", "package", "a", "-b", cwd=folder)
-    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-o", "m.pfrec", "-m", "package", "a", "-b", cwd=folder)
+    (folder / "package.pfrec").touch()  # an older run's
+    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-m", "package", "a", "-b", cwd=folder)
+    assert "recorded in package-2.pfrec (package.pfrec was there already: --overwrite replaces it)" in ours.stderr
     assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout) == (0, "['a', '-b'] __main__ package\n")
 
 
