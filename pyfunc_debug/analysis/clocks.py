@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.steps import Step, first_runs
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 
@@ -27,8 +28,6 @@ _SET_NS = 50_000_000
 """A wall clock that moved against the monotonic one by this much more than drift explains was set."""
 
 Array = np.ndarray[Any, Any]
-Step = tuple[str, str | None, int | None, int | None]
-"""A tf.function object whose graphs always wait for the other processes: name, file, line, number of the object."""
 
 
 @dataclass(frozen=True)
@@ -195,27 +194,11 @@ def _steps(reader: Reader) -> dict[Step, tuple[int, Array]]:
         facts = json.loads(text)
         if isinstance(facts.get("trace"), int) and isinstance(facts.get("group"), int):
             groups[facts["trace"]] = facts["group"]
-    if not groups or ((reader.meta.get("dropped") or {}).get("runs") or 0):
-        return {}
-    traces: dict[tuple[int, int | None], list[tuple[int, int]]] = {}
-    every = "SELECT id, function, object, ordinal FROM trace WHERE error IS NULL"
-    for number, function, made, ordinal in reader.rows(every):
-        traces.setdefault((function, made), []).append((number, ordinal))
     found: dict[Step, tuple[int, Array]] = {}
-    for (function, made), own in traces.items():
-        sizes = {groups.get(number, 0) for number, _ in own}
-        if len(sizes) != 1 or 0 in sizes or min(ordinal for _, ordinal in own) != 1:
-            continue  # not each of its graphs waits, or some ran before the recording
-        marks = ", ".join(str(number) for number, _ in own)
-        runs = reader.rows(
-            "SELECT start_ns, ifnull(start_ns + duration_ns, -1), error IS NOT NULL, thread FROM run "
-            f"WHERE kind = 'forward' AND trace IN ({marks}) ORDER BY start_ns"
-        )
-        failed = next((index for index, run in enumerate(runs) if run[2]), len(runs))
-        if not runs[:failed] or len({run[3] for run in runs}) > 1:
-            continue
-        ((name, file, line),) = reader.rows("SELECT name, file, line FROM function WHERE id = ?", (function,))
-        found[name, file, line, made] = sizes.pop(), np.array([run[:2] for run in runs[:failed]], np.int64)
+    for step, first in first_runs(reader, groups).items() if groups else ():
+        sizes = {groups[trace] for trace in first.traces}
+        if len(sizes) == 1:
+            found[step] = sizes.pop(), np.array([run[1:] for run in first.runs], np.int64)
     return found
 
 

@@ -114,7 +114,7 @@ def make_job_ledger(paths: Sequence[str], include_internal: bool = False) -> Job
     roles: list[str] = []
     by_body: dict[tuple[str, str, str | None, int | None], dict[int, CallSums]] = defaultdict(dict)
     clocks: list[ProcessClock] = []
-    for number, reader in enumerate(_opened(paths)):
+    for number, reader in enumerate(each_open(paths)):
         nodes = _node_rows(reader, include_internal)
         for node in nodes:
             same = by_body[(node.node.body, node.node.kind, node.node.file, node.node.line)]
@@ -125,11 +125,11 @@ def make_job_ledger(paths: Sequence[str], include_internal: bool = False) -> Job
     named = tuple(_named(process, role, roles.count(role) > 1) for process, role in zip(processes, roles, strict=True))
     rows = tuple(BodyRow(*key, by) for key, by in by_body.items())
     rows = tuple(sorted(rows, key=lambda row: -sum(one.times.total_ns for one in row.by.values())))
-    about_clocks = make_clocks(clocks, _opened([one.path for one in named])).remarks() if clocks else []
+    about_clocks = make_clocks(clocks, each_open([one.path for one in named])).remarks() if clocks else []
     return JobLedger(named, rows, (*_remarks(named, rows), *about_clocks))
 
 
-def _opened(paths: Sequence[str]) -> Iterator[Reader]:
+def each_open(paths: Sequence[str]) -> Iterator[Reader]:
     """One at a time: a job may have more recordings than this process may have open files."""
     for path in paths:
         reader = Reader(path)

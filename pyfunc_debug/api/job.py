@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pyfunc_debug.analysis.job import JobLedger, make_job_ledger
+from pyfunc_debug.analysis.job import JobLedger, each_open, make_job_ledger
+from pyfunc_debug.analysis.replicas import Replicas, compare_replicas
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.pfrec.folders import is_many, recordings_in
 from pyfunc_debug.records import Finding, Findings, Front
@@ -104,6 +105,23 @@ class Job(Sequence[Recording]):
                     found[same] = replace(seen, processes=(*seen.processes, name))
         order = {"error": 0, "warning": 1, "note": 2}
         return Findings(sorted(map(_told, found.values()), key=lambda one: order[one.severity]))
+
+    def differences(self) -> Replicas:
+        """Which values of the same node in the same step are equal in all processes, and who differs since when.
+
+        A step is a run of a tf.function, counted from its first; values of tf.data's calls have none. Values are
+        compared by digest, which recordings have of all values up to 64 MB; none has to be kept.
+
+        Returns:
+          What prints as text; `values` are the inputs and outputs of bodies, those that diverged first. True where one
+          was equal in all processes and then was not.
+
+        Example:
+          for value in job.differences().values:
+              print(value.body, value.path, value.first, value.groups)
+        """
+        names = [process.name for process in self.ledger().processes]
+        return compare_replicas(zip(names, each_open(self.paths), strict=True))
 
     def close(self) -> None:
         """Closes the files."""

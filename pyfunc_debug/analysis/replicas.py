@@ -1,0 +1,161 @@
+"""Values of the same node in the same step of several processes: which are equal in all, and who differs since when.
+
+Steps are runs of a tf.function counted from the first (steps.py); calls that no such run holds, those of tf.data, have
+no step. Values are compared by their digests, so they need not be stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+from pyfunc_debug.analysis.steps import first_runs
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.places import source_line
+
+_MOST_STEPS = 20_000
+"""Of each function: so that memory stays bounded."""
+_SHOWN = 3
+
+Place = tuple[str, str | None, int | None, str, int, str]
+"""Body, file, line, role (input or output), position, path."""
+_Seen = tuple[int, str]
+"""Process, and what tells whether values are equal: dtype, shape and digest."""
+
+
+@dataclass(frozen=True)
+class ReplicaValue:
+    """An input or output of a body over the processes of a job, where more than one ran the same step.
+
+    Attributes:
+      body, file, line, role, path: What it is.
+      steps: In how many steps two processes or more were compared.
+      equal: In how many of them it was equal in all.
+      first: The first step (from 1) in which it was not; None if there is none.
+      groups: In that step, the processes with equal values: the largest group first.
+      texts: What the values of these groups were.
+    """
+
+    body: str
+    file: str | None
+    line: int | None
+    role: str
+    path: str
+    steps: int
+    equal: int
+    first: int | None
+    groups: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was equal in all processes, and then no more."""
+        return self.first is not None and self.first > 1 and self.equal > 0
+
+    def __str__(self) -> str:
+        what = f"{self.role} {self.path} of {self.body} ({source_line(self.file, self.line)})"
+        if self.first is None:
+            return f"{what}: equal in all {self.steps:,} steps"
+        if not self.equal:
+            return f"{what}: different in all {self.steps:,} steps, as where each process has its own data"
+        lines = [f"{what}: equal in {self.equal:,} of {self.steps:,} steps, first different in step {self.first:,}"]
+        for names, text in zip(self.groups, self.texts, strict=True):
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            lines.append(f"  {', '.join(names[:_SHOWN])}{more}: {text}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The values of a job's processes compared: those that were equal and then were not first."""
+
+    values: tuple[ReplicaValue, ...]
+    remarks: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Whether a value was equal in all processes, and then no more."""
+        return any(one.diverged for one in self.values)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.values), *self.remarks])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def compare_replicas(named: Iterable[tuple[str, Reader]]) -> Replicas:
+    """Compares the values of processes.
+
+    Args:
+      named: Their names and recordings, open one at a time.
+    """
+    names: list[str] = []
+    seen: dict[Place, dict[tuple[int, int], list[_Seen]]] = defaultdict(lambda: defaultdict(list))
+    texts: dict[tuple[Place, str], str] = {}
+    without: list[str] = []
+    for number, (name, reader) in enumerate(named):
+        names.append(name)
+        found = 0
+        for place, step, same, text in _values(reader):
+            seen[place][step].append((number, same))
+            texts.setdefault((place, same), text)
+            found += 1
+        if not found:
+            without.append(name)
+    rows = [row for place, steps in seen.items() if (row := _row(place, steps, names, texts)) is not None]
+    rows.sort(key=lambda row: (not row.diverged, row.first is None, row.first or 0))
+    remarks = []
+    if without:
+        remarks.append(f"Without a value in a step that can be counted from the first: {', '.join(without)}")
+    if not rows:
+        remarks.append("No two processes have a value of the same node in the same step")
+    return Replicas(tuple(rows), tuple(remarks))
+
+
+def _row(
+    place: Place, steps: dict[tuple[int, int], list[_Seen]], names: Sequence[str], texts: dict[tuple[Place, str], str]
+) -> ReplicaValue | None:
+    compared = {step: values for step, values in sorted(steps.items()) if len(values) > 1}
+    if not compared:
+        return None
+    unequal = [step for step, values in compared.items() if len({same for _, same in values}) > 1]
+    groups: list[tuple[tuple[str, ...], str]] = []
+    if unequal:
+        values = compared[unequal[0]]
+        for same, _ in Counter(same for _, same in values).most_common():
+            groups.append((tuple(names[number] for number, one in values if one == same), texts[place, same]))
+    body, file, line, role, _, path = place
+    return ReplicaValue(
+        body, file, line, role, path, len(compared), len(compared) - len(unequal), unequal[0][0] if unequal else None,
+        tuple(group for group, _ in groups), tuple(text for _, text in groups),
+    )  # fmt: skip
+
+
+def _values(reader: Reader) -> Iterator[tuple[Place, tuple[int, int], str, str]]:
+    """Place, step and number of the call in it, what tells whether it is equal, and its text."""
+    if reader.version < 2:
+        return
+    steps = {
+        run: number
+        for first in first_runs(reader).values()
+        for number, (run, _, _) in enumerate(first.runs[:_MOST_STEPS], 1)
+    }
+    if not steps:
+        return
+    count: Counter[tuple[Place, int]] = Counter()
+    rows = reader.rows(
+        "SELECT c.run, n.id, n.body, n.file, n.line, v.role, v.position, v.path, v.dtype, v.shape, hex(v.digest), "
+        "v.text FROM value v JOIN call c ON c.id = v.call JOIN node n ON n.id = c.node WHERE v.digest IS NOT NULL AND "
+        "c.kind = 'forward' AND c.run IS NOT NULL AND n.origin = 'user' ORDER BY 1, 2, 6, 7, c.id"
+    )
+    for (run, _, *where), group in groupby(rows, key=itemgetter(slice(0, 8))):
+        step = steps.get(run)
+        if step is not None:
+            place: Place = tuple(where)
+            count[place, step] += 1
+            calls = list(group)  # of a loop, say: in whatever order they ran
+            same = " ".join(sorted(f"{dtype} {shape} {digest}" for *_, dtype, shape, digest, _ in calls))
+            yield place, (step, count[place, step]), same, calls[0][-1]
