@@ -186,14 +186,19 @@ def _add_blame(reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums]) -
     threads = {thread.id: thread.name for thread in reader.threads()}
     matrix: Counter[tuple[str, str]] = Counter()
     blamed = reader.rows(f"SELECT node, blame {_MEASURED} AND blame <> '[]'")
-    calls = reader.rows("SELECT id, node, thread FROM call") if blamed else []
-    where = {call: (node, thread) for call, node, thread in calls}
-    added: Counter[tuple[int, str, tuple[int, int] | None]] = Counter()
+    added: Counter[tuple[int, str, str]] = Counter()
     for node, text in blamed:
         for body, holder, took in _parts(text):
-            added[node, body, where.get(int(holder)) if holder else None] += int(took)
-    for (node, body, holder_of), ns in added.items():
-        holder_node, thread = holder_of if holder_of is not None else (None, None)
+            added[node, body, holder] += int(took)
+    holders = json.dumps([int(holder) for holder in {holder for _, _, holder in added} if holder])
+    where = {
+        str(call): (node, thread)
+        for call, node, thread in reader.rows(
+            "SELECT call.id, node, thread FROM json_each(?) AS holder JOIN call ON call.id = holder.value", (holders,)
+        )
+    }
+    for (node, body, holder), ns in added.items():
+        holder_node, thread = where.get(holder, (None, None))
         if holder_node is not None:
             holder_node = nodes[holder_node].id
         sums[nodes[node].id].blame[body, holder_node, threads.get(thread) if thread is not None else None] += ns

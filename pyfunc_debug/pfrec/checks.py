@@ -10,7 +10,7 @@ import functools
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -42,6 +42,8 @@ _NUMBERS = {("call", "runs"), ("value", "shape")}
 _LONGEST = {"histogram": 1000, "blame": 100_000}
 _LARGEST = 1 << 60
 """Numbers are smaller: times in ns for 36 years, and sums of a few of them are still numbers of SQLite's."""
+_ADDED = 7
+"""So many of them add up to an integer of 64 bits."""
 
 Spec = Any
 """What JSON must be: a type, a tuple of what it may be, [what each item is], {key: what it is}, or {str: of each}."""
@@ -144,7 +146,7 @@ def check_rows(db: sqlite3.Connection, table: str, version: int) -> None:
     columns = [one for one in tables()[table] if version >= 2 or (table, one.name) not in _NEWER_COLUMNS]
     if version < 2 and table in NEWER:
         return
-    problems = [f"NOT ({test})" for column in columns for test in _tests(table, column)]
+    problems = [f"NOT ({test})" for test in _quick_tests(table, columns)]
     if db.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(problems)} LIMIT 1").fetchone():
         for column in columns:  # which one it is
             for test in _tests(table, column):
@@ -158,13 +160,43 @@ def _column(table: str, column: Column) -> str:
     return f"the column {column.name} of its table {table}"
 
 
-def _tests(table: str, column: Column) -> Iterable[str]:
+def _quick_tests(table: str, columns: Sequence[Column]) -> Iterator[str]:
+    """The same as all `_tests` of these columns, with few calls of SQLite's functions: in three quarters of the time.
+
+    SQLite orders numbers before text and text before blobs, and a `+` keeps it from converting what it compares. A sum
+    is an integer where its parts are.
+    """
+    integers = [f"coalesce(+{column.name}, 0)" for column in columns if column.type == "INTEGER"]
+    for first in range(0, len(integers), _ADDED):
+        yield f"typeof({' + '.join(integers[first : first + _ADDED])}) = 'integer'"
+    for column in columns:
+        name, absent = column.name, 0 if column.required else 1
+        if column.type == "INTEGER":
+            yield f"coalesce(+{name} BETWEEN {-_LARGEST} AND {_LARGEST}, {absent})"
+        elif column.type == "REAL":
+            yield f"coalesce(+{name} < '', {absent})"
+        elif column.type == "TEXT":
+            yield f"coalesce(+{name} >= '' AND +{name} < x'', {absent})"
+        else:  # its bytes are not read
+            yield _typed(column)
+        yield from _more_tests(table, column)
+
+
+def _tests(table: str, column: Column) -> Iterator[str]:
     """What holds for a column, as SQL that is never NULL."""
-    name = column.name
-    kinds = {"INTEGER": "'integer'", "REAL": "'real'", "TEXT": "'text'", "BLOB": "'blob'"}[column.type]
-    yield f"typeof({name}) = {kinds}" if column.required else f"typeof({name}) IN ({kinds}, 'null')"
+    yield _typed(column)
     if column.type == "INTEGER":
-        yield f"coalesce({name} BETWEEN {-_LARGEST} AND {_LARGEST}, 1)"
+        yield f"coalesce({column.name} BETWEEN {-_LARGEST} AND {_LARGEST}, 1)"
+    yield from _more_tests(table, column)
+
+
+def _typed(column: Column) -> str:
+    kinds = {"INTEGER": "'integer'", "REAL": "'real'", "TEXT": "'text'", "BLOB": "'blob'"}[column.type]
+    return f"typeof({column.name}) = {kinds}" if column.required else f"typeof({column.name}) IN ({kinds}, 'null')"
+
+
+def _more_tests(table: str, column: Column) -> Iterator[str]:
+    name = column.name
     allowed = _ENUMERATIONS.get((table, name))
     if allowed is not None:
         yield f"coalesce({name} IN ({', '.join(repr(word) for word in allowed.split())}), 1)"
@@ -177,7 +209,7 @@ def _tests(table: str, column: Column) -> Iterable[str]:
         digits = "[0-9]" * 19
         yield (
             f"({name} IS NULL OR json_valid({name}) AND {name} GLOB '[[]*]' AND {name} NOT GLOB '*[^][0-9, -]*' "
-            f"AND {name} NOT GLOB '?*[[]*' AND {name} NOT GLOB '*{digits}*')"
+            f"AND {name} NOT GLOB '?*[[]*' AND (length({name}) < 19 OR {name} NOT GLOB '*{digits}*'))"
         )
     if name in ("histogram", "blame"):  # most differ: to look at each number would take longer than all else
         yield f"({name} IS NULL OR json_valid({name}) AND {name} GLOB '[[]*]' AND length({name}) < {_LONGEST[name]})"
