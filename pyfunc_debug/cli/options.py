@@ -111,7 +111,7 @@ def terminal(stream: Any = None, elsewhere: int = 80) -> tuple[int, bool]:
 
     Args:
       stream: Where it is printed; by default stdout.
-      elsewhere: Columns where that is no terminal, without colour: `WHOLE` for tables.
+      elsewhere: Columns anywhere else, without colour: `WHOLE` for tables.
     """
     stream = sys.stdout if stream is None else stream
     if not stream.isatty():
