@@ -1498,6 +1498,11 @@ def set_shape_that_some_calls_do_not_have():
     tried(list, shaped(lambda x: np.zeros(int(x), np.float32), [3], np.array([3, 3, 4])))
 
 
+@triggers("unknown-shape", severity="error", says="x.sum(axis=-1, keepdims=True)", pastes=True)
+def a_sum_over_the_batch_for_one_number_a_sample():
+    tried(list, shaped(lambda x: x.sum(axis=0), [None, 1], np.ones((2, 8, 4), np.float32)))
+
+
 @triggers("unknown-shape", severity="error")
 def set_shape_in_a_function():
     @tf.function

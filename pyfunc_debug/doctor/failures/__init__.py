@@ -13,7 +13,9 @@ from pyfunc_debug.doctor.failures import (
     batches,
     body_values,
     called,
+    exhausted,
     generators,
+    kept_tensor,
     keywords,
     leaked_tensor,
     lost_object,
@@ -22,12 +24,15 @@ from pyfunc_debug.doctor.failures import (
     none_shape,
     output_contract,
     ragged_rows,
+    results,
     structures,
     symbolic_value,
+    unbatched,
     unknown_shape,
     variables,
     xla,
 )
+from pyfunc_debug.doctor.failures.added_imports import with_imports
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, from_facts
 from pyfunc_debug.doctor.failures.situation import Locate, Query, Situation, situation
 
@@ -46,10 +51,14 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     body_values.explain,
     ragged_rows.explain,
     batches.explain,
+    exhausted.explain,
+    unbatched.explain,
+    results.explain,
     structures.explain,
     unknown_shape.explain,
     generators.without_shapes,
     none_shape.explain,
+    kept_tensor.explain,
     symbolic_value.explain,
     symbolic_value.arguments,
     output_contract.explain,
@@ -73,5 +82,5 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     for cause in CAUSES:
         explanation = cause(found)
         if explanation is not None:
-            return explanation
+            return with_imports(explanation)
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument, failed_node
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -27,6 +28,7 @@ _BYTES = re.compile(
 _PLAIN_NUMBER = re.compile(
     r"an integer is required|cannot be interpreted as an integer|must be an? (?:int|float)|expected an? int"
     r"|not JSON serializable|integer argument expected|requires an integer|unhashable type: '(?:numpy\.)?ndarray'"
+    r"|has no attribute '__(?:index|int|float)__'|but expected one of: "
     r"|argument should be an int|not (?:a )?(?:numpy\.)?(?:int64|int32|float32|float64|ndarray)\b"
 )
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
@@ -206,11 +208,11 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
         if found is not None:
             return found
     function = spot.source.function(spot.line)
-    if function is None or isinstance(function, ast.Lambda):
+    if function is None:
         return None
     given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
-    if not given:
-        return None
+    if isinstance(function, ast.Lambda) or not given or _assigned(function, given):
+        return _decoded(spot, function)
     first = _first_statement(function)
     blanks = indent_of(spot.source.lines[first - 1])
     lines = tuple(f"{blanks}{name} = {name}.decode()" for name in given[:2])
@@ -220,6 +222,45 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
         Edit(spot.file, first, first - 1, lines),
     )  # fmt: skip
+
+
+def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef, given: list[str]) -> bool:
+    """Whether parameters have a value by now that they did not come with: `path = path.numpy()`."""
+    return any(name in assignments(function) for name in given)
+
+
+def _decoded(spot: Spot, function: Function) -> Explanation | None:
+    """`path.numpy()` of text, and bytes in a lambda, where they are used."""
+    statement = spot.source.statement(spot.line)
+    pieces: dict[ast.expr, str] = {}
+    for one in ast.walk(function):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy":
+            parent, owner = spot.source.parent(one), one.func.value
+            kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
+            now = isinstance(kept, ast.Name) and isinstance(spot.variables.get(kept.id), bytes)
+            plain = isinstance(owner, ast.Name) and _is_text(spot, owner.id) and not isinstance(parent, ast.Attribute)
+            if now or plain:
+                pieces[one] = f"{spot.source.text(one)}.decode()"
+    if isinstance(function, ast.Lambda) and not pieces:
+        found = [one for one in ast.walk(function.body) if isinstance(one, ast.Name)]
+        pieces = {one: f"{one.id}.decode()" for one in found if isinstance(spot.variables.get(one.id), bytes)}
+    if not pieces or statement is None or len({one.lineno for one in pieces}) > 1:
+        return None
+    edit = _in_place(spot, pieces)
+    if edit is None:
+        return None
+    first = spot.source.text(next(iter(pieces)))
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"a body gets its strings as bytes, and {first} is bytes here. Text and bytes do not mix, and are never equal.",
+        edit,
+    )  # fmt: skip
+
+
+def _is_text(spot: Spot, name: str) -> bool:
+    """Whether a variable is an eager tensor that is one string."""
+    dtype = getattr(getattr(spot.variables.get(name), "dtype", None), "name", "")
+    return _variable(spot, name, "EagerTensor") and dtype == "string" and _is_number(spot.variables[name])
 
 
 def _looked_up(spot: Spot) -> Explanation | None:
@@ -250,7 +291,7 @@ def _number(situation: Situation, spot: Spot) -> Explanation | None:
     statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
     if statement is None or function is None or isinstance(function, ast.Lambda):
         return None
-    if situation.kind != "TypeError" or not _PLAIN_NUMBER.search(situation.message):
+    if situation.kind not in ("TypeError", "AttributeError") or not _PLAIN_NUMBER.search(situation.message):
         return None
     read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
     given = [name for name in parameters(function) if name in read and _is_number(spot.variables.get(name))]
@@ -260,7 +301,7 @@ def _number(situation: Situation, spot: Spot) -> Explanation | None:
     blanks, name = indent_of(spot.source.lines[first - 1]), given[0]
     value = spot.variables[name]
     eager = type(value).__name__ == "EagerTensor"
-    lines = tuple(f"{blanks}{one} = {one}{'.numpy()' if eager else ''}.item()" for one in given[:2])
+    lines = tuple(f"{blanks}{one} = {_own_number(spot.variables[one], one)}" for one in given[:2])
     what = "an eager tensor" if eager else f"a {type(value).__module__}.{type(value).__name__}"
     who = "Dataset.from_generator gives its generator" if _is_generator(function) else "a py_function gives its body"
     if not eager and not _is_generator(function):
@@ -268,9 +309,15 @@ def _number(situation: Situation, spot: Spot) -> Explanation | None:
     return Explanation(
         RULE, spot.file, spot.line,
         f"{who} {'tensors' if eager else 'NumPy values'}: {name} is {what}, and this line takes Python's own numbers. "
-        "`.item()` gives one.",
+        f"`{lines[0].partition(' = ')[2]}` is one.",
         Edit(spot.file, first, first - 1, lines), "", "likely",
     )  # fmt: skip
+
+
+def _own_number(value: object, name: str) -> str:
+    """Python's own number for one of NumPy's or a tensor; an int for a bool, which protocol buffers refuse."""
+    array = f"{name}.numpy()" if type(value).__name__ == "EagerTensor" else name
+    return f"int({array})" if getattr(getattr(value, "dtype", None), "name", "") == "bool" else f"{array}.item()"
 
 
 def _is_number(value: object) -> bool:

@@ -28,7 +28,7 @@ def compiled_function(situation: Situation) -> Edit | None:
     inputs = parameters(function)
     if len(inputs) != 2 or not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
-    found = [one for one in _given(spot) if dotted(one).rpartition(".")[2] == function.name]
+    found = [one for one in given(spot) if dotted(one).rpartition(".")[2] == function.name]
     if len(found) != 1:
         return None
     tf, listed, text = alias(spot, "tensorflow"), ", ".join(inputs), spot.source.text(found[0])
@@ -59,7 +59,7 @@ def whole_call(situation: Situation, keras: str) -> Edit | None:
     return None
 
 
-def _given(spot: Spot) -> list[ast.expr]:
+def given(spot: Spot) -> list[ast.expr]:
     """What `compile` is given as losses and metrics, in the file of the failing function."""
     found: list[ast.expr] = []
     for call in ast.walk(spot.source.tree):
@@ -69,3 +69,9 @@ def _given(spot: Spot) -> list[ast.expr]:
         for one in listed:
             found += one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one]
     return found
+
+
+def fits(statement: ast.stmt) -> list[ast.Call]:
+    """The calls of `fit`, `evaluate` and `predict` in a statement."""
+    wanted = ("fit", "evaluate", "predict")
+    return [one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr in wanted]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, return_value, returned, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import read, short
+from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "output-contract"
@@ -59,6 +60,10 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
             "nothing. TensorFlow cannot know that at trace: it fails at the first run."
         )
         return _explanation(situation, node, cause, "[]")
+    if expected == 1 and node.kind == "numpy_function":
+        listed = _list(situation, node, count)
+        if listed is not None:
+            return listed
     cause = f"{_begin(node)} returned {count} values, but {declared}. Tout needs one dtype for each value."
     guess = returned(node, situation)
     new = None
@@ -73,6 +78,40 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
         new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(guess[0]))}]"
         sure = None not in guess[0]
     return _explanation(situation, node, cause, new, sure, names=count)
+
+
+def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
+    """A Python list that is one value: numpy_function takes it for several."""
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    if value is None or function is None or node.file is None or not node.tout or not _is_list(value, function):
+        return None
+    spot = next((spot for spot in situation.spots if spot.file == node.file), None) or site_spot(node, situation)
+    source, np = read(node.file), alias(spot, "numpy") if spot is not None else "np"
+    dtype = "object" if node.tout[0] == "string" else f"{np}.{node.tout[0]}"
+    found = source.replaced({value: f"{np}.array({source.text(value)}, {dtype})"})
+    cause = (
+        f"{_begin(node)} returned a Python list of {count}: a numpy_function takes it for {count} values, but Tout "
+        f"declares one ({node.tout[0]}). As an array it is one value, also when it is empty."
+    )
+    edit = None if found is None else Edit(node.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, *(node.site or (node.file, value.lineno)), cause, edit) if edit is not None else None
+
+
+def _is_list(value: ast.expr, function: ast.AST, deep: int = 0) -> bool:
+    """Whether an expression is a Python list of any length: not `[a, b]`, which may be two values."""
+    if isinstance(value, ast.ListComp):
+        return True
+    if isinstance(value, ast.Call):
+        return dotted(value.func) in ("list", "sorted") or dotted(value.func).rpartition(".")[2] in ("tolist", "split")
+    if isinstance(value, ast.BinOp):
+        sides = (value.left, value.right)
+        return any(isinstance(one, ast.List) or _is_list(one, function, deep + 1) for one in sides) and deep < 4
+    if isinstance(value, ast.Name) and deep < 4:
+        made = assignments(function).get(value.id)
+        empty = isinstance(made, ast.List) and not made.elts
+        return empty or (made is not None and _is_list(made, function, deep + 1))
+    return False
 
 
 def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:

@@ -60,7 +60,20 @@ class _Ops(ast.NodeTransformer):
     def _op(self, name: str, args: list[ast.expr], keywords: list[ast.keyword] | None = None) -> ast.Call:
         self.changed = True
         function = syntax.expression(f"{self._tf}.{name}")
+        kind = {"reduce_sum": "int64", "reduce_mean": "float32"}.get(name)
+        if kind is not None and args and self._bools(args[0]):  # NumPy counts what is true, TensorFlow refuses
+            args = [self._op("cast", [args[0], syntax.expression(f"{self._tf}.{kind}")]), *args[1:]]
         return ast.Call(function, args, keywords or [])
+
+    def _bools(self, node: ast.AST) -> bool:
+        """Whether an expression is a tensor of bools, by what is written or by its dtype."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            return self._bools(node.left) and self._bools(node.right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self._bools(node.operand)
+        if isinstance(node, ast.Call):
+            return dotted(node.func).rpartition(".")[2] in ("equal", "not_equal", "logical_and", "logical_or", "is_nan")
+        return isinstance(node, ast.Compare) or dtype_of(self._spot.value(dotted(node) or " ")) == "bool"
 
     def _floats(self, node: ast.AST) -> bool:
         parts = symbolic_parts(node, self._spot).values()

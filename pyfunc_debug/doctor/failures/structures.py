@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, py_call, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, names, short
-from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
 from pyfunc_debug.events import NotConverted
 
 RULE = "structure"
@@ -19,8 +19,9 @@ _NOT_A_TENSOR = "is not a Tensor."
 _INPUT = re.compile(
     r"NOT CONVERTIBLE TO TENSOR|Expected any non-tensor type|Failed to convert elements|unsupported type|to a Tensor"
     r"|[Ii]terating over a symbolic|as a Python `?bool`?|must be a list|has no len|Cannot iterate over a scalar"
-    r"|[Aa]ttempt to convert a value|out of range|not iterable"
+    r"|[Aa]ttempt to convert a value|out of range|not iterable|None values not supported"
 )
+_NO_TENSOR = re.compile(r"NOT CONVERTIBLE TO TENSOR|unsupported type|convert a value \(|None values not supported")
 _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
 _OUTPUT = re.compile(
     r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
@@ -103,7 +104,55 @@ def _given(situation: Situation, spot: Spot, call: ast.Call) -> Explanation | No
                 f"it dense; or use {tf}.py_function, which hands {name} the {kind}."
             )
             return _edited(spot, call, {one: dense}, cause)
-    return None
+    return _objects(situation, spot, call, inp)
+
+
+def _objects(situation: Situation, spot: Spot, call: ast.Call, inp: ast.List | ast.Tuple) -> Explanation | None:
+    """Objects of Python's in inp: the body keeps them by its closure, and inp holds the tensors."""
+    function = argument(call, 0, "func")
+    if function is None or isinstance(function, ast.Lambda) or not _NO_TENSOR.search(situation.message):
+        return None
+    values = {one: spot.value(one.id) if isinstance(one, ast.Name) else lookup(one, spot) for one in inp.elts}
+    odd = [one for one, value in values.items() if _is_object(value) or _is_none(one, value, spot)]
+    kept = [one for one in inp.elts if one not in odd]
+    if not odd or not all(isinstance(one, (ast.Name, ast.Attribute, ast.Constant)) for one in odd):
+        return None
+    source, listed = spot.source, []
+    for place, one in enumerate(kept):
+        name = one.id if isinstance(one, ast.Name) else f"x{place}"
+        listed.append(name if name not in listed else f"{name}_{place}")
+    passed = iter(listed)
+    given = ", ".join(source.text(one) if one in odd else next(passed) for one in inp.elts)
+    pieces = {
+        function: f"lambda {', '.join(listed)}: {source.text(function)}({given})",
+        inp: f"[{', '.join(map(source.text, kept))}]",
+    }
+    value, text = values[odd[0]], source.text(odd[0])
+    what = "None" if value is None else f"a {type(value).__name__}"
+    what = "a function" if what == "a function" else what
+    cause = (
+        f"inp holds {text}, which is {what}: what stands in inp becomes a tensor, and this cannot. Leave it out of "
+        f"inp: {_function_name(call, source)} can take it from the line around."
+    )
+    return _edited(spot, call, pieces, cause)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether TensorFlow cannot make a tensor of a value: no number, text, array or tensor."""
+    kind = type(value)
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or is_symbolic(value):
+        return False
+    if kind.__module__.partition(".")[0] in ("numpy", "tensorflow", "keras"):
+        return kind.__name__ in ("type", "function", "module")
+    plain = ("__array__", "__tf_tensor__", "__array_interface__")
+    return not isinstance(value, (list, tuple, dict)) and not any(hasattr(kind, name) for name in plain)
+
+
+def _is_none(node: ast.expr, value: Any, spot: Spot) -> bool:
+    """Whether it is None by what is written, and not only unknown to us."""
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    return value is None and isinstance(node, ast.Name) and (node.id in spot.variables or node.id in spot.module)
 
 
 def _packed(

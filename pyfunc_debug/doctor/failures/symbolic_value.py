@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures import control_flow, wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, whole_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
@@ -24,6 +24,7 @@ _VALUE = re.compile(
     r"|(?<![a-z])Tensor is unhashable"
     r"|len is not well defined for a symbolic Tensor"
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
+    r"|(?:not|got|found) <tf\.Tensor '"
     r"|of type <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
     r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
     r"|Expected type in .* but got .*SymbolicTensor"
@@ -149,6 +150,7 @@ def _value_fix(
         isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
         and not spot.generated
+        and control_flow.converts(function)
     ):
         return _autograph(spot, function), True
     if not in_data or function is None or whole_as_ops(function, spot):
@@ -269,7 +271,7 @@ def _iterate(
         and isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
-        edit = _autograph(spot, function)
+        edit = _autograph(spot, function) if control_flow.converts(function) else _as_python(situation, tf)
     if edit is None:
         text = as_ops(value, spot)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
@@ -279,6 +281,14 @@ def _iterate(
     )
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _as_python(situation: Situation, tf: str) -> Edit | None:
+    """The whole function in a py_function, where its loop is none that AutoGraph makes a graph of."""
+    by = wrapping.entry(situation)[1]
+    compiled = compiled_function(situation) if by == "Keras" else None
+    wrap = wrapping.helper_call(situation) or (wrapping.mapped_function(situation) if by == "tf.data" else None)
+    return compiled or (wrap.edit if wrap is not None else None)
 
 
 def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -> Edit | None:
@@ -396,7 +406,9 @@ def elsewhere(situation: Situation) -> Explanation | None:
         return None
     if _CALLED_WRONG.search(situation.message) or _raised_by(situation, ("tensorflow", "keras")):
         return None
-    if isinstance(statement, (ast.Assert, ast.Raise)):  # the program's own
+    if isinstance(statement, ast.Raise):
+        return _refused(situation, spot, statement)
+    if isinstance(statement, ast.Assert):  # the program's own
         return None
     value = wrapping.value_here(spot, statement)
     given: list[ast.expr] = []
@@ -410,6 +422,17 @@ def elsewhere(situation: Situation) -> Explanation | None:
         return None
     edit, _ = _value_fix(situation, spot, statement, value, None)
     return _explanation(situation, spot, statement, parts, edit, sure=False)
+
+
+def _refused(situation: Situation, spot: Spot, statement: ast.Raise) -> Explanation | None:
+    """A check of the program's own, `if not isinstance(text, str): raise ...`, met a symbolic tensor."""
+    check = next((one for one in spot.source.around(statement) if isinstance(one, ast.If)), None)
+    checked = [one for one in calls(check.test) if dotted(one.func) == "isinstance" and one.args] if check else []
+    parts = {name: part for one in checked for name, part in symbolic_parts(one.args[0], spot).items()}
+    wrap = wrapping.mapped_function(situation) if parts else None
+    if check is None or wrap is None or any(is_keras(one) for one in parts.values()):
+        return None
+    return _explanation(situation, spot, check, parts, wrap.edit, sure=False)
 
 
 def _harmless(call: ast.Call, spot: Spot) -> bool:
@@ -426,6 +449,18 @@ def _raised_by(situation: Situation, packages: tuple[str, ...]) -> bool:
         name = str(traceback.tb_frame.f_globals.get("__name__", ""))
         traceback = traceback.tb_next
     return name.partition(".")[0] in packages
+
+
+def _keys(spot: Spot, name: str) -> list[str]:
+    """The texts by which the one function of a name takes its first argument apart, in their order."""
+    found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    names = parameters(found[0]) if len(found) == 1 else []
+    items = [
+        one for one in ast.walk(found[0])
+        if isinstance(one, ast.Subscript) and dotted(one.value) in names[:1] and isinstance(one.slice, ast.Constant)
+    ] if names else []  # fmt: skip
+    items.sort(key=lambda one: (one.lineno, one.col_offset))
+    return list(dict.fromkeys(one.slice.value for one in items if isinstance(one.slice.value, str)))  # type: ignore[attr-defined]
 
 
 def arguments(situation: Situation) -> Explanation | None:
@@ -457,7 +492,10 @@ def arguments(situation: Situation) -> Explanation | None:
                 listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, int(found[3]) + 1))])
                 edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
             else:
-                edit = wrapping.replace_expression(spot, given, f"lambda *parts: {text}(parts)")
+                keys, inner = _keys(spot, match[1]), "parts"
+                if len(keys) == int(found[3]):
+                    inner = f"dict(zip(({', '.join(map(repr, keys))}), parts))"
+                edit = wrapping.replace_expression(spot, given, f"lambda *parts: {text}({inner})")
             cause = (
                 f"Dataset.{one.func.attr} calls {named} with {found[3]} arguments, one for each component of the "
                 f"dataset's tuples, but it takes 1."

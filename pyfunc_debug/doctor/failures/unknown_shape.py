@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures import keras_calls, shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import (
     Node,
@@ -23,7 +23,7 @@ from pyfunc_debug.doctor.failures.nodes import (
 )
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import parameters, read, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described, alias, dtype_of, is_symbolic, shape_of, symbolic_parts
 
 RULE = "unknown-shape"
@@ -42,6 +42,7 @@ _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+_READ = ("ParseTensor", "DecodeImage")
 _FARTHEST = 400
 _THROUGH = {
     "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",
@@ -74,9 +75,53 @@ def explain(situation: Situation) -> Explanation | None:
         candidates = [node for node in nodes if node.call() is not None and _in_data(node, situation)]
         found = (candidates[0], None) if candidates else None
     if found is None:
-        return None
+        return _of_file(situation, tensor)
     node, op = found
     return _explanation(situation, node, op, tensor)
+
+
+def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
+    """What TensorFlow itself reads from a file without a shape, in the only place where the program does it."""
+    spot = situation.last
+    if spot is None or not (tensor is None or _is_input(tensor) or any(True for _ in _made_of(tensor, _READ))):
+        return None
+    found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.Call) and _reads(one)]
+    if len(found) != 1 or "contains no shape" not in situation.message:
+        return None
+    call, tf = found[0], alias(spot, "tensorflow")
+    name, text = dotted(call.func).rpartition(".")[2], spot.source.text(call)
+    if name == "decode_image":
+        new = f"{text[:-1].rstrip(', ')}, expand_animations=False)"
+        what = "decode_image may give an image or an animation: at trace not even the rank is known."
+    else:
+        new = f"{tf}.ensure_shape({text}, [None, None, None])"
+        what = f"{name} gives a tensor of unknown shape: what was written is read later."
+    statement = spot.source.statement(spot.line)
+    code = short(spot.source.text(statement).split("\n")[0], 34) if statement is not None else "the program"
+    pasted = spot.source.replaced({call: new})
+    edit = None if pasted is None else Edit(spot.file, pasted[0], pasted[1], (pasted[2],))
+    cause = f"{what} `{code}` (line {spot.line}) needs height, width and channels as axes at trace."
+    return None if edit is None else Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
+
+
+def _reads(call: ast.Call) -> bool:
+    name = dotted(call.func).rpartition(".")[2]
+    expand = any(one.arg == "expand_animations" for one in call.keywords)
+    return name == "parse_tensor" or (name == "decode_image" and not expand)
+
+
+def _made_of(tensor: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
+    """The ops of some kinds that a tensor was computed from."""
+    seen: set[int] = set()
+    waiting = [tensor]
+    while waiting and len(seen) < _FARTHEST:
+        op = getattr(waiting.pop(0), "op", None)
+        if op is None or id(op) in seen:
+            continue
+        seen.add(id(op))
+        if op.type in kinds:
+            yield op
+        waiting.extend(one for one in op.inputs if shape_of(one) is None)
 
 
 def _of_layer(situation: Situation) -> Node | None:
@@ -207,6 +252,12 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if edit is None and tensor is not None and op is None:
         edit = _like_its_input(spot, call)
         said = " The shape here is that of its input: check it." if edit is not None else said
+    if edit is None:
+        edit = _of_compiled(spot, call)
+        said = " For a loss or metric a list of its values will do." if edit is not None else said
+    if edit is None:
+        edit = _one_call(situation, node)
+        said = " Its calls will tell, and none is recorded: let one run before." if edit is not None else said
     last = situation.last
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
@@ -309,6 +360,40 @@ def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
         return None
     text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {one.id}.shape)"
     found = spot.source.replaced({call: text})
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def _one_call(situation: Situation, node: Node) -> Edit | None:
+    """A line that runs the node's dataset once, above the one that gives it to Keras: its result is then known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or not _in_data(node, situation):
+        return None
+    for call in keras_calls.fits(statement):
+        for given in [*call.args[:1], *(one.value for one in call.keywords if one.arg == "x")]:
+            value = spot.value(given.id) if isinstance(given, ast.Name) else None
+            if any(one.__name__ == "DatasetV2" for one in type(value).__mro__):
+                blanks = indent_of(spot.source.lines[statement.lineno - 1])
+                line = f"{blanks}next(iter({spot.source.text(given)}))  # for the recording: what {node.called} returns"
+                return Edit(spot.file, statement.lineno, statement.lineno - 1, (line,))
+    return None
+
+
+def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:
+    """What a loss or metric returns, as a vector: Keras takes the mean of it, whatever it was."""
+    function = next((one for one in spot.source.around(call) if isinstance(one, (ast.FunctionDef, ast.Lambda))), None)
+    if (
+        function is None
+        or len(parameters(function)) != 2
+        or isinstance(argument(call, 2, "Tout"), (ast.List, ast.Dict))
+    ):
+        return None
+    names = {one.name for one in (function, *spot.source.around(function)) if isinstance(one, ast.FunctionDef)}
+    given = [one.func if isinstance(one, ast.Call) else one for one in keras_calls.given(spot)]
+    if not any(dotted(one).rpartition(".")[2] in names for one in given):
+        return None
+    tf = alias(spot, "tensorflow")
+    found = spot.source.replaced({call: f"{tf}.reshape({spot.source.text(call)}, [-1])"})
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
 
 

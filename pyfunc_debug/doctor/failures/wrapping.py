@@ -9,7 +9,16 @@ from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import (
+    alias,
+    calls,
+    dtype_of,
+    is_symbolic,
+    lookup,
+    root_is,
+    shape_of,
+    symbolic_parts,
+)
 
 _ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
 """Methods of a Dataset whose function gives values, not a Dataset."""
@@ -73,10 +82,13 @@ def mapped_function(situation: Situation) -> Wrap | None:
     function = spot.source.function(spot.line)
     if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
         return None
+    if _is_graph(function):
+        return None
     outer, call, given = found
     inputs = parameters(function)
     if not inputs or function.args.vararg is not None:
         return None
+    inputs = _given_by_map(function, inputs, spot)
     packed = len(inputs) == 1 and _tensors(spot.value(inputs[0]))
     if not packed and not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
@@ -97,11 +109,28 @@ def mapped_function(situation: Situation) -> Wrap | None:
         return None if edit is None else Wrap(edit, sure)
     if not _asks_for_values(function):  # it takes plain values: bytes, NumPy arrays
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
-        values = ", ".join(f"{name}.numpy()" for name in inputs)
+        values = ", ".join(as_python(name, spot, function) for name in inputs)
         text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
     new = f"lambda {listed}: {tf}.py_function({text}, [{listed}], {tout})"
     edit = _edit(outer, {given: new})
     return None if edit is None else Wrap(edit, sure)
+
+
+def _given_by_map(function: Function, inputs: list[str], spot: Spot) -> list[str]:
+    """The parameters that the dataset fills: without those at the end that kept their defaults."""
+    filled = list(inputs)
+    for _ in function.args.defaults:
+        if len(filled) > 1 and not is_symbolic(spot.value(filled[-1])):
+            filled.pop()
+    return filled
+
+
+def _is_graph(function: Function) -> bool:
+    """Whether a function is traced wherever it is called, in a py_function too."""
+    return any(
+        dotted(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2] == "function"
+        for one in getattr(function, "decorator_list", [])
+    )
 
 
 def _tensors(value: object) -> bool:
@@ -118,6 +147,25 @@ def _asks_for_values(function: Function) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(function))
 
 
+def as_python(name: str, spot: Spot, function: ast.AST) -> str:
+    """A tensor's value as Python takes it: text for text, where nothing in the function says that bytes are meant."""
+    value = spot.value(name)
+    text = dtype_of(value) == "string" and shape_of(value) == () and not _means_bytes(function, spot)
+    return f"{name}.numpy().decode()" if text else f"{name}.numpy()"
+
+
+def _means_bytes(function: ast.AST, spot: Spot) -> bool:
+    for one in ast.walk(function):
+        if isinstance(one, ast.Constant) and isinstance(one.value, bytes):
+            return True
+        if isinstance(one, ast.Attribute) and one.attr in ("decode", "frombuffer", "tobytes", "BytesIO", "imdecode"):
+            return True
+        known = lookup(one.value, spot) if isinstance(one, ast.Subscript) else None
+        if type(known) is dict and any(isinstance(key, bytes) for key in known):
+            return True
+    return False
+
+
 def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
     """An expression with `.numpy()` behind the names of tensors that Python or NumPy are given as they are."""
 
@@ -128,7 +176,7 @@ def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
         def visit_Name(self, one: ast.Name) -> ast.AST:
             if one.id not in inputs:
                 return one
-            return ast.Call(ast.Attribute(one, "numpy", ast.Load()), [], [])
+            return ast.parse(as_python(one.id, spot, node), mode="eval").body
 
     import copy
 
@@ -143,6 +191,8 @@ def helper_call(situation: Situation) -> Wrap | None:
     function = spot.source.function(spot.line)
     if outer is None or function is None or situation.spots.index(spot) <= index or isinstance(function, ast.Lambda):
         return None
+    if _is_graph(function):
+        return None
     statement = outer.source.statement(outer.line)
     if statement is None:
         return None
@@ -151,7 +201,7 @@ def helper_call(situation: Situation) -> Wrap | None:
             continue
         inputs = [outer.source.text(given) for given in one.args]
         values = [symbolic_parts(given, outer) for given in one.args]
-        if not all(values) or not all(is_symbolic(outer.value(given)) for given in inputs):
+        if not all(values) or any(not is_symbolic(outer.value(text)) and ".shape" in text for text in inputs):
             return None
         dtypes, many = Guess(spot).returned(function)
         tf = alias(outer, "tensorflow")
@@ -180,6 +230,9 @@ def expression(situation: Situation) -> Wrap | None:
     tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
     if isinstance(statement, (ast.If, ast.While)) and part is value:
         tout = f"{tf}.bool"
+    declared = _of_map_fn(function, part, spot)
+    dtype = declared or dtype
+    tout = declared or tout
     strings = [name for name in inputs if dtype_of(spot.value(name)) == "string"]
     inner = values_of(part, spot, strings) if strings else spot.source.text(part)
     if isinstance(part, ast.Subscript) and not strings:
@@ -187,6 +240,15 @@ def expression(situation: Situation) -> Wrap | None:
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     edit = _edit(spot, {part: new})
     return None if edit is None else Wrap(edit, dtype is not None or tout == "[]")
+
+
+def _of_map_fn(function: Function | None, part: ast.expr, spot: Spot) -> str | None:
+    """What `tf.map_fn` says that its lambda returns, where the lambda is all that is computed."""
+    call = spot.source.parent(function) if isinstance(function, ast.Lambda) and function.body is part else None
+    if not isinstance(call, ast.Call) or not dotted(call.func).endswith("map_fn"):
+        return None
+    given = [one.value for one in call.keywords if one.arg in ("fn_output_signature", "dtype")]
+    return spot.source.text(given[0]) if given and isinstance(given[0], ast.Attribute) else None
 
 
 def value_of(statement: ast.stmt) -> ast.expr | None:

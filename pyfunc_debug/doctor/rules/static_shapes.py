@@ -13,6 +13,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("unknown-shape",)
 Shape = tuple[int | None, ...]
+_REDUCE = ("sum", "mean", "max", "min", "std", "var", "prod", "median")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -82,8 +83,7 @@ def _wrong(
             f"the graph says that {_output(node, position)} has the shape {list(static)}, by set_shape or a "
             f"TensorSpec, but {calls:,} of {every:,} calls returned another, as {list(shape)}. TensorFlow does "
             "not check it: what follows computes with the wrong shape, or fails elsewhere",
-            (_instead(facts, node, position, fit) or _paste(node, position, fit)) if fit is not None
-            else f"{_name(node, position)}.set_shape(None)  # its calls returned different ranks",
+            _fix(facts, node, position, static, fit),
             site.file if site else node.file, site.line if site else node.line, several(one.id for one in group),
             tuple(f"{count:,} calls returned {list(shape)}, first #{first}" for shape, count, first in returned[:4]),
         )  # fmt: skip
@@ -139,6 +139,31 @@ def _name(node: Node, position: int) -> str:
     if plain and len(targets) == len(node.out_paths):
         return targets[position]
     return "result" if len(node.out_paths) == 1 else f"result[{position}]"
+
+
+def _fix(facts: Facts, node: Node, position: int, static: Shape, shape: Shape | None) -> str:
+    if shape is None:
+        return f"{_name(node, position)}.set_shape(None)  # its calls returned different ranks"
+    over = _over_batch(facts, node, static, shape)
+    return over or _instead(facts, node, position, shape) or _paste(node, position, shape)
+
+
+def _over_batch(facts: Facts, node: Node, static: Shape, shape: Shape) -> str:
+    """`x.sum(axis=0)` goes over the batch where one number for each sample was promised: `[None, 1]`."""
+    if len(static) != len(shape) + 1 or static[:1] != (None,) or static[-1] != 1:
+        return ""
+    function = facts.function(node)
+    values = pastes.returns(function) if function is not None else []
+    found = [
+        call for value in values for call in pastes.walk(value, ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _REDUCE
+        and any(one.arg == "axis" and ast.unparse(one.value) == "0" for one in call.keywords)
+        and all(one.arg != "keepdims" for one in call.keywords)
+    ]  # fmt: skip
+    if len(found) != 1:
+        return ""
+    axis = next(one.value for one in found[0].keywords if one.arg == "axis")
+    return pastes.written(pastes.replaced(facts, node.file, {axis: "-1, keepdims=True"}))
 
 
 def _instead(facts: Facts, node: Node, position: int, shape: Shape) -> str:

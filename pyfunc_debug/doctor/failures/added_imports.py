@@ -1,0 +1,50 @@
+"""The import that a paste needs beside its lines, where the program has it not: one that imports Keras only."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.source import Source, indent_of, read
+
+_MODULES = {"tf": "tensorflow", "np": "numpy"}
+
+
+def with_imports(explanation: Explanation) -> Explanation:
+    """The explanation whose paste begins with the imports that it lacks."""
+    edit = explanation.edit
+    source = read(edit.file) if edit is not None else None
+    if edit is None or source is None or not edit.lines:
+        return explanation
+    missing = [
+        f"import {module} as {name}" for name, module in _MODULES.items()
+        if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name)
+    ]  # fmt: skip
+    if not missing:
+        return explanation
+    if not _begins_statement(source, edit):
+        return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
+    blanks = indent_of(edit.lines[0])
+    lines = (*(f"{blanks}{one}" for one in missing), *edit.lines)
+    return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
+
+
+def _bound(source: Source, name: str) -> bool:
+    """Whether the file gives a name a meaning anywhere, or a star may."""
+    for one in ast.walk(source.tree):
+        imported = one.names if isinstance(one, (ast.Import, ast.ImportFrom)) else []
+        if any((alias.asname or alias.name) in (name, "*") for alias in imported):
+            return True
+        stored = isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id == name
+        if stored or (isinstance(one, ast.arg) and one.arg == name):
+            return True
+    return not source.tree.body
+
+
+def _begins_statement(source: Source, edit: Edit) -> bool:
+    statement = source.statement(edit.first)
+    if statement is None or edit.lines[0].lstrip().startswith("@"):
+        return False
+    return edit.last < edit.first or statement.lineno == edit.first

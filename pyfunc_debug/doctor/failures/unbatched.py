@@ -1,0 +1,73 @@
+"""`fit` on a dataset of single examples: Keras takes the first axis of each element for the batch."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pyfunc_debug.doctor.failures import keras_calls
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, short
+from pyfunc_debug.doctor.failures.symbols import lookup
+
+RULE = "unbatched"
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the elements of the dataset have one axis less than the model's input."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if (
+        spot is None
+        or statement is None
+        or situation.body
+        or situation.kind not in ("ValueError", "InvalidArgumentError")
+    ):
+        return None
+    for call in keras_calls.fits(statement):
+        assert isinstance(call.func, ast.Attribute)
+        keywords = {one.arg: one.value for one in call.keywords}
+        given = call.args[0] if call.args else keywords.get("x")
+        model = lookup(call.func.value, spot)
+        element = _element(given, spot)
+        wanted = _input(model)
+        if given is None or element is None or wanted is None or not _fits(element, wanted[1:]):
+            continue
+        text, shape = spot.source.text(given), list(element)
+        cause = (
+            f"{dotted(call.func)} got {short(text, 30)}, whose elements have the shape {shape}: single examples. Keras "
+            f"takes the first axis for the batch, and the model's input is {['batch', *wanted[1:]]}."
+        ).replace("'batch'", "batch")
+        found = spot.source.replaced({given: f"{text}.batch(32)"})
+        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
+    return None
+
+
+def _element(given: ast.expr | None, spot: Spot) -> tuple[int | None, ...] | None:
+    """The shape of the dataset's only input; None where that is not known."""
+    value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
+    if not any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__):
+        return None
+    spec = value.element_spec
+    first = spec[0] if isinstance(spec, tuple) and spec else spec
+    shape = getattr(first, "shape", None)
+    if shape is None or getattr(shape, "rank", None) is None:
+        return None
+    return tuple(shape.as_list())
+
+
+def _input(model: Any) -> tuple[int | None, ...] | None:
+    """The shape of the model's only input."""
+    if not any(one.__module__.startswith("keras.") for one in type(model).__mro__):
+        return None
+    shape = getattr(model, "input_shape", None) if getattr(model, "built", False) else None
+    known = isinstance(shape, tuple) and bool(shape) and all(one is None or isinstance(one, int) for one in shape)
+    return shape if known else None
+
+
+def _fits(element: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Whether an element is one example. A first axis without a size is a batch."""
+    same = len(element) == len(wanted) and all(one == two or two is None for one, two in zip(element, wanted))
+    return same and bool(element) and element[0] is not None
