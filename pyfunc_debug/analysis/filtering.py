@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from pyfunc_debug.analysis.kept_values import KeptValue
@@ -46,7 +46,7 @@ class Filter:
     def holds(self, call: Call) -> bool:
         """Whether it holds for a call; False, and counted, where that cannot be said."""
         values = self._names(call)
-        if not all(name in values or name in _ALWAYS or hasattr(builtins, name) for name in self._condition.names):
+        if self._missing(values):
             self._seen.update(dict.fromkeys(values))
             return False
         try:
@@ -60,6 +60,13 @@ class Filter:
         self.judged += 1
         self.matched += found
         return found
+
+    def _missing(self, known: Container[str]) -> list[str]:
+        """What the condition names that is neither among these nor there for every call."""
+        return [
+            name for name in self._condition.names
+            if not (name in known or name in _ALWAYS or hasattr(builtins, name))
+        ]  # fmt: skip
 
     def _names(self, call: Call) -> dict[str, Any]:
         names = {**_bound(call.outputs), **_bound(call.inputs)}
@@ -94,8 +101,7 @@ class Filter:
             raise NotKeptError(
                 f"{self._condition.text} could not be evaluated for any of {self.undecided:,} calls. {self.why}"
             )
-        missing = [name for name in self._condition.names if name not in self._seen and name not in _ALWAYS
-                   and not hasattr(builtins, name)]  # fmt: skip
+        missing = self._missing(self._seen)
         if missing and self._seen:
             raise BadOptionError(f"no call has {missing[0]!r}. There are: {', '.join(self._seen)}, call, np")
 

@@ -131,7 +131,7 @@ def line_text(filename: str, line: int) -> str:
 def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
     """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given."""
     return tuple(
-        Frame(
+        _frame(
             entry.filename,
             entry.lineno,
             entry.name or "<lambda>",
@@ -140,6 +140,12 @@ def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
         for entry in entries
         if is_user(entry.filename)
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _frame(file: str, line: int, function: str, text: str) -> Frame:
+    """One object for equal frames: thousands of nodes are made by the same lines."""
+    return Frame(file, line, function, text)
 
 
 def failure_frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:

@@ -7,8 +7,6 @@ certain only when there was one call since the last gradient.
 
 from __future__ import annotations
 
-from collections import deque
-
 from pyfunc_debug.recorder.ticket import Ticket
 
 _NODES = 20_000
@@ -21,7 +19,7 @@ class _Recent:
     __slots__ = ("calls", "pending")
 
     def __init__(self) -> None:
-        self.calls: deque[tuple[int, int]] = deque(maxlen=_RECENT)
+        self.calls: list[tuple[int, int]] = []  # an empty deque takes 600 bytes, and there may be thousands of nodes
         self.pending = 0
 
 
@@ -39,6 +37,8 @@ class Pairs:
                 del self._recent[next(iter(self._recent))]
             recent = self._recent[ticket.token] = _Recent()
         recent.calls.append((ticket.end_ns, ticket.call))
+        if len(recent.calls) > _RECENT:
+            del recent.calls[0]
         recent.pending += 1
 
     def gradient(self, ticket: Ticket, forward_token: str | None) -> tuple[int | None, int | None]:

@@ -7,7 +7,6 @@ its result compared with the body's own value.
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Iterator
 from time import monotonic_ns
 from typing import Any
@@ -60,7 +59,7 @@ class Kind:
             own is not None and own != to for own, to in zip(self.dtypes, wanted)
         )
         self._count = itertools.count(1)
-        self._samples: deque[tuple[int, int, list[Cast]]] = deque()
+        self._samples: list[tuple[int, int, list[Cast]]] = []
         self.calls = self.sampled = self.convert_ns = 0
         self.casts: dict[int, Cast] = {}
 
@@ -81,7 +80,7 @@ class Kind:
     def add_up(self) -> None:
         """Adds the samples up; for the writer's thread."""
         while self._samples:
-            _, took_ns, found = self._samples.popleft()
+            _, took_ns, found = self._samples.pop(0)
             self.sampled += 1
             self.convert_ns += took_ns
             for one in found:

@@ -41,7 +41,10 @@ def base(folder: Path) -> list[Path]:
     recordings.count_lines(rich)
     with contextlib.closing(sqlite3.connect(rich)) as db:
         for number, rule in enumerate(RULES, 1000):
-            facts = '{"start_ns": 5, "end_ns": 9, "spans": [[5, 6, 9]], "held_ns": 3, "why": "x"}'
+            facts = (
+                '{"start_ns": 5, "end_ns": 9, "spans": [[5, 6, 9]], "held_ns": 3, "why": "x", "name": "x", '
+                '"file": "a.py", "line": 1, "then": "1", "now": "2", "trace": 1}'
+            )
             db.execute("INSERT INTO notice VALUES (?, ?, 1, 1, ?)", (number, rule, facts))
         db.commit()
     poor = Path(notices.written(folder / "poor.pfrec", "x = 1\n", node=[notices.node()], call=[notices.call(1)]))
