@@ -16,6 +16,7 @@ import numpy as np
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.frames import is_tensorflow
 from pyfunc_debug.records import Frame, Node
 
 AUTOTUNE = -1
@@ -49,13 +50,14 @@ class Loop:
 
     Attributes:
       site: The line; None where no line of the user's made the iterator.
-      bodies: Bodies that its pipeline calls.
+      bodies: Bodies of the user's that its pipeline calls, generators included.
       taken: Elements that Python took; 0 where the graph takes them.
       steps: Steps after each iterator's first element, or runs of the functions that take elements themselves.
       step_ns: Their whole time.
       wait_ns: The part of it that waited for input.
       at_most: Whether that is a bound and not measured.
       kinds: Its pipeline's transformations, such as `ParallelMap` and `Prefetch`, the last first.
+      nodes: The numbers of the nodes of `bodies`.
     """
 
     site: Frame | None
@@ -66,6 +68,7 @@ class Loop:
     wait_ns: int
     at_most: bool
     kinds: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()
 
     @property
     def wait_share(self) -> float | None:
@@ -108,13 +111,14 @@ def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows, bou
     for entry in entries if isinstance(entries, list) else ():
         own = [nodes[token] for stage in entry["stages"] for token in stage["tokens"] if token in nodes]
         site = None if not entry["site"] else Frame(entry["site"][0], entry["site"][1], entry["site"][2])
-        bodies = tuple(dict.fromkeys(node.body for node in own))
+        named = [node for node in own if node.origin == "user" or not (node.file is None or is_tensorflow(node.file))]
+        bodies, numbers = tuple(dict.fromkeys(node.body for node in named)), tuple(node.id for node in named)
         kinds = tuple(str(stage["kind"]) for stage in entry["stages"])
         if entry["taken"]:
             times = entry["steps"], entry["step_ns"], entry["wait_ns"]
-            found.append(Loop(site, bodies, entry["taken"], *times, False, kinds))
+            found.append(Loop(site, bodies, entry["taken"], *times, False, kinds, numbers))
         elif own and bounds:
-            found.append(Loop(site, bodies, 0, *_bound(rows, [node.id for node in own]), True, kinds))
+            found.append(Loop(site, bodies, 0, *_bound(rows, [node.id for node in own]), True, kinds, numbers))
     return sorted(found, key=lambda loop: -loop.wait_ns)
 
 
@@ -140,7 +144,10 @@ def settings(meta: Mapping[str, Any], nodes: Iterable[Node]) -> dict[int, Settin
 
 
 def _bound(rows: Rows, nodes: Sequence[int]) -> tuple[int, int, int]:
-    """Number and time of the runs while calls of these nodes were made, and for how long of it one was going on."""
+    """Number and time of the runs while calls of these nodes were made, and for how long of it one was going on.
+
+    Without each function's first run, in which TensorFlow prepares the graph.
+    """
     ids = ",".join(map(str, nodes))
     calls = np.array(
         list(
@@ -153,16 +160,13 @@ def _bound(rows: Rows, nodes: Sequence[int]) -> tuple[int, int, int]:
     ).reshape(-1, 2)
     if not len(calls):
         return 0, 0, 0
-    runs = np.array(
-        list(
-            rows(
-                "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
-                "AND start_ns <= ? AND start_ns + duration_ns >= ?",
-                (int(calls[:, 1].max()), int(calls[:, 0].min())),
-            )
-        ),
-        np.float64,
-    ).reshape(-1, 2)
+    rows_of_runs = rows(
+        "SELECT start_ns, start_ns + duration_ns FROM run WHERE duration_ns IS NOT NULL AND kind = 'forward' "
+        "AND start_ns <= ? AND start_ns + duration_ns >= ? "
+        "AND id NOT IN (SELECT min(id) FROM run WHERE kind = 'forward' GROUP BY function)",
+        (int(calls[:, 1].max()), int(calls[:, 0].min())),
+    )
+    runs = np.array(list(rows_of_runs), np.float64).reshape(-1, 2)
     if not len(runs):
         return 0, 0, 0
     count, runs, calls = len(runs), _union(runs), _union(calls)

@@ -47,6 +47,8 @@ class StageAnswer:
       pool: Threads of the pipeline's pool.
       without: Threads that held the GIL while the stage waited, and how much faster it would be without each, at most.
       cures: What would help this stage, in words with its numbers.
+      wider: num_parallel_calls and the size of the pool at which a larger pool pays, and what it brings; None where it
+        does not.
     """
 
     contention: NodeContention
@@ -61,6 +63,7 @@ class StageAnswer:
     pool: int = 1
     without: tuple[tuple[str, float], ...] = ()
     cures: tuple[str, ...] = ()
+    wider: Ceiling | None = None
 
     @property
     def present(self) -> str:
@@ -272,6 +275,7 @@ def stage_answer(
     stage = Stage(body / len(start), held, cpu_ns, _parallel_now(setting, at_once, pool))
     present = {setting.parallel} if setting is not None and setting.parallel > 0 else set()
     ceilings = tuple(ceiling(stage, n, pool, cores) for n in sorted({*calls, *present}))
+    wider = _wider(stage, ceilings, pool, cores)
     return StageAnswer(
         contention=one,
         function=function,
@@ -284,7 +288,8 @@ def stage_answer(
         setting=setting,
         pool=pool,
         without=_without(one, busy * one.measured / len(start)) if known else (),
-        cures=_cures(one, stage, ceilings, pool, cores, setting),
+        cures=_cures(one, stage, ceilings, wider, pool, cores, setting),
+        wider=wider,
     )
 
 
@@ -310,21 +315,36 @@ def _without(one: NodeContention, busy_ns: float) -> tuple[tuple[str, float], ..
     return tuple(found)
 
 
+def _wider(stage: Stage, ceilings: Iterable[Ceiling], pool: int, cores: int) -> Ceiling | None:
+    """What a pool with more threads brings, with as few of them as bring it; None where that is not a tenth more."""
+    options = list(ceilings)
+    largest = max((one.calls for one in options), default=1)
+    most = ceiling(stage, largest, largest, cores).speedup
+    if pool >= largest or most < 1.1 * max((one.speedup for one in options), default=1.0):
+        return None
+    every = (ceiling(stage, n, n, cores) for n in range(1, largest + 1))
+    return next(one for one in every if one.speedup >= 0.99 * most)
+
+
 def _cures(
-    one: NodeContention, stage: Stage, ceilings: Iterable[Ceiling], pool: int, cores: int, setting: Setting | None
+    one: NodeContention,
+    stage: Stage,
+    ceilings: Iterable[Ceiling],
+    wider: Ceiling | None,
+    pool: int,
+    cores: int,
+    setting: Setting | None,
 ) -> tuple[str, ...]:
     """What TensorFlow offers to make this stage faster, each with its number for this program; the best first."""
     options = list(ceilings)
-    best = max((one.speedup for one in options), default=1.0)
-    cures: list[tuple[float, str]] = []
+    best = max((one.speedup for one in (*options, *([wider] if wider else ()))), default=1.0)
     largest = max((one.calls for one in options), default=1)
-    wider = ceiling(stage, largest, largest, cores)
-    if pool < largest and wider.speedup >= 1.1 * best:
-        threads = next(n for n in range(1, largest + 1) if ceiling(stage, n, n, cores).speedup >= 0.99 * wider.speedup)
-        text = f"options.threading.private_threadpool_size={threads} with num_parallel_calls={threads}"
+    cures: list[tuple[float, str]] = []
+    if wider is not None:
+        text = f"options.threading.private_threadpool_size={wider.calls} with num_parallel_calls={wider.calls}"
         cures.append((wider.speedup, f"{text}: up to x{wider.speedup:.1f}"))
     outside = ceiling(dataclasses.replace(stage, held_ns=None), largest, max(pool, largest), cores)
-    if stage.held_ns and outside.speedup >= 1.1 * max(best, wider.speedup):
+    if stage.held_ns and outside.speedup >= 1.1 * best:
         text = "the body in TensorFlow ops, or in C that lets the GIL go, with as many threads"
         cures.append((outside.speedup, f"{text}: up to x{outside.speedup:.1f}"))
     lines = [text for _, text in sorted(cures, key=lambda item: -item[0])]

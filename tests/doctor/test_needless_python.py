@@ -96,6 +96,9 @@ def test_the_paste_needs_no_python_and_gives_the_same(tmp_path, body, mapped, ca
         ("def scale(x):\n    return tf.reshape(x, [x.shape[0], 1])", 400, 10 * MS),
         ("table = [1.0]\ndef scale(x):\n    return x * table[0]", 400, 10 * MS),
         ("def scale(x):\n    return x + tf.random.normal([3])", 400, 10 * MS),
+        ("import time\ndef scale(x):\n    time.sleep(0.02)\n    return np.square(x)", 400, 10 * MS),
+        ("from time import time\ndef scale(x):\n    return np.square(x) + time()", 400, 10 * MS),
+        ("def scale(x):\n    return np.square(x) + np.load('mean.npy')", 400, 10 * MS),
         (OPS, 100, 10 * MS),  # few calls
         (OPS, 400, MS),  # 0.4 s in all
     ],

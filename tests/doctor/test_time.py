@@ -7,7 +7,8 @@ import json
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from tests.doctor.recordings import THREADS, call, node, written
+from pyfunc_debug.records import FROM_GENERATOR
+from tests.doctor.recordings import FILE, THREADS, call, node, pasted, written
 
 MS = 1_000_000
 
@@ -85,7 +86,20 @@ def test_waiting_inside_the_body(tmp_path, expected, numbers, inside_ns):
         assert f"{inside_ns / MS:.2f} ms a call inside the body" in found.message
 
 
-def loop_over_data(tmp_path, steps, wait_ns, rest_ns, *, kinds=("Map", "Range"), taken=True, batch=None):
+def loop_over_data(
+    tmp_path,
+    steps,
+    wait_ns,
+    rest_ns,
+    *,
+    kinds=("Map", "Range"),
+    taken=True,
+    batch=None,
+    cpu_ns=None,
+    source="",
+    rows=None,
+    **columns,
+):
     """A loop at line 3 whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
     stages = [{"kind": kind, "parallel": None, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
@@ -95,7 +109,8 @@ def loop_over_data(tmp_path, steps, wait_ns, rest_ns, *, kinds=("Map", "Range"),
         "first_ns": 0, "steps": steps, "step_ns": steps * step_ns, "wait_ns": steps * wait_ns, "longest_ns": wait_ns,
         "stages": stages,
     }  # fmt: skip
-    calls = [call(i, start_ns=i * step_ns, end_ns=i * step_ns + wait_ns, cpu_ns=wait_ns) for i in range(1, steps + 1)]
+    calls = [call(i, start_ns=i * step_ns, end_ns=i * step_ns + wait_ns, cpu_ns=wait_ns if cpu_ns is None else cpu_ns)
+             for i in range(1, steps + 1)]  # fmt: skip
     runs = [{"id": i, "kind": "forward", "name": "multi_step", "trace": None, "thread": 1, "start_ns": i * step_ns,
              "duration_ns": step_ns, "function": 2} for i in range(1, steps + 1)]  # fmt: skip
     functions = [
@@ -105,7 +120,8 @@ def loop_over_data(tmp_path, steps, wait_ns, rest_ns, *, kinds=("Map", "Range"),
     return written(
         tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns,
                                     "clock": {"monotonic_ns": 0, "wall_ns": 0}},
-        thread=THREADS, function=functions, node=[node(function=1)], call=calls, run=[] if taken else runs,
+        source=source, thread=THREADS, node=[node(function=1, **columns)], call=calls,
+        run=[] if taken else runs, **{"function": functions, **(rows or {})},
     )  # fmt: skip
 
 
@@ -131,6 +147,34 @@ def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
         assert one.confidence == ("measured" if options.get("taken", True) else "likely")
         prefetch = any("prefetch" in text for text in one.evidence)
         assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
+
+
+SLEEPS = """import tensorflow as tf
+data = tf.data.Dataset.range(9).map(lambda x: tf.py_function(bad, [x], tf.float32))
+for x in data:
+    pass"""
+
+
+def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
+    stack = {"id": 1, "frames": json.dumps([[FILE, 2, "train", ""]])}
+    path = loop_over_data(tmp_path, 100, 20 * MS, MS, cpu_ns=0, source=SLEEPS, stack=1, rows={"stack": [stack]})
+    (found,) = Recording(path).findings(select=["input-bound"])
+    mended = pasted(SLEEPS, found.fix).split("\n")
+    assert mended[1].endswith("tf.py_function(bad, [x], tf.float32), num_parallel_calls=8)")
+    assert mended[2:5] == [
+        "options = tf.data.Options()",
+        "options.threading.private_threadpool_size = 8  # at most x8.0 over now",
+        "data = data.with_options(options)",
+    ]
+    assert mended[5:] == SLEEPS.split("\n")[2:]
+
+
+def test_a_slow_generator_is_named_and_no_parallel_calls_are_offered(tmp_path):
+    function = {"id": 1, "name": FROM_GENERATOR, "kind": "tf.data", "file": None, "line": None, "origin": "tensorflow"}
+    path = loop_over_data(tmp_path, 100, 20 * MS, MS, origin="tensorflow", rows={"function": [function]})
+    (found,) = Recording(path).findings(select=["input-bound"])
+    assert "It waits for the generator bad, which gives one element at a time" in found.message
+    assert found.fix.startswith("yield in bad only what is cheap")
 
 
 @pytest.mark.parametrize(

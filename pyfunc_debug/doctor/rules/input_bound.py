@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from pyfunc_debug.analysis.inputs import Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
+from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("input-bound",)
 _SHARE = 0.4
@@ -19,6 +20,8 @@ _REST_NS = 50_000
 _BUSY = 0.95
 """From this share of the steps' time on, Python's work on the input sets the pace of a loop inside a graph."""
 _GAIN = 1.15
+_MOST, _SOME = 0.5, 0.1
+"""Shares of the time that a loop waited: what the slowest body took at least, and bodies for which cures are named."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -44,7 +47,8 @@ def _may_be_bound(facts: Facts) -> bool:
 def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
-    cures = sorted(_cures(facts, loop), key=lambda one: one.startswith("the body "))  # what can be pasted comes first
+    slow = _slowest(facts, loop)
+    cures = sorted(_cures(facts, loop, slow), key=lambda one: one.startswith("the body "))  # a paste comes first
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
@@ -53,7 +57,18 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         )
     else:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
+    if slow is not None and slow.origin != "user":
+        message += (
+            f". It waits for the generator {facts.name(slow)}, which gives one element at a time, whatever "
+            "num_parallel_calls says"
+        )
     bodies = f"its pipeline calls {', '.join(loop.bodies)}" if loop.bodies else "its pipeline calls no Python"
+    if slow is not None:
+        calls = facts.calls(slow.id)
+        bodies += (
+            f"; {facts.name(slow)} takes longest: {calls.total_ns / calls.count / 1e6:.2f} ms in each of "
+            f"{calls.count:,} calls"
+        )
     return Finding(
         "input-bound", "warning", None, (), message, cures[0], site.file, site.line,
         confidence="likely" if loop.at_most else "measured",
@@ -61,25 +76,53 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     )  # fmt: skip
 
 
-def _cures(facts: Facts, loop: Loop) -> Iterator[str]:
+def _slowest(facts: Facts, loop: Loop) -> Node | None:
+    """The node whose calls took most of the time that the loop waited; None where no body did."""
+    nodes = [facts.nodes[one] for one in loop.nodes if facts.calls(one).count]
+    found = max(nodes, key=lambda one: facts.calls(one.id).total_ns, default=None)
+    return found if found is not None and facts.calls(found.id).total_ns >= _MOST * loop.wait_ns else None
+
+
+def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     """What TensorFlow offers for this loop, with its numbers; the best first."""
     for stage in facts.stages:
-        if stage.contention.node.body in loop.bodies:
-            yield from _of_stage(facts, stage)
+        node = stage.contention.node
+        if node.id in loop.nodes and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns):
+            yield from _of_stage(facts, loop, stage)
+    if slow is not None and slow.origin != "user":
+        yield (
+            f"yield in {facts.name(slow)} only what is cheap, as names or indices, and do the slow part in "
+            "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
+        )
     if "Prefetch" not in loop.kinds and not loop.at_most:
         rest_ns = loop.step_ns - loop.wait_ns
         gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)
-        yield (
-            "dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last: makes the next element while the step runs, at most "
-            f"x{gain:.1f}"
-        )
+        if gain >= _GAIN:
+            yield (
+                "dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last: makes the next element while the step runs, at "
+                f"most x{gain:.1f}"
+            )
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
     yield "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
 
 
-def _of_stage(facts: Facts, stage: StageAnswer) -> Iterator[str]:
+def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
+    node, cures = stage.contention.node, list(stage.cures)
+    if stage.wider is not None and stage.setting is not None and loop.site is not None:
+        gain = f"at most x{stage.wider.speedup:.1f} over now"
+        edits = [pipelines.with_pool(facts, loop.site, stage.wider.calls, gain)]
+        if 0 < stage.setting.parallel < stage.wider.calls:
+            edits.append(pipelines.with_calls(facts, node, stage.wider.calls))
+        text = pastes.written(*edits)
+        if text:
+            yield text
+            cures = [one for one in cures if "private_threadpool_size" not in one]
+            yield from cures
+            return
     best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
     if best is not None and best.speedup >= _GAIN:
-        yield f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # at most x{best.speedup:.1f} over now"
-    yield from stage.cures
+        text = pastes.written(pipelines.with_calls(facts, node, best.calls))
+        over = f"at most x{best.speedup:.1f} over now"
+        yield text or f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # {over}"
+    yield from cures

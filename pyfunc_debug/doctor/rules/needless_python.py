@@ -21,6 +21,10 @@ _TOTAL_NS = 500_000_000
 _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert, ast.ListComp, ast.GeneratorExp,
          ast.DictComp, ast.SetComp, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.Global)  # fmt: skip
 """What may do something else where there are no values yet."""
+_COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math")
+"""Modules whose functions may have ops. What another one does (a sleep, a clock, a decoder) is Python's."""
+_FILES = {"load", "save", "savez", "savez_compressed", "fromfile", "loadtxt", "savetxt", "genfromtxt", "memmap"}
+"""NumPy's functions that read or write files."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -84,8 +88,11 @@ def as_graph_code(facts: Facts, node: Node) -> str:
 
 
 def _plain(function: Definition, source: Source) -> bool:
-    """Whether a body computes straight on: no branch, no loop, no shape and no length, which a graph may not know."""
-    known = imports(source)
+    """Whether a body computes straight on: no branch, no loop, no shape and no length, which a graph may not know.
+
+    Nor anything besides computing: what it calls is TensorFlow's, NumPy's, or a method of its own values.
+    """
+    known, local = imports(source), code.local_names(function)
     for one in code.own_nodes(function):
         if isinstance(one, _ASKS) or (isinstance(one, ast.Attribute) and one.attr in ("shape", "size", "ndim")):
             return False
@@ -96,6 +103,8 @@ def _plain(function: Definition, source: Source) -> bool:
             if "random" in rest or rest.endswith(("Variable", "print_tensor", "executing_eagerly")):
                 return False
             if isinstance(one.func, ast.Name) and head not in known:
+                return False
+            if head not in local and (known.get(head, "").partition(".")[0] not in _COMPUTES or rest in _FILES):
                 return False
     return True
 

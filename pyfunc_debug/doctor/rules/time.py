@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.contention import NodeContention
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
@@ -77,7 +76,10 @@ def _waits(facts: Facts, one: NodeContention) -> Finding:
     own = bool(real) and real[0].node == one.node.id
     site = facts.site(one.node.id)
     if own:
-        fix = one_at_a_time(facts, one.node) or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
+        fix = (
+            pastes.written(pipelines.with_calls(facts, one.node, 1))
+            or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
+        )
     else:
         fix = (
             f"run {who} in another process (multiprocessing), or let it use NumPy and TensorFlow functions, which "
@@ -99,7 +101,10 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     inside_ns = one.reacquire_ns or 0
     site = facts.site(one.node.id)
     if own:
-        fix = one_at_a_time(facts, one.node) or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
+        fix = (
+            pastes.written(pipelines.with_calls(facts, one.node, 1))
+            or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
+        )
     else:
         fix = (
             "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms instead of 5 ms when another "
@@ -114,19 +119,6 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     )  # fmt: skip
 
 
-def one_at_a_time(facts: Facts, node: Node) -> str:
-    """The line of the map that calls a node, with num_parallel_calls=1; "" where it cannot be told."""
-    for frame in reversed(node.stack):
-        maps = [
-            value for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call) for value in one.keywords
-            if value.arg == "num_parallel_calls" and isinstance(one.func, ast.Attribute) and one.func.attr == "map"
-        ]  # fmt: skip
-        if maps:
-            edit = pastes.replaced(facts, frame.file, {maps[0].value: "1"}) if len(maps) == 1 else None
-            return pastes.written(edit)
-    return ""
-
-
 def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> Finding:
     site = facts.site(one.node.id)
     name = facts.name(one.node)
@@ -134,7 +126,7 @@ def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> 
         "parallel-calls", "warning", one.node.id, (),
         f"{at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their time for "
         f"the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it works",
-        one_at_a_time(facts, one.node)
+        pastes.written(pipelines.with_calls(facts, one.node, 1))
         or f"dataset.map({name}, num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
         site.file if site else one.node.file, site.line if site else one.node.line, evidence=_evidence(one),
     )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Pipelines of tf.data as text to paste: num_parallel_calls of a `map`, and the pool of a dataset."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.records import Frame, Node
+
+_HANDED = ("fit", "evaluate", "predict", "iter", "enumerate")
+"""Calls that are given a dataset as their first argument."""
+
+
+def with_calls(facts: Facts, node: Node, calls: int) -> Edit | None:
+    """The line of the map that calls a node, with another num_parallel_calls; None where it cannot be told.
+
+    Args:
+      facts: The recording.
+      node: A node in the function given to `map`.
+      calls: The new number.
+    """
+    for frame in reversed(node.stack):
+        maps = [
+            one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "map" and one.args
+        ]  # fmt: skip
+        if not maps:
+            continue
+        given = [one.value for one in maps[0].keywords if one.arg == "num_parallel_calls"]
+        if len(maps) > 1 or len(maps[0].args) > 1 or any(one.arg is None for one in maps[0].keywords):
+            return None
+        if given:
+            return pastes.replaced(facts, frame.file, {given[0]: str(calls)})
+        last = maps[0].args[0]
+        text = f"{pastes.text_of(facts, frame.file, last)}, num_parallel_calls={calls}"
+        return pastes.replaced(facts, frame.file, {last: text}) if not maps[0].keywords else None
+    return None
+
+
+def with_pool(facts: Facts, site: Frame, threads: int, why: str) -> Edit | None:
+    """Lines above a loop that give its dataset a pool of its own; None where the dataset has no name there.
+
+    Args:
+      facts: The recording.
+      site: The line that loops over the dataset, or hands it to Keras.
+      threads: Size of the pool.
+      why: A comment beside it.
+    """
+    statement = pastes.source(facts, site.file).statement(site.line)
+    name = None if statement is None else _dataset(statement)
+    tf = pastes.module(facts, site.file, "tensorflow")
+    tree = facts.tree(site.file)
+    if statement is None or name is None or tf is None or tree is None:
+        return None
+    taken = {one.id for one in pastes.walk(tree, ast.Name)}
+    options = next(one for one in ("options", *(f"options_{number}" for number in range(2, 99))) if one not in taken)
+    lines = (
+        f"{options} = {tf}.data.Options()",
+        f"{options}.threading.private_threadpool_size = {threads}  # {why}",
+        f"{name} = {name}.with_options({options})",
+    )
+    return pastes.above(facts, site.file, statement.lineno, *lines)
+
+
+def _dataset(statement: ast.stmt) -> str | None:
+    """The variable that a statement takes its elements from."""
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        source: ast.expr | None = statement.iter
+    else:
+        source = next(
+            (one for one in ast.walk(statement)
+             if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2] in _HANDED), None,
+        )  # fmt: skip
+    while isinstance(source, ast.Call):
+        called = source.func
+        handed = source.args[:1] if ast.unparse(called).rpartition(".")[2] in _HANDED else []
+        given = [one.value for one in source.keywords if one.arg == "x"]
+        inner = (handed or given) if handed or given else [called.value] if isinstance(called, ast.Attribute) else []
+        source = inner[0] if inner else None
+    return source.id if isinstance(source, ast.Name) else None
