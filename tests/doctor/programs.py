@@ -634,9 +634,19 @@ def a_dataset_that_nobody_iterates():
     tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda x: x, [x], tf.int64))
 
 
-@triggers("empty-recording")
+@triggers("empty-recording", says="for element in images: ...")
+def a_dataset_with_a_name_that_nobody_iterates():
+    images = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda x: x, [x], tf.int64))
+    assert images is not None
+
+
+@triggers("empty-recording", says="step(...)  # a tf.function runs when it is called")
 def a_function_that_is_only_traced():
-    tf.function(lambda x: tf.py_function(lambda x: x, [x], tf.float32)).get_concrete_function(tf.TensorSpec([]))
+    @tf.function
+    def step(x):
+        return tf.py_function(lambda x: x, [x], tf.float32)
+
+    step.get_concrete_function(tf.TensorSpec([]))
 
 
 @triggers("empty-recording")
@@ -658,6 +668,15 @@ def a_branch_that_is_not_taken():
         return tf.py_function(lambda x: -x, [x], tf.float32)
 
     step(tf.constant(1.0))
+
+
+@near("empty-recording")
+def what_xla_cannot_compile():
+    @tf.function(jit_compile=True)
+    def step(x):
+        return tf.py_function(lambda x: x, [x], tf.float32)
+
+    tried(step, tf.constant(1.0))
 
 
 @near("empty-recording")
@@ -972,14 +991,14 @@ def clipped_but_rarely():
     list(mapped(lambda x: np.clip(x, 0, 1), different(20, 50) * 1.05))
 
 
-@triggers("range-jump")
+@triggers("range-jump", says="It came in: x is up to ")
 def one_image_that_was_not_scaled():
     data = different(30, 5)
     data[17] *= 1e5
     list(mapped(lambda x: x * 2, data))
 
 
-@triggers("range-jump")
+@triggers("range-jump", says="It was made here: no input of that call is much larger")
 def a_division_by_almost_nothing():
     def ratio(x):
         return (x / max(float(x[0]) - 0.5, 1e-7)).astype(np.float32) if x[0] > 0.49 else x
@@ -989,7 +1008,7 @@ def a_division_by_almost_nothing():
     list(mapped(ratio, data))
 
 
-@triggers("range-jump")
+@triggers("range-jump", says="like it). x is up to 20 in that call, and 0.15 otherwise")
 def a_loss_that_explodes_once():
     @tf.function
     def step(x):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
@@ -21,7 +23,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not calls and not users:
         yield from _nothing(facts)
     elif not calls and not _failed(facts):
-        yield from _never_ran(users)
+        compiled = {node for node, _, _ in facts.notices.get("compiled", [])}  # it fails: the rule xla says so
+        yield from _never_ran(facts, [node for node in users if node.id not in compiled])
 
 
 def _failed(facts: Facts) -> bool:
@@ -51,7 +54,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
     yield Finding("empty-recording", "note", None, (), why, fix, None, None)
 
 
-def _never_ran(nodes: list[Node]) -> Iterator[Finding]:
+def _never_ran(facts: Facts, nodes: list[Node]) -> Iterator[Finding]:
     bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
     for node in nodes:
         bodies.setdefault((node.body, node.file, node.line), []).append(node)
@@ -65,9 +68,25 @@ def _never_ran(nodes: list[Node]) -> Iterator[Finding]:
             fix = "tf.compat.v1.py_func(..., stateful=True)"
         else:
             why = "its graph was built, but nothing ran it, or nothing that ran needs its result"
-            fix = "for element in dataset: ...  # a dataset runs when it is iterated, a tf.function when called"
+            fix = _run(facts, node)
         yield Finding(
             "empty-recording", "note", numbers[0], (),
             f"{body} was put into a graph{where}{listed(numbers)} and never ran: {why}", fix,
             site.file if site else file, site.line if site else line, tuple(numbers) if len(numbers) > 1 else (),
         )  # fmt: skip
+
+
+def _run(facts: Facts, node: Node) -> str:
+    """What runs a node's graph, with the user's name of it where a statement gives it one."""
+    made = facts.functions.get(node.function or 0)
+    if made is not None and made.kind == "tf.function":
+        name = made.name.rpartition(".")[2]
+        return f"{name if name.isidentifier() else 'function'}(...)  # a tf.function runs when it is called"
+    if made is not None and made.kind == "tf.data":
+        for frame in reversed(node.stack):
+            statement = pastes.source(facts, frame.file).statement(frame.line)
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            if isinstance(target, ast.Name):
+                return f"for element in {target.id}: ...  # a dataset runs when it is iterated"
+        return "for element in dataset: ...  # a dataset runs when it is iterated"
+    return "for element in dataset: ...  # a dataset runs when it is iterated, a tf.function when called"

@@ -20,6 +20,8 @@ _LEAST_INPUTS = 5
 _SQUASH = re.compile(r"tanh|sigmoid|expit|logistic|softmax|\bclip|clip_by_value|erf\b")
 _SATURATED = 0.95
 _JUMP = 1000.0
+_NO_LARGER = 10.0
+"""Inputs that differ by less are as in other calls."""
 _ROWS = 2000
 """Calls of a node that are looked at one by one."""
 
@@ -160,8 +162,39 @@ def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], la
     yield Finding(
         "range-jump", "warning", node.id, (call,),
         f"{node.body} returned values up to {value:.3g} in call #{call}, where they are {usual:.3g} otherwise "
-        f"({len(found):,} of {every:,} calls are like it). Its input of that call shows whether it came in or was made "
-        "here",
+        f"({len(found):,} of {every:,} calls are like it). {_came_in(facts, ids, call, value / usual)}",
         facts.stop_at(node.body, "after", f"np.abs(outputs[0]).max() > {_JUMP * usual:.3g}"), node.file, node.line,
         evidence=(f"call #{call}: {facts.inputs(call)} -> {facts.outputs(call)}",), confidence="likely",
     )  # fmt: skip
+
+
+def _came_in(facts: Facts, ids: str, call: int, factor: float) -> str:
+    """Whether a jump by a factor was in the inputs of its call already.
+
+    Args:
+      facts: The recording.
+      ids: The body's nodes, as in SQL.
+      call: The call.
+      factor: By how much its output is larger than usual.
+    """
+    size = "max(abs(v.min), abs(v.max))"
+    there = facts.reader.rows(
+        f"SELECT v.position, v.path, {size} FROM value v WHERE v.call = ? AND v.role = 'input' ORDER BY v.position",
+        (call,),
+    )
+    usual: dict[int, list[float]] = {}
+    for position, one in facts.reader.rows(
+        f"SELECT v.position, {size} FROM (SELECT id FROM call WHERE node IN ({ids}) AND kind = 'forward' AND id <> ? "
+        f"ORDER BY id LIMIT {_ROWS}) c JOIN value v ON v.call = c.id AND v.role = 'input' WHERE v.min IS NOT NULL",
+        (call,),
+    ):
+        usual.setdefault(position, []).append(one)
+    if not there or any(one is None or position not in usual for position, _, one in there):
+        return "Its input of that call shows whether it came in or was made here"
+    medians = {position: float(np.median(sizes)) for position, sizes in usual.items()}
+    larger = {position: one / medians[position] if medians[position] else 1.0 for position, _, one in there}
+    position, path, one = max(there, key=lambda row: larger[row[0]])
+    if larger[position] <= _NO_LARGER:
+        return "It was made here: no input of that call is much larger than in the others"
+    origin = "It came in: " if larger[position] >= factor / _NO_LARGER else ""
+    return f"{origin}{path} is up to {one:.3g} in that call, and {medians[position]:.3g} otherwise"
