@@ -43,7 +43,7 @@ _LONGEST = {"histogram": 1000, "blame": 100_000}
 _LARGEST = 1 << 60
 """Numbers are smaller: times in ns for 36 years, and sums of a few of them are still numbers of SQLite's."""
 _ADDED = 7
-"""So many of them add up to an integer of 64 bits."""
+"""The sum of this many numbers fits into an integer of 64 bits."""
 
 Spec = Any
 """What JSON must be: a type, a tuple of what it may be, [what each item is], {key: what it is}, or {str: of each}."""
