@@ -92,6 +92,8 @@ class Interrupts:
         self._pair = None
         writer.close()  # the thread reads the end, and closes its own
         del reader
+        if self._thread is not None:
+            self._thread.join(_DECISION_S)  # off means that no thread and no descriptor of ours is left
 
     def _handle(self, number: int, frame: FrameType | None) -> Any:
         taken = self._taken()

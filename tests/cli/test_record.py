@@ -11,6 +11,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
+from tests import forked
 from tests.limits import HANG_S
 
 PROGRAM = """
@@ -70,7 +71,10 @@ def folder(tmp_path_factory):
 
 
 class Ran:
-    """Programs that ran, as python runs them and as we do: each of them once for all tests."""
+    """Programs that ran, as python runs them and as we do: each of them once for all tests.
+
+    One imports TensorFlow while it is recorded, the others are forked with it.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -78,16 +82,20 @@ class Ran:
 
     def stock(self, how):
         if how not in self._done:
-            self._done[how] = run(sys.executable, "program.py", how, cwd=self.folder, input="hello\n")
+            self._done[how] = self._run(how, "program.py", how)
         return self._done[how]
 
     def ours(self, how):
         """How it ended, and its recording's path."""
         path = self.folder / f"{how}.pfrec"
         if path not in self._done:
-            command = (sys.executable, "-m", "pyfunc_debug", "record", "-o", str(path), "program.py", how)
-            self._done[path] = run(*command, cwd=self.folder, input="hello\n")
+            self._done[path] = self._run(how, "-m", "pyfunc_debug", "record", "-o", str(path), "program.py", how)
         return self._done[path], path
+
+    def _run(self, how, *arguments):
+        if how == "plain":
+            return run(sys.executable, *arguments, cwd=self.folder, input="hello\n")
+        return forked.run(*arguments, cwd=self.folder, env=ENVIRONMENT)
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import jupyter_ext
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
+from tests import forked
 from tests.limits import HANG_S
 
 FOLDER = Path(__file__).parent / "failing"
@@ -141,16 +139,11 @@ def main():
 main()
 """
 
-ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-
 
 def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_same_from_the_file(tmp_path, capsys):
     (tmp_path / "load.py").write_text(FAILING)
-    command = [sys.executable, "-m", "pyfunc_debug", "record", "-o", "out.pfrec", "load.py"]
-    ran = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S)
-    plain = subprocess.run(
-        [sys.executable, "load.py"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S
-    )
+    ran = forked.run("-m", "pyfunc_debug", "record", "-o", "out.pfrec", "load.py", cwd=tmp_path)
+    plain = forked.run("load.py", cwd=tmp_path)
     assert ran.returncode == plain.returncode == 1
     said = plain.stderr[plain.stderr.index("Traceback") :].strip()
     assert said.splitlines()[-1] in ran.stderr, "the exception itself stays as it was"

@@ -151,6 +151,7 @@ def _update(found: dict) -> None:
 def main() -> None:
     """Each mode in a fork of its own: TensorFlow is imported once, and nothing of it has run."""
     folder, modes = sys.argv[1], sys.argv[2:]
+    gc.freeze()  # what is imported stays in all of them: only what is made from now on is looked for and counted
     for mode in modes:
         name, _, how = mode.partition(":")
         sys.stdout.flush()

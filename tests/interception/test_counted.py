@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import pyfunc_debug as pfd
+from tests import forked
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,10 +53,7 @@ def test_the_first_nodes_of_three_threads_are_seen_by_a_breakpoint_and_by_a_reco
                 print(len(list(recording.calls())), recording.meta["dropped"]["calls"], flush=True)
             os._exit(0)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], cwd=ROOT, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = forked.run("-c", textwrap.dedent(program), tmp_path, cwd=ROOT)
     assert done.stdout.splitlines() == ["9", "180 0", "180 0"], done.stderr[-3000:]
 
 

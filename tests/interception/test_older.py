@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import pyfunc_debug as pfd
+from tests import forked
 from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -133,7 +134,7 @@ def test_recording_may_begin_before_tensorflow_is_imported(tmp_path):
         import tensorflow as tf
         print(json.dumps({name: str(getattr(tf, name)) for name in ("__spec__", "__loader__", "__file__", "__path__")}))
     """
-    stock = subprocess.run([sys.executable, "-c", textwrap.dedent(plain)], cwd=ROOT, capture_output=True, text=True)
+    stock = forked.run("-c", textwrap.dedent(plain), cwd=ROOT)
     expected = json.loads(stock.stdout.splitlines()[-1])
 
     def without_addresses(texts):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 from playwright.sync_api import expect
 
+from tests import forked
 from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
 from tests.limits import HANG_S
 
@@ -149,9 +148,8 @@ def test_a_call_becomes_a_test_to_copy_and_to_save_that_runs(panel, lab):
     assert file.read_text() == text.text_content(), "with arrays beside it, it is saved at once"
     look.get_by_role("button", name="Copy").click()
     expect(look.get_by_role("button", name="Copy")).to_have_count(0)
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, file.name],
-        cwd=lab.folder, capture_output=True, text=True, timeout=HANG_S, check=False,
+    ran = forked.run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, file.name, cwd=lab.folder
     )  # fmt: skip
     assert "1 passed" in ran.stdout, ran.stdout[-2000:]
 

@@ -23,6 +23,7 @@ from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.ring import Ring, RingReader
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.hot import HotPath
+from tests import forked
 from tests.limits import HANG_S
 
 PROGRAM = """
@@ -70,8 +71,7 @@ def run_to_death(program, folder, how, after_s=0.0):
     """The recording of a program that died, how many of its calls had ended, and the signal."""
     path, counter = folder / "train.pfrec", folder / "counter"
     counter.write_bytes(bytes(8))
-    command = [sys.executable, program, how, path, counter, str(after_s)]
-    code = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=HANG_S).returncode
+    code = forked.run(program, how, path, counter, str(after_s)).returncode
     return path, struct.unpack("<q", counter.read_bytes())[0], -code
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import Reader, Writer
+from tests import forked
 from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -216,9 +217,8 @@ def test_a_forked_child_never_writes_into_its_parents_file(tmp_path):
         reader = recording.reader
         print(reader.counts()["call"], reader.rows("PRAGMA integrity_check"), reader.state())
     """
-    process = start(program, str(tmp_path / "parent.pfrec"))
-    output, errors = finish(process)
-    assert output == "2 [('ok',)] complete\n", errors[-3000:]
+    done = forked.run("-c", textwrap.dedent(program), tmp_path / "parent.pfrec", cwd=ROOT)
+    assert done.stdout == "2 [('ok',)] complete\n", done.stderr[-3000:]
     assert pfd.open(tmp_path / "parent.pfrec.child").reader.counts()["call"] == 1
 
 

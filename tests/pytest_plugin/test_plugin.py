@@ -12,6 +12,7 @@ import pytest
 
 from pyfunc_debug import open as open_recording
 from pyfunc_debug.pytest_plugin.hooks import _file_name
+from tests import forked
 from tests.limits import HANG_S
 
 SUBJECT = """
@@ -90,14 +91,17 @@ def test_expected():
 """
 
 
-def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, stdin: str = "", fresh: bool = False) -> subprocess.CompletedProcess[str]:
     """pytest with no plugin but ours and xdist; this test may itself run in a worker of xdist's."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     plugins = ["-p", "no:cacheprovider", "-p", "xdist", "-p", "pyfunc_debug.pytest_plugin"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--color=no", *plugins, *arguments], cwd=folder, text=True, input=stdin,
-        capture_output=True, timeout=HANG_S, env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    command = ["-m", "pytest", "-q", "--color=no", *plugins, *arguments]
+    if fresh:
+        return subprocess.run(
+            [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_S
+        )
+    return forked.run(*command, cwd=folder, env=environment, input=stdin)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +173,7 @@ def test_nothing_is_imported_nor_done_unasked(tmp_path):
         "    assert ours == {'pyfunc_debug', 'pyfunc_debug.pytest_plugin'}\n"
         "    assert not {'tensorflow', 'numpy'} & set(sys.modules)\n"
     )
-    done = run(tmp_path, "-n", "0", "--strict-markers", "test_off.py")
+    done = run(tmp_path, "-n", "0", "--strict-markers", "test_off.py", fresh=True)
     assert "1 passed" in done.stdout, done.stdout
     assert not (tmp_path / ".pyfunc_debug").exists()
     done = run(tmp_path, "-n", "0", "--pyfunc-fail-on=nan-brn", "test_off.py")

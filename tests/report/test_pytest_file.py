@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
-from tests.limits import HANG_S
+from tests import forked
 
 BODIES = """
 import functools
@@ -197,9 +196,8 @@ def test_the_files_pass_with_the_program_and_fail_with_another(recording, bodies
                 if (beside := tmp_path / "good" / f"test_{call.id}.npz").exists():
                     (tmp_path / "other" / beside.name).write_bytes(beside.read_bytes())
     (pyproject := tmp_path / "pytest.ini").write_text("[pytest]\n")
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-c", pyproject, "good", "other"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False,
+    ran = forked.run(
+        "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-c", pyproject, "good", "other", cwd=tmp_path
     )  # fmt: skip
     passed = {int(number) for number in re.findall(r"^PASSED good/test_(\d+)\.py", ran.stdout, re.MULTILINE)}
     assert passed == names, ran.stdout[-4000:]

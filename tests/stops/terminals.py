@@ -7,29 +7,35 @@ import os
 import pty
 import select
 import subprocess
+import sys
 import termios
 import time
 
+from tests import forked
 from tests.limits import HANG_S
 
 
-def talk(arguments, script, timeout_s=HANG_S, **options):
+def talk(arguments, script, timeout_s=HANG_S, fresh=False, **options):
     """Runs a program on a terminal.
 
     Args:
       arguments: The command line.
       script: Pairs: a text to wait for, and what to type then.
       timeout_s: A watchdog: the program is killed and the test fails.
-      **options: For subprocess.Popen.
+      fresh: Python starts a program of Python's itself; else it is forked with TensorFlow imported.
+      **options: Its `cwd` and `env`.
 
     Returns:
       All that was on the screen, and the exit code.
     """
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
-    )  # fmt: skip
+    if arguments[0] == sys.executable and not fresh:
+        process = forked.Program(arguments[1:], stdin=theirs, stdout=theirs, stderr=theirs, terminal=True, **options)
+    else:
+        process = subprocess.Popen(
+            arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
+        )  # fmt: skip
     os.close(theirs)
     screen, seen, end = "", 0, time.monotonic() + timeout_s
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
-from tests.limits import HANG_S
+from tests import forked
 
 pytest.importorskip("coverage")
 
@@ -81,10 +79,7 @@ def test_no_line_is_lost_around_a_stop(tmp_path, core):
     environment = {**os.environ, "COVERAGE_CORE": core, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
     def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "coverage", *arguments], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=HANG_S, check=False,
-        )  # fmt: skip
+        return forked.run("-m", "coverage", *arguments, cwd=tmp_path, env=environment)
 
     done = run("run", str(program))
     assert "measured to the end" in done.stdout, done.stderr

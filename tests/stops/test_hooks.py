@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests import forked
 from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
@@ -109,14 +110,8 @@ print(sys.breakpointhook is mine)
 def test_other_hooks_are_honoured(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(OTHERS)
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=True,
-    )
+    done = forked.run(path)
+    assert done.returncode == 0, done.stderr
     said = ["none 4.0", "hook in body", "theirs 4.0", "ours 4.0", "asked", "previous 4.0", "True"]
     assert done.stdout.splitlines() == said
     assert done.stderr.count("nobody can answer") == 1

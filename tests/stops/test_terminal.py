@@ -10,6 +10,7 @@ import textwrap
 
 import pytest
 
+from tests import forked
 from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
@@ -68,11 +69,9 @@ def test_answers_come_from_a_pipe_and_the_rest_of_it_is_the_program_s(program, t
     print('result', float(f(tf.constant(4.0))))
     print('rest', sys.stdin.read())
     """)
-    done = subprocess.run(
-        [sys.executable, "-m", "pyfunc_debug", "record", "--break", "body", "--answers", "-", "-q",
-         "-o", "r.pfrec", path],
-        input="p x * 10\nn\ny = tf.constant(50.0)\nc\nfor the program", capture_output=True, text=True, cwd=tmp_path,
-        timeout=HANG_S, check=False,
+    done = forked.run(
+        "-m", "pyfunc_debug", "record", "--break", "body", "--answers", "-", "-q", "-o", "r.pfrec", path,
+        input="p x * 10\nn\ny = tf.constant(50.0)\nc\nfor the program", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "(body #1) p x * 10\n<tf.Tensor: shape=(), dtype=float32, numpy=40.0>\n(body #1) n\n" in done.stdout
@@ -144,12 +143,12 @@ def test_a_signal_from_elsewhere_ends_the_stop_too(program):
 @pytest.mark.parametrize("stdin", ["closed", "null", "pipe"])
 def test_without_a_terminal_nothing_hangs(program, stdin):
     path = program("import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint(float(f(tf.constant(4.0))), b)\n")
-    how = {
-        "closed": {"preexec_fn": lambda: os.close(0)},
-        "null": {"stdin": subprocess.DEVNULL},
-        "pipe": {"input": "n\n"},
-    }[stdin]
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=HANG_S, check=False, **how)
+    if stdin == "closed":
+        done = subprocess.run(
+            [sys.executable, path], capture_output=True, text=True, timeout=HANG_S, preexec_fn=lambda: os.close(0)
+        )
+    else:
+        done = forked.run(path, input={"null": None, "pipe": "n\n"}[stdin])
     assert done.returncode == 0, done.stderr
     assert "8.0 <breakpoint 1: before body, 1 hit (1 nobody to answer)>" in done.stdout
     assert done.stderr.count("nobody can answer") == 1
@@ -185,7 +184,7 @@ def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation(program):
 
 def test_ctrl_c_again_ends_the_program(program):
     path = program(RUNNING + "b = pfd.break_on('another')\nf(tf.constant(3.0))\n")
-    screen, code = talk([sys.executable, path], [("it runs\r\n", "\x03"), ("(body #1) ", "\x03")])
+    screen, code = talk([sys.executable, path], [("it runs\r\n", "\x03"), ("(body #1) ", "\x03")], fresh=True)
     assert "KeyboardInterrupt" in screen
     assert screen.count("paused") == 1
     assert code == -signal.SIGINT
@@ -197,7 +196,7 @@ def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_pa
         "import atexit\natexit.register(print, 'exit handler')\n"
         f"import pyfunc_debug as pfd\nb = pfd.break_on('body', hits=1)\nlist({data})\n"
     )
-    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")])
+    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")], fresh=True)
     assert "KeyboardInterrupt" in screen
     assert screen.rstrip().endswith("exit handler")
     assert code == 130

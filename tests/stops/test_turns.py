@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import threading
 
 import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.stops.terminal import Terminal
+from tests import forked
 from tests.limits import HANG_S
 
 
@@ -298,7 +297,7 @@ b.remove()
 @pytest.mark.parametrize(("threads", "starves"), [(3, True), (4, False)])
 def test_a_starving_inter_op_pool_is_named_and_one_with_room_is_not(threads, starves):
     code = STARVED.format(threads=threads)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = forked.run("-c", code)
     assert "RESULT 6.0" in done.stdout, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("SAYS"))
     assert ("TensorFlow's inter-op pool has 3 threads" in line, "parked" in line) == (starves, starves)

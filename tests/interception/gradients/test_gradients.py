@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 
 import pyfunc_debug as pfd
+from tests import forked
 from tests.interception.gradients.gradient_programs import PROGRAMS
-from tests.limits import HANG_S
 
 ROOT = str(Path(__file__).parents[3])
 ENVIRONMENT = {
@@ -23,9 +22,7 @@ ENVIRONMENT = {
 
 
 def run(*command, **options):
-    done = subprocess.run(
-        [sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=HANG_S, **options
-    )
+    done = forked.run(*command, env=ENVIRONMENT, **options)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

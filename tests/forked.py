@@ -1,0 +1,257 @@
+"""Programs of tests that import TensorFlow, without its 3 s of import: forked from a process that has imported it.
+
+The process that has imported TensorFlow has done nothing with it: no context, no thread of TensorFlow's. What it forks
+is as a fresh `python ARGUMENTS` is: file descriptors, folder, environment, sys.argv, sys.path, __main__, tracebacks,
+exit code (tests/test_forked.py holds them against each other). Not for tests about the order of imports, about
+options of the interpreter, or about what TensorFlow reads from the environment as it is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+import gc
+import importlib.machinery
+import io
+import json
+import os
+import runpy
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+from typing import Any
+
+HANG_S = 600.0  # tests.limits, which this file cannot import where it is a program
+
+_server: list[socket.socket] = []
+_ADDED: dict[str, str] = {}
+"""What TensorFlow adds to the environment as it is imported."""
+
+
+class Program:
+    """A forked program, with what tests use of subprocess.Popen.
+
+    Args:
+      arguments: What follows `python`: a script, `-m module` or `-c code`, and its arguments.
+      stdin: A file descriptor, as are stdout and stderr.
+      stdout: The same.
+      stderr: The same.
+      cwd: Its folder; that of the tests when not given.
+      env: Its environment; that of the tests when not given.
+      terminal: stdin is a terminal, and becomes that of a session of its own.
+    """
+
+    def __init__(
+        self, arguments: list[str], *, stdin: int, stdout: int, stderr: int, cwd: Any = None, env: Any = None,
+        terminal: bool = False,
+    ) -> None:  # fmt: skip
+        request = {
+            "arguments": [str(one) for one in arguments], "cwd": str(cwd or os.getcwd()),
+            "env": dict(os.environ if env is None else env), "terminal": terminal,
+        }  # fmt: skip
+        self.returncode: int | None = None
+        ours, theirs = os.pipe()
+        self._told = os.fdopen(ours, "rb", buffering=0)
+        with tempfile.TemporaryFile() as file:  # a message has room for descriptors, not for any environment
+            file.write(json.dumps(request).encode())
+            file.flush()
+            socket.send_fds(_started(), [b"run"], [file.fileno(), stdin, stdout, stderr, theirs])
+        os.close(theirs)
+        self.pid = int(self._told.read(8))
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float = HANG_S) -> int:
+        """Waits for its end; the exit code, as subprocess has it."""
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked program", timeout)
+            self.returncode = int(self._told.read(8))
+            self._told.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Sends it a signal, if it is still there."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kills it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def run(*arguments: Any, cwd: Any = None, env: Any = None, input: str | None = "") -> subprocess.CompletedProcess[str]:
+    """Runs `python ARGUMENTS` to its end; its exit code and what it wrote. Without `input`, stdin is /dev/null."""
+    with contextlib.ExitStack() as stack:
+        out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        stdin, ours = os.pipe()
+        if input is None:
+            os.close(stdin)
+            stdin = os.open(os.devnull, os.O_RDONLY)
+        with os.fdopen(ours, "wb") as to_it:
+            program = Program(
+                [*arguments], stdin=stdin, stdout=out.fileno(), stderr=err.fileno(), cwd=cwd, env=env
+            )  # fmt: skip
+            os.close(stdin)
+            with contextlib.suppress(BrokenPipeError):
+                to_it.write((input or "").encode())
+                to_it.flush()
+        try:
+            code = program.wait()
+        finally:
+            program.kill()
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess([*arguments], code, out.read().decode(), err.read().decode())
+
+
+def _started() -> socket.socket:
+    """The connection to the process that has TensorFlow, which begins with the first program."""
+    if not _server:
+        ours, theirs = socket.socketpair()
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
+        )  # fmt: skip
+        theirs.close()
+        _server.append(ours)
+        atexit.register(lambda: (ours.close(), process.wait()))
+    return _server[0]
+
+
+def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Forks a program for each request; comes back in the forked one, with what is asked of it."""
+    selector = selectors.DefaultSelector()
+    selector.register(connection, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is connection:
+                message, received, _, _ = socket.recv_fds(connection, 3, 5)
+                if not message:
+                    os._exit(0)
+                asked, *standard, told = received
+                pid = os.fork()
+                if pid == 0:
+                    for other in selector.get_map().values():
+                        os.close(other.fd)
+                        if other.data:
+                            os.close(other.data[1])
+                    connection.detach()
+                    selector.close()
+                    os.close(told)
+                    with open(asked, "rb") as file:
+                        file.seek(0)
+                        return json.loads(file.read()), standard
+                os.write(told, b"%8d" % pid)
+                for one in (asked, *standard):
+                    os.close(one)
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+            else:
+                pid, told = key.data
+                selector.unregister(key.fileobj)
+                os.close(key.fd)
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(told, b"%8d" % code)
+                os.close(told)
+
+
+def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
+    """Makes this process what was asked for; its `__main__`, which is empty yet."""
+    if request["terminal"]:
+        import fcntl
+        import termios
+
+        os.setsid()
+        fcntl.ioctl(standard[0], termios.TIOCSCTTY, 0)
+    for place, one in enumerate(standard):
+        os.dup2(one, place)
+    for one in standard:
+        if one > 2:
+            os.close(one)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update({**_ADDED, **request["env"]})
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    for place, name in enumerate(("stdin", "stdout", "stderr")):
+        raw = io.FileIO(place, "rb" if place == 0 else "wb", closefd=False)
+        raw.name = f"<{name}>"
+        binary = io.BufferedReader(raw) if place == 0 else raw if unbuffered else io.BufferedWriter(raw)
+        stream = io.TextIOWrapper(
+            binary, encoding=getattr(sys, name).encoding, errors=getattr(sys, name).errors,
+            line_buffering=not unbuffered and (place == 2 or raw.isatty()), write_through=unbuffered,
+        )  # fmt: skip
+        stream.mode = "r" if place == 0 else "w"
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    kind, *rest = arguments = request["arguments"]
+    sys.orig_argv = [sys.executable, *arguments]
+    script = not kind.startswith("-")
+    first = os.path.dirname(os.path.realpath(kind)) if script else os.getcwd() if kind == "-m" else ""
+    more = [os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    sys.path[:] = [first, *more, *sys.path[1:]]
+    sys.argv = arguments if script else [kind, *rest[1:]]
+    importlib.invalidate_caches()
+    if "numpy" in sys.modules:  # its generator is seeded as it is imported
+        sys.modules["numpy"].random.seed()
+    atexit.register(_die_if_interrupted)
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __annotations__={}, __loader__=importlib.machinery.BuiltinImporter)
+    if script:
+        path = os.path.abspath(kind)
+        loader = importlib.machinery.SourceFileLoader("__main__", path)
+        main.__dict__.update(__loader__=loader, __file__=path, __cached__=None)
+    sys.modules["__main__"] = main
+    return main
+
+
+def _die_if_interrupted() -> None:
+    """What nobody catches of Ctrl-C ends a program by that signal, after its last words."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _said(error: BaseException) -> int:
+    """Says that the program failed, as Python does: without the frame of ours that it ran in; the exit code."""
+    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.excepthook(type(error), error, error.__traceback__)
+    return 1
+
+
+if __name__ == "__main__":
+    _connection = socket.socket(fileno=int(sys.argv[1]))
+    _before = set(os.environ)
+    import tensorflow  # noqa: F401
+
+    _ADDED.update((_name, _value) for _name, _value in os.environ.items() if _name not in _before)
+    gc.collect()
+    gc.freeze()
+    _main = _become(*_serve(_connection))  # from here on in a program
+    try:
+        if sys.orig_argv[1] == "-m":
+            runpy._run_module_as_main(sys.orig_argv[2])
+        elif sys.orig_argv[1] == "-c":
+            exec(compile(sys.orig_argv[2], "<string>", "exec"), _main.__dict__)
+        else:
+            with open(_main.__file__, "rb") as _file:
+                _code = _file.read()
+            exec(compile(_code, _main.__file__, "exec"), _main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as _error:
+        sys.exit(_said(_error))

@@ -1,0 +1,96 @@
+"""A program that is forked with TensorFlow imported is what it is when Python starts it."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests import forked
+from tests.limits import HANG_S
+from tests.stops.terminals import talk
+
+PROGRAM = """
+import atexit, os, signal, sys, threading
+atexit.register(print, "last words")
+how = sys.argv[1]
+if how in ("what", "tensorflow"):
+    import gc
+    if how == "tensorflow":
+        import tensorflow as tf
+    print(__name__, sorted(globals()), globals().get("__file__"), __spec__, type(__loader__), __builtins__)
+    print(sys.argv, sys.orig_argv, sys.path, sys.modules["__main__"].__dict__ is globals(), os.getcwd())
+    print(os.getenv("PLANTED"), [*os.listdir("/proc/self/fd")][:-1])
+    for one in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__):
+        print(one, one.encoding, one.errors, one.line_buffering, one.write_through, one.isatty(), one.fileno())
+    print([(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD)])
+    print(sys.excepthook, sys.gettrace(), sys.getprofile(), threading.excepthook, threading.enumerate()[0].name)
+    print(threading.current_thread() is threading.main_thread(), sys.flags, gc.isenabled(), gc.get_threshold())
+    print([*filter(lambda name: name.split(".")[0] in ("tests", "pyfunc_debug", "jupyter_ext"), sys.modules)])
+    threading.Thread(target=lambda: print("a thread")).start()
+if how == "tensorflow":
+    print(sorted(os.environ.items()), tf.config.get_visible_devices())
+    f = tf.function(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.float32))
+    data = tf.data.Dataset.range(4).map(lambda i: f(tf.cast(i, tf.float32)), num_parallel_calls=2)
+    print([float(x) for x in data], input(), file=sys.stderr)
+if how == "exit":
+    sys.exit(7)
+if how == "text":
+    sys.exit("a reason")
+if how == "raise":
+    def inner():
+        raise ValueError("the user's")
+    inner()
+if how == "interrupt":
+    signal.raise_signal(signal.SIGINT)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "program.py").write_text(PROGRAM)
+    (folder / "broken.py").write_text("x = = 1\n")
+    return folder
+
+
+def _fresh(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=HANG_S, **options)
+
+
+def _said(done):
+    return re.sub("0x[0-9a-f]+", "0x", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("program.py", "tensorflow"), ("program.py", "what"), ("-m", "program", "what"), ("-c", PROGRAM, "what"),
+     ("program.py", "exit"), ("program.py", "text"), ("program.py", "raise"), ("program.py", "interrupt"),
+     ("program.py", "kill"), ("broken.py",)],
+    ids=lambda arguments: "-".join(arguments).replace(PROGRAM, "code"),
+)  # fmt: skip
+def test_it_is_what_it_would_be(folder, arguments):
+    environment = {**os.environ, "PLANTED": "here", "PYTHONPATH": f"{folder}/more"}
+    environment.pop("PYTHONUNBUFFERED" if arguments[0] == "program.py" else "", None)
+    fresh = _fresh(*arguments, cwd=folder, env=environment, input="typed\n")
+    ours = forked.run(*arguments, cwd=folder, env=environment, input="typed\n")
+    assert ours.returncode == fresh.returncode
+    assert _said(ours) == _said(fresh)
+    said = [line for line in fresh.stderr.splitlines() if not re.match(r"WARNING: All log|[IWE]0000 ", line)]
+    assert ours.stderr.splitlines() == said, "but for what TensorFlow logs as it is imported"
+
+
+def test_it_has_a_terminal_of_its_own_and_is_interrupted_there(tmp_path):
+    (tmp_path / "waits.py").write_text(
+        "import os, signal, sys\n"
+        "try:\n    print(os.getsid(0) == os.getpid(), sys.stdin.isatty(), sys.stdout.line_buffering)\n"
+        "    signal.pause()\nexcept KeyboardInterrupt:\n    print('caught', input('?'))\n"
+    )
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    script = [("True True True", "\x03"), ("?", "yes\r")]
+    screen, code = talk([sys.executable, "waits.py"], script, cwd=tmp_path, env=buffered)
+    assert "caught yes" in screen
+    assert code == 0
