@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures import (
     batches,
     body_values,
     called,
+    captured,
     exhausted,
     generators,
     kept_tensor,
@@ -20,6 +21,7 @@ from pyfunc_debug.doctor.failures import (
     leaked_tensor,
     lost_object,
     mapped,
+    mixed_dtypes,
     no_gradients,
     none_shape,
     output_contract,
@@ -48,6 +50,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     mapped.explain,
     no_gradients.explain,
     generators.explain,
+    captured.explain,
     body_values.explain,
     ragged_rows.explain,
     batches.explain,
@@ -59,6 +62,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     generators.without_shapes,
     none_shape.explain,
     kept_tensor.explain,
+    mixed_dtypes.explain,
     symbolic_value.explain,
     symbolic_value.arguments,
     output_contract.explain,
@@ -82,5 +86,5 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     for cause in CAUSES:
         explanation = cause(found)
         if explanation is not None:
-            return with_imports(explanation)
+            return with_imports(explanation, found)
     return None

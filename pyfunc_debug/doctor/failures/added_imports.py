@@ -7,13 +7,14 @@ import dataclasses
 import re
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import Source, indent_of, read
 
 _MODULES = {"tf": "tensorflow", "np": "numpy"}
 
 
-def with_imports(explanation: Explanation) -> Explanation:
-    """The explanation whose paste begins with the imports that it lacks."""
+def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
+    """The explanation whose paste begins with the imports that it lacks. In a notebook another cell may have them."""
     edit = explanation.edit
     source = read(edit.file) if edit is not None else None
     if edit is None or source is None or not edit.lines:
@@ -21,6 +22,7 @@ def with_imports(explanation: Explanation) -> Explanation:
     missing = [
         f"import {module} as {name}" for name, module in _MODULES.items()
         if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name)
+        and not any(name in spot.module for spot in situation.spots)
     ]  # fmt: skip
     if not missing:
         return explanation

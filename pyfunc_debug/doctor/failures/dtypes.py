@@ -29,7 +29,7 @@ _FLOATS = {
     "rand", "randn", "normal", "uniform", "linspace", "float", "corrcoef", "average",
 }  # fmt: skip
 _IMAGES = {"imread", "imdecode"}
-_WHOLE = {"len", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
+_WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
 
 class Guess:

@@ -70,7 +70,9 @@ def _holder(statement: ast.stmt, spot: Spot) -> str | None:
 
 
 def _is_kept(value: object) -> bool:
-    return is_symbolic(value) and not is_keras(value)
+    """Whether it is of a function's graph: not a Keras input, and not of the one graph that a v1 program builds."""
+    graph = getattr(value, "graph", None) if is_symbolic(value) and not is_keras(value) else None
+    return type(graph).__name__.endswith("FuncGraph")
 
 
 def _read(node: ast.expr, spot: Spot) -> object:

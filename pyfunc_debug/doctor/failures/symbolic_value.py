@@ -271,7 +271,7 @@ def _iterate(
         and isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
-        edit = _autograph(spot, function) if control_flow.converts(function) else _as_python(situation, tf)
+        edit = _autograph(spot, function) if control_flow.converts(function) else _as_python(situation)
     if edit is None:
         text = as_ops(value, spot)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
@@ -283,7 +283,7 @@ def _iterate(
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
 
-def _as_python(situation: Situation, tf: str) -> Edit | None:
+def _as_python(situation: Situation) -> Edit | None:
     """The whole function in a py_function, where its loop is none that AutoGraph makes a graph of."""
     by = wrapping.entry(situation)[1]
     compiled = compiled_function(situation) if by == "Keras" else None

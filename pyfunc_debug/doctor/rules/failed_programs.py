@@ -16,6 +16,7 @@ NAMES = (
     "generator",
     "leaked-tensor",
     "lost-object",
+    "mixed-dtypes",
     "output-contract",
     "ragged-batch",
     "shared-state",

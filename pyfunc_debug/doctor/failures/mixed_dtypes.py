@@ -1,0 +1,81 @@
+"""Two dtypes in one operation, and a mean of bools: NumPy converts them, TensorFlow does not."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.explanation import Explanation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, symbolic_parts
+
+RULE = "mixed-dtypes"
+_TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
+_BOOL = re.compile(r"DataType bool not in list of allowed values")
+_REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
+_COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if an operation got dtypes that it does not take together."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
+        return None
+    found = _TWO.search(situation.message)
+    if found is not None:
+        return _two(spot, statement, {found[1], found[2]})
+    return _bools(spot, statement) if _BOOL.search(situation.message) else None
+
+
+def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
+    whole = [one for one in wanted if "int" in one]
+    floats = [one for one in wanted if "float" in one]
+    if len(whole) != 1 or len(floats) != 1:
+        return None
+    operands = [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
+    found = [one for one in operands if _dtype(one, spot) == whole[0]]
+    if len(found) != 1:
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(found[0])
+    edit = wrapping.replace_expression(spot, found[0], f"{tf}.cast({text}, {tf}.{floats[0]})")
+    cause = (
+        f"{short(text, 40)} is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops "
+        "take two tensors of one dtype."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
+
+
+def _dtype(node: ast.expr, spot: Spot) -> str:
+    """The dtype of a symbolic name or of `tf.shape(x)[0]`; "" for what is not plain."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        return "int32" if dotted(node.func).rpartition(".")[2] in ("shape", "size", "rank") else ""
+    value = spot.value(node.id) if isinstance(node, ast.Name) else None
+    return dtype_of(value) if is_symbolic(value) else ""
+
+
+def _bools(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    found = [
+        one.args[0] for one in calls(statement)
+        if dotted(one.func).rpartition(".")[2] in _REDUCE and one.args and _is_bool(one.args[0], spot)
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(found[0])
+    edit = wrapping.replace_expression(spot, found[0], f"{tf}.cast({text}, {tf}.float32)")
+    cause = (
+        f"{short(text, 40)} is a tensor of bools: NumPy takes their mean and sum as of 0 and 1, TensorFlow does not."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
+
+
+def _is_bool(node: ast.expr, spot: Spot) -> bool:
+    if isinstance(node, ast.Call):
+        return dotted(node.func).rpartition(".")[2] in _COMPARE
+    if isinstance(node, ast.Name):
+        return is_symbolic(spot.value(node.id)) and dtype_of(spot.value(node.id)) == "bool"
+    return isinstance(node, ast.Compare) and bool(symbolic_parts(node, spot))
