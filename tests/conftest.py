@@ -43,7 +43,7 @@ SLOW = [
     "interception/test_counted.py", "interception/test_older.py", "gil/test_gil_native.py",
     "interception/lines/test_graph_lines.py", "interception/test_restored.py", "report/test_pytest_file.py",
     "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",
-    "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py",
+    "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py", "test_forked.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
 all processes end together, and carry the marker `slow`."""

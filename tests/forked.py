@@ -127,8 +127,15 @@ def _started() -> socket.socket:
         )  # fmt: skip
         theirs.close()
         _server.append(ours)
-        atexit.register(lambda: (ours.close(), process.wait()))
+        atexit.register(_end, process, os.getpid())
     return _server[0]
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """Ends the process that has TensorFlow: as the tests end, not as a process ends that a test forked."""
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
 
 
 def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
