@@ -153,11 +153,11 @@ class Ring:
 
     def begin(self, ticket: Any) -> None:
         """A call's body is about to run."""
-        struct.pack_into("<q", self.memory, _BEGUN, ticket.call)
         if self._free:
             slot = self._slots[ticket.call] = self._free.pop()
             token = ticket.token.encode()[:64]
             _OPEN.pack_into(self.memory, _at_open(slot), ticket.call, ticket.start_ns, ticket.thread, -1, token)
+        struct.pack_into("<q", self.memory, _BEGUN, ticket.call)  # last: a call that is counted is not missing
 
     def end(self, ticket: Any) -> None:
         """A call has ended."""
@@ -214,6 +214,8 @@ class RingReader:
         self._end = self._done_end + given * _GIVEN_BYTES
         if magic != _MAGIC or len(self._data) < self._end:
             raise ValueError("not a ring")
+        for at in range(_HEADER_BYTES, self._open_end, _OPEN_BYTES):  # its process may have ended just before counting
+            self.begun = max(self.begun, *struct.unpack_from("<q", self._data, at))
         self.nodes: dict[str, dict[str, Any]] = {}
         self.threads: dict[int, str] = {}
         for line in self._data[self._end : text_end].splitlines():

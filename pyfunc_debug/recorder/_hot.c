@@ -255,8 +255,11 @@ static void copy_token(char *to, size_t room, PyObject *token) {
 /* Notes in the ring that a body is about to run. Under the GIL, as all here: no slot is given away twice. */
 static void ring_begin(HotPath *self, Ticket *ticket) {
     if (!self->ring) return;
-    *(Number *)((char *)self->memory.buf + BEGUN) = ticket->call;
-    if (!self->free_count) return;
+    volatile Number *begun = (Number *)((char *)self->memory.buf + BEGUN);
+    if (!self->free_count) {
+        *begun = ticket->call;
+        return;
+    }
     ticket->slot = self->free[--self->free_count];
     OpenCall *call = open_call(self, ticket->slot);
     call->start_ns = ticket->start_ns, call->thread = (int)ticket->thread, call->inputs = -1;
@@ -266,7 +269,8 @@ static void ring_begin(HotPath *self, Ticket *ticket) {
         call->inputs = count < MOST_INPUTS ? (int)count : MOST_INPUTS;
         for (int i = 0; i < call->inputs; i++) brief(PySequence_Fast_GET_ITEM(ticket->inputs, i), call->briefs[i]);
     }
-    *(volatile Number *)&call->call = ticket->call; /* last: now it counts */
+    *(volatile Number *)&call->call = ticket->call; /* when all else is there: now it stands in the ring */
+    *begun = ticket->call; /* last: a call that is counted is not missing */
 }
 
 static void ring_end(HotPath *self, Ticket *ticket) {

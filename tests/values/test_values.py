@@ -306,7 +306,9 @@ def test_values_are_stored_with_their_call_and_dropped_before_calls(tmp_path):
     assert len(calls) == 300, "calls were dropped although only values are large"
     with_values = [one for one in calls if one.inputs]
     assert 10 < len(with_values) < 300
-    assert with_values == calls[: len(with_values)]
+    kept = [one for one in with_values if one.inputs[0].kept == "full"]
+    assert kept == calls[: len(kept)]
+    assert len(kept) > 10
     assert with_values[0].inputs[0].array().shape == (5000,)
     assert "values were not stored" in str(recording.ledger())
 
