@@ -14,6 +14,8 @@ from pyfunc_debug.pfrec import Reader
 
 FORMATS = ("parquet", "chrome", "perfetto")
 _ROWS = 50_000
+_NO_THREAD = 0xFFFF_FFFF
+"""Of the numbers that name tracks of a process: no thread has it, or those right below it."""
 
 
 class Slice(NamedTuple):
@@ -27,6 +29,14 @@ class Slice(NamedTuple):
     facts: dict[str, Any]
     flow: int | None = None
     begins: bool = False
+
+
+_COUNTERS = {
+    "bodies running": "SELECT start_ns, end_ns FROM call WHERE end_ns IS NOT NULL",
+    "waiting for the GIL": "SELECT c.start_ns - g.wait_ns, c.start_ns FROM call c JOIN gil g ON g.call = c.id "
+    "WHERE g.wait_ns > 0 AND c.end_ns IS NOT NULL",
+}
+"""By name of the counter, the stretches of time that it counts: how many there are at once."""
 
 
 def export(readers: Sequence[Reader], path: str | os.PathLike[str], kind: str) -> str:
@@ -94,19 +104,38 @@ def _slices(reader: Reader) -> Iterator[Slice]:
         yield Slice(thread, start, duration, f"run {functions.get(function, own)}", "run", {"run": number})
     calls = (
         "SELECT c.thread, c.start_ns, c.end_ns, n.body, c.kind, c.id, c.status, c.run, c.forward, g.wait_ns, "
+        "g.held_ns, g.released_ns, "
         "(SELECT group_concat(v.path || ' ' || v.text, '; ') FROM value v WHERE v.call = c.id AND v.role = 'input'), "
         "c.kind = 'forward' AND EXISTS (SELECT 1 FROM call o WHERE o.forward = c.id) "
         "FROM call c JOIN node n ON n.id = c.node LEFT JOIN gil g ON g.call = c.id ORDER BY c.id"
     )
-    for thread, start, end, body, kind, number, status, run, forward, wait, inputs, first in _rows(reader, calls):
+    for thread, start, end, body, kind, number, status, run, forward, wait, held, free, inputs, first in _rows(
+        reader, calls
+    ):
         if end is None:
             continue
         if wait:
             yield Slice(thread, start - wait, wait, "waits for the GIL", "gil", {"call": number})
         facts = {"call": number, "status": status, "run": run, "inputs": inputs}
+        facts |= {name: ns / 1e6 for name, ns in (("held_ms", held), ("released_ms", free)) if ns is not None}
         name = f"∇ {body}" if kind == "gradient" else body
         flow = number if first else forward
         yield Slice(thread, start, end - start, name, kind, facts, flow, bool(first))
+
+
+def _counts(reader: Reader, stretches: str) -> Iterator[tuple[int, int]]:
+    """When a counter changes, and what it is from then on."""
+    query = (
+        f"WITH stretch(begin, until) AS ({stretches}) SELECT at, sum(change) OVER (ORDER BY at, change) FROM "
+        "(SELECT begin AS at, 1 AS change FROM stretch UNION ALL SELECT until, -1 FROM stretch)"
+    )
+    last: tuple[int, int] | None = None
+    for at, count in _rows(reader, query):
+        if last is not None and last[0] != at:
+            yield last
+        last = at, count
+    if last is not None:
+        yield last
 
 
 def _rows(reader: Reader, query: str) -> Iterator[tuple[Any, ...]]:
@@ -134,7 +163,10 @@ def _chrome_events(readers: Iterable[Reader]) -> Iterator[dict[str, Any]]:
             yield {"ph": "X", **at, "dur": one.duration_ns / 1000, "args": one.facts}
             if one.flow is not None:
                 tie = {"ph": "s"} if one.begins else {"ph": "f", "bp": "e"}
-                yield {**tie, **at, "name": "gradient", "cat": "gradient", "id": f"{pid}.{one.flow}"}
+                yield {**tie, **at, "name": "gradient", "cat": "gradient", "id": hex(pid << 32 | one.flow)}
+        for name, stretches in _COUNTERS.items():
+            for at_ns, count in _counts(reader, stretches):
+                yield {"ph": "C", "pid": pid, "ts": at_ns / 1000, "name": name, "args": {"value": count}}
 
 
 def _perfetto(readers: Sequence[Reader], out: str) -> None:
@@ -171,3 +203,24 @@ def _perfetto(readers: Sequence[Reader], out: str) -> None:
                 end.timestamp, end.trusted_packet_sequence_id = one.start_ns + one.duration_ns, 1
                 end.track_event.type, end.track_event.track_uuid = TrackEvent.TYPE_SLICE_END, event.track_uuid
                 builder.write_packet(end)
+            _perfetto_counters(builder, reader, pid, TrackEvent.TYPE_COUNTER)
+
+
+def _perfetto_counters(builder: Any, reader: Reader, pid: int, kind: int) -> None:
+    """A track for the process, and in it one for each counter."""
+    packet = builder.create_packet()
+    packet.track_descriptor.uuid = process = pid << 32 | _NO_THREAD
+    packet.track_descriptor.process.pid = pid
+    builder.write_packet(packet)
+    for number, (name, stretches) in enumerate(_COUNTERS.items(), 1):
+        packet = builder.create_packet()
+        track = packet.track_descriptor
+        track.uuid, track.parent_uuid, track.name = process - number, process, name
+        track.counter.SetInParent()
+        builder.write_packet(packet)
+        for at_ns, count in _counts(reader, stretches):
+            packet = builder.create_packet()
+            packet.timestamp, packet.trusted_packet_sequence_id = at_ns, 1
+            event = packet.track_event
+            event.type, event.track_uuid, event.counter_value = kind, track.uuid, count
+            builder.write_packet(packet)

@@ -49,7 +49,7 @@ def test_a_chrome_trace_ties_gradients_to_their_calls(recording, calls, tmp_path
     starts = {event["id"]: event["tid"] for event in events if event["ph"] == "s"}
     ends = [event["id"] for event in events if event["ph"] == "f"]
     differentiated = [call for call in calls if call.forward is not None]
-    assert sorted(ends) == sorted(f"{recording.meta['pid']}.{call.forward}" for call in differentiated)
+    assert sorted(ends) == sorted(hex(recording.meta["pid"] << 32 | call.forward) for call in differentiated)
     assert set(starts) == set(ends)
     names = {event["args"]["name"] for event in events if event["ph"] == "M"}
     assert names == {thread.name for thread in recording.reader.threads()}
@@ -60,7 +60,8 @@ def test_a_perfetto_trace_begins_and_ends_each_slice(recording, calls, tmp_path)
     trace = trace_pb2.Trace()
     with open(recording.export(tmp_path / "train.perfetto-trace", format="perfetto"), "rb") as file:
         trace.ParseFromString(file.read())
-    events = [packet for packet in trace.packet if packet.HasField("track_event")]
+    every = [packet for packet in trace.packet if packet.HasField("track_event")]
+    events = [one for one in every if one.track_event.type != trace_pb2.TrackEvent.TYPE_COUNTER]
     kinds = [packet.track_event.type for packet in events]
     assert kinds == [trace_pb2.TrackEvent.TYPE_SLICE_BEGIN, trace_pb2.TrackEvent.TYPE_SLICE_END] * (len(events) // 2)
     spans = {
@@ -68,6 +69,21 @@ def test_a_perfetto_trace_begins_and_ends_each_slice(recording, calls, tmp_path)
         for begin, end in zip(events[::2], events[1::2]) if begin.track_event.categories[0] in ("forward", "gradient")
     }  # fmt: skip
     assert spans == {str(call.id): call.end_ns - call.start_ns for call in calls}
+
+
+def test_counters_are_how_many_bodies_ran_and_waited_at_once(recording, calls, tmp_path):
+    path = recording.export(tmp_path / "train.trace.json", format="chrome")
+    with open(path, encoding="utf-8") as file:
+        counts = [event for event in json.load(file)["traceEvents"] if event["ph"] == "C"]
+    found = {name: [event for event in counts if event["name"] == name] for name in {one["name"] for one in counts}}
+    waits = [(call.start_ns - call.gil.wait_ns, call.start_ns) for call in calls if call.gil and call.gil.wait_ns]
+    stretches = {"bodies running": [(call.start_ns, call.end_ns) for call in calls], "waiting for the GIL": waits}
+    assert found.keys() == stretches.keys()
+    for name, events in found.items():
+        for event in events:
+            at = event["ts"]
+            assert event["args"]["value"] == sum(begin / 1000 <= at < end / 1000 for begin, end in stretches[name])
+        assert events[-1]["args"]["value"] == 0
 
 
 def test_parquet_is_a_folder_a_table_by_process(recording, calls, tmp_path, capsys):
