@@ -19,10 +19,11 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     source = read(edit.file) if edit is not None else None
     if edit is None or source is None or not edit.lines:
         return explanation
+    there = [spot for spot in situation.spots if spot.file == edit.file] or situation.spots
     missing = [
         f"import {module} as {name}" for name, module in _MODULES.items()
         if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name)
-        and not any(name in spot.module for spot in situation.spots)
+        and not any(name in spot.module for spot in there)
     ]  # fmt: skip
     if not missing:
         return explanation
