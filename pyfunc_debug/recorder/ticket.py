@@ -71,8 +71,11 @@ def cpu_since(start_ns: int) -> int:
 
 if not TYPE_CHECKING:
     try:
-        from pyfunc_debug.recorder._hot import Ticket
+        from pyfunc_debug.recorder._hot import Ticket as _InC
     except ImportError:  # no compiler when it was installed, or another system
         pass
+    else:
+        if all(hasattr(_InC, name) for name in Ticket.__slots__):  # else it was built from an older source
+            Ticket = _InC
 
 __all__ = ["AFTER", "EMPTY", "KEPT", "NOT_MEASURED", "Ticket", "cpu_since"]
