@@ -78,6 +78,7 @@ class Stop:
       running_since: Since when (time.monotonic) it runs on, after a step, without having come back to its prompt.
       spans: When it was held, in ns of `time.monotonic_ns()`: each from when it wanted its turn, over when it got that
         (None if it did not), to when it went on (None while it is held). Each prompt makes one.
+      complete: What a word that ends a line may become: takes the line up to there, and the word.
       locals: Gives the variables where it stops, while it asks for its turn.
       interrupted: Whether somebody ended the call there.
       aborted: Set when it is interrupted.
@@ -114,6 +115,7 @@ class Stop:
         self.condition_error = ""
         self.describe: Callable[[], dict[str, Any]] = dict
         self.locals: Callable[[], dict[str, Any]] = dict
+        self.complete: Callable[[str, str], list[str]] = lambda line, word: []
 
     @property
     def title(self) -> str:

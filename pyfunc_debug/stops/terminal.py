@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.stops.line_editor import LineEditor, edits, painted
 from pyfunc_debug.stops.stop import Abort, Stop
 
 _CTRL_C = "\x03"
@@ -70,6 +71,8 @@ class Terminal:
         self._given = stdin
         self._stdout = stdout
         self._screen: Any = None
+        self._editor = LineEditor()
+        self._plain = False
         self._ended = False
         self._wake: tuple[int, int] | None = None
         self._lock = threading.Lock()
@@ -88,6 +91,14 @@ class Terminal:
 
     def ask(self, stop: Stop, prompt: str) -> str | None:
         stdin = self._given if self._given is not None else sys.stdin
+        if self._edits(stdin):
+            try:
+                return self._edited(stop, prompt, stdin)
+            except (Abort, KeyboardInterrupt):
+                raise
+            except Exception as error:  # an older prompt_toolkit, say: it is read without
+                self._plain = True
+                self.tell(stop, f"*** lines are not edited ({type(error).__name__}: {error})\n")
         with _interrupt_is_a_key(stdin):
             self.tell(stop, prompt)  # not before: whoever sees the prompt may press Ctrl-C
             try:
@@ -109,6 +120,26 @@ class Terminal:
                 self._ended = True
             return None
         return str(line).rstrip("\r\n")
+
+    def _edits(self, stdin: Any) -> bool:
+        return (
+            not self._plain
+            and self._given is None
+            and self._is_tty(stdin)
+            and self._is_tty(self._screen_now())
+            and edits()
+        )
+
+    def _edited(self, stop: Stop, prompt: str, stdin: Any) -> str | None:
+        try:
+            return self._editor.read(stop, prompt, stdin, self._screen_now())
+        except EOFError:
+            if stop.aborted:
+                raise Abort("interrupted at a pyfunc_debug stop") from None
+            return None
+
+    def _screen_now(self) -> Any:
+        return self._stdout if self._stdout is not None else self._out()
 
     @staticmethod
     def _is_tty(stream: Any) -> bool:
@@ -132,8 +163,8 @@ class Terminal:
 
     def tell(self, stop: Stop, text: str) -> None:
         try:
-            stdout = self._stdout if self._stdout is not None else self._out()
-            stdout.write(text)
+            stdout = self._screen_now()
+            stdout.write(painted(text) if self._edits(sys.stdin) else text)
             stdout.flush()
         except (OSError, ValueError):  # the terminal is gone
             self._ended = True
@@ -152,6 +183,7 @@ class Terminal:
     def closed(self, stop: Stop) -> None: ...
 
     def wake(self, stop: Stop) -> None:
+        self._editor.wake()
         with self._lock:
             if self._wake is not None:
                 os.write(self._wake[1], b".")

@@ -102,6 +102,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self.prompt = f"({stop.title}) "
         self.reset()
         stop.describe = self._describe
+        stop.complete = self._completed
 
     # -- starting -----------------------------------------------------------------------------------------------------
 
@@ -487,6 +488,19 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             problem = "".join(traceback.format_exception_only(type(error), error)).strip()
             return {"name": text, "type": "", "text": problem, "failed": True}
         return variable(text, value, getattr(self.stop.front, "picture", None))
+
+    def _completed(self, line: str, word: str) -> list[str]:
+        """What Tab offers: commands for the first word, what a command says of the others, names and attributes."""
+        begin = len(line) - len(word)
+        command = "" if not line[:begin].strip() else self.parseline(line)[0]
+        asked = getattr(self, f"complete_{command}", None) if command else None
+        found: list[str] = list(self.completenames(word)) if command == "" else []
+        try:
+            with self.evaluating():
+                found += (asked or self._complete_expression)(word, line, begin, len(line)) or []
+        except Exception:  # an attribute may do anything: there is nothing to offer
+            return found
+        return sorted(set(found))
 
     def preloop(self) -> None:
         """Shows `display`ed expressions; pdb's own asks arrays for their truth and lets the error out."""

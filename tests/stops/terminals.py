@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -15,20 +16,22 @@ from tests import forked
 from tests.limits import HANG_S
 
 
-def talk(arguments, script, timeout_s=HANG_S, fresh=False, **options):
+def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", **options):
     """Runs a program on a terminal.
 
     Args:
       arguments: The command line.
-      script: Pairs: a text to wait for, and what to type then.
+      script: Pairs: a text, or a compiled pattern, to wait for, and what to type then.
       timeout_s: A watchdog: the program is killed and the test fails.
       fresh: Python starts a program of Python's itself; else it is forked with TensorFlow imported.
+      terminal: Its TERM; on a dumb one lines are not edited.
       **options: Its `cwd` and `env`.
 
     Returns:
       All that was on the screen, and the exit code.
     """
     ours, theirs = pty.openpty()
+    options["env"] = {**(options.get("env") or os.environ), "TERM": terminal}
     if arguments[0] == sys.executable and not fresh:
         process = forked.Program(arguments[1:], stdin=theirs, stdout=theirs, stderr=theirs, terminal=True, **options)
     else:
@@ -54,7 +57,7 @@ def talk(arguments, script, timeout_s=HANG_S, fresh=False, **options):
 
     try:
         for wanted, typed in script:
-            while wanted not in screen[seen:]:
+            while not re.search(wanted if isinstance(wanted, re.Pattern) else re.escape(wanted), screen[seen:]):
                 assert more(), f"ended before {wanted!r}:\n{screen}"
             seen = len(screen)
             os.write(ours, typed.encode())

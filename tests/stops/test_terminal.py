@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,6 +77,24 @@ def test_answers_come_from_a_pipe_and_the_rest_of_it_is_the_program_s(program, t
     assert done.returncode == 0, done.stderr
     assert "(body #1) p x * 10\n<tf.Tensor: shape=(), dtype=float32, numpy=40.0>\n(body #1) n\n" in done.stdout
     assert "result 50.0\nrest for the program\n" in done.stdout
+
+
+def prompt_after(answer):
+    return re.compile(rf"{answer}\r\n[^\n]*\(body #1\) ")
+
+
+def test_lines_are_edited_completed_and_remembered_where_the_terminal_can(program):
+    path = program("import pyfunc_debug as pfd\nb = pfd.break_on('body')\nf(tf.constant(4.0))\nf(tf.constant(5.0))\n")
+    screen, code = talk(
+        [sys.executable, path],
+        [("(body #1) ", "p 6*7\r"), (prompt_after("42"), "\x1b[A\x1b[D1\r"),  # up, left
+         (prompt_after("102"), "p x.num\t().item()\r"), (prompt_after(r"4\.0"), "inp\t\r"),
+         (prompt_after("x = float.*"), "c\r"), ("(body #2) ", "\x03")],
+        terminal="xterm-256color",
+    )  # fmt: skip
+    assert "\x1b[36m> " in screen, "colours"
+    assert "KeyboardInterrupt: interrupted at a pyfunc_debug stop" in screen
+    assert code == -signal.SIGINT
 
 
 INTERRUPTED = """

@@ -1,0 +1,131 @@
+"""A line typed at a terminal with history, completion and colours, by prompt_toolkit, which IPython brings."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyfunc_debug.program.threads import hide_from_debuggers
+from pyfunc_debug.stops.stop import Stop
+
+_WORD = re.compile(r"[\w.]*$")
+_COLOURS = (  # of what a prompt says: a line's beginning, and how it is shown
+    (re.compile(r"^--- .*$", re.MULTILINE), "1"),
+    (re.compile(r"^\*\*\* .*$", re.MULTILINE), "31"),
+    (re.compile(r"^(?:> |  )\S+\(\d+\)\S+\(\)(?:->.*)?$", re.MULTILINE), "36"),
+    (re.compile(r"^-> .*$", re.MULTILINE), "32"),
+)
+
+
+def edits() -> bool:
+    """Whether lines can be edited here: with prompt_toolkit, on a terminal that can move its cursor."""
+    return os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown") and bool(
+        importlib.util.find_spec("prompt_toolkit")
+    )
+
+
+def painted(text: str) -> str:
+    """What a prompt says, in colours (https://no-color.org is respected)."""
+    if os.environ.get("NO_COLOR"):
+        return text
+    for pattern, colour in _COLOURS:
+        text = pattern.sub(f"\x1b[{colour}m\\g<0>\x1b[0m", text)
+    return text
+
+
+class LineEditor:
+    """Reads lines; one history for all."""
+
+    def __init__(self) -> None:
+        self._history: Any = None
+        self._app: Any = None
+
+    def read(self, stop: Stop, prompt: str, stdin: Any, stdout: Any) -> str:
+        """The next line.
+
+        Raises:
+          KeyboardInterrupt: Ctrl-C.
+          EOFError: Ctrl-D, or `wake`: the stop was aborted or released.
+        """
+        found: list[str | BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(self._prompt(stop, prompt, stdin, stdout))
+            except BaseException as error:
+                found.append(error)
+
+        # On a thread of its own: prompt_toolkit makes an event loop, which would change this thread's, and on the main
+        # thread it takes the descriptor that tells us of signals.
+        thread = threading.Thread(target=run, name="pyfunc_debug prompt", daemon=True)
+        hide_from_debuggers(thread)
+        thread.start()
+        thread.join()
+        line = found[0]
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+    def _prompt(self, stop: Stop, prompt: str, stdin: Any, stdout: Any) -> str:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import InMemoryHistory
+        from prompt_toolkit.input import create_input
+        from prompt_toolkit.output.vt100 import Vt100_Output
+        from prompt_toolkit.shortcuts import CompleteStyle
+
+        if self._history is None:
+            self._history = InMemoryHistory()
+        session: PromptSession[str] = PromptSession(
+            history=self._history, completer=_completer(stop.complete), complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE, enable_suspend=True, input=create_input(stdin),
+            # Not `from_pty`: it asks the terminal where its cursor is, and says so where no answer comes.
+            output=Vt100_Output(stdout, lambda: _size(stdout), term=os.environ.get("TERM"), enable_cpr=False),
+        )  # fmt: skip
+        self._app = app = session.app
+
+        def begun() -> None:
+            if stop.aborted or stop.released:  # before there was anything to wake
+                app.exit(exception=EOFError())
+
+        try:
+            style = "" if os.environ.get("NO_COLOR") else "ansigreen bold"
+            return session.prompt([(style, prompt)], pre_run=begun, handle_sigint=False, set_exception_handler=False)
+        finally:
+            self._app = None
+
+    def wake(self) -> None:
+        """Ends `read`, from any thread."""
+        app = self._app
+        loop = getattr(app, "loop", None)
+        if loop is not None:
+            loop.call_soon_threadsafe(_end, app)
+
+
+def _size(stdout: Any) -> Any:
+    from prompt_toolkit.data_structures import Size
+
+    columns, rows = os.get_terminal_size(stdout.fileno())
+    return Size(rows or 24, columns or 80)
+
+
+def _end(app: Any) -> None:
+    if app.is_running and not app.is_done:
+        app.exit(exception=EOFError())
+
+
+def _completer(complete: Callable[[str, str], Iterable[str]]) -> Any:
+    from prompt_toolkit.completion import Completer, Completion
+
+    class Words(Completer):
+        def get_completions(self, document: Any, complete_event: Any) -> Iterable[Completion]:
+            before = document.text_before_cursor
+            found = _WORD.search(before)
+            word = found[0] if found is not None else ""
+            for one in complete(before, word):
+                yield Completion(one, -len(word))
+
+    return Words()
