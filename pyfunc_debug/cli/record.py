@@ -20,6 +20,7 @@ from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.job.child import follow_forks
 from pyfunc_debug.job.children import file_in, record_children
+from pyfunc_debug.job.copies import Copies, is_url
 from pyfunc_debug.pfrec.folders import free_path, recordings_in
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS
@@ -71,11 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the program; does not return when it ends by an exception or a signal of its own."""
     program = program_of(arguments)
     asked = options.record_arguments(arguments)
-    folder = _folder_for_all(arguments, program.name, asked) if arguments.processes else None
+    url = arguments.output if arguments.output and is_url(arguments.output) else None
+    copies = None
+    if url is not None:
+        copies, arguments.output = Copies(url), None
+    folder = _folder_for_all(arguments, program.name, asked, url) if arguments.processes else None
     path = file_in(folder) if folder else arguments.output or free_path(program.name)
     recording = record(path, **asked)
     older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
-    ending = _Ending(recording, arguments.quiet, folder, older)
+    ending = _Ending(recording, arguments.quiet, folder, older, copies)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
     breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
     for text in arguments.logs:
@@ -89,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             raise BadOptionError(f"--answers {arguments.answers}: {error.strerror}") from None
     recording.start()
+    if copies is not None:
+        copies.start(recording.path)
     try:
         program.run()
         recording.note_end(None)
@@ -123,7 +130,7 @@ def program_of(arguments: argparse.Namespace) -> Program:
     return from_script(arguments.script[0], arguments.script[1:])
 
 
-def _folder_for_all(arguments: argparse.Namespace, name: str, asked: dict[str, Any]) -> str:
+def _folder_for_all(arguments: argparse.Namespace, name: str, asked: dict[str, Any], url: str | None) -> str:
     """Makes the folder for the recordings of this process and its children, and the children record themselves."""
     folder: str = arguments.output or f"{name}-processes"
     if os.path.isfile(folder):
@@ -137,7 +144,7 @@ def _folder_for_all(arguments: argparse.Namespace, name: str, asked: dict[str, A
         )
     for one in older:
         os.remove(one)
-    record_children(folder, asked)
+    record_children(folder, asked, url)
     follow_forks()
     return folder
 
@@ -154,9 +161,12 @@ def report(error: BaseException, program: Program) -> None:
 class _Ending:
     """What happens after everything else: the ledger, and the signal that ended the program."""
 
-    def __init__(self, recording: LiveRecording, quiet: bool, folder: str | None, older: str) -> None:
+    def __init__(
+        self, recording: LiveRecording, quiet: bool, folder: str | None, older: str, copies: Copies | None
+    ) -> None:
         self.recording = recording
         self.quiet = quiet
+        self.copies = copies
         self.folder = folder  # of all processes' recordings
         self.older = older  # what was there already under the program's name
         self.interrupted = False
@@ -170,6 +180,8 @@ class _Ending:
         try:
             if self.recording.state != "new":
                 self.recording.stop()
+                if self.copies is not None:
+                    self.copies.finish()
                 if not self.quiet:
                     self._print()
         except Exception as error:

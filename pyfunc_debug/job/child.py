@@ -5,18 +5,22 @@ A new process finds its way here by `on_path/sitecustomize.py`; a forked one by 
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
 from typing import Any
 
+from pyfunc_debug.errors import NotInstalledError
 from pyfunc_debug.job.children import OPTIONS, file_in
+from pyfunc_debug.job.copies import TO, Copies, is_url, local_folder
 from pyfunc_debug.job.waiter import wait, wanted_place
 from pyfunc_debug.program.role import multiprocessing_name
 
 
 class _Child:
     recording: Any = None
+    copies: Copies | None = None
     follows = False
 
 
@@ -37,7 +41,18 @@ def start() -> None:
         from pyfunc_debug.api.record import record
 
         options = json.loads(os.environ.get(OPTIONS, "{}"))
-        _Child.recording = record(file_in(place), **options).start()
+        url = place if is_url(place) else os.environ.get(TO)
+        if url:
+            try:
+                copies = _Child.copies = Copies(url)
+                atexit.register(copies.finish)  # before the recording: it is complete by then
+            except NotInstalledError as error:  # which costs the copy only
+                print(f"pyfunc-debug: {error}", file=sys.stderr)
+        recording = _Child.recording = record(
+            file_in(local_folder(place) if is_url(place) else place), **options
+        ).start()
+        if _Child.copies is not None:
+            _Child.copies.start(recording.path)
     except Exception as error:
         print(f"pyfunc-debug: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
         return
@@ -62,6 +77,8 @@ def _finish() -> None:
             recording.stop()
         except Exception as error:
             print(f"pyfunc-debug: the recording of process {os.getpid()} was not completed: {error}", file=sys.stderr)
+        if _Child.copies is not None:
+            _Child.copies.finish()
 
 
 def follow_forks() -> None:
@@ -73,7 +90,7 @@ def follow_forks() -> None:
 
 def _after_fork() -> None:
     """In the child, after the recording of the parent was let go here (api/live.py)."""
-    _Child.recording = None
+    _Child.recording = _Child.copies = None
     if wanted_place() is None:
         return
     if "tensorflow" not in sys.modules:

@@ -7,6 +7,7 @@ import os
 import socket
 from typing import Any
 
+from pyfunc_debug.job.copies import TO
 from pyfunc_debug.job.waiter import VARIABLE
 from pyfunc_debug.pfrec.folders import free_path
 from pyfunc_debug.program.role import role
@@ -16,13 +17,16 @@ OPTIONS = "PYFUNC_DEBUG_OPTIONS"
 _ON_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_path")
 
 
-def record_children(folder: str, options: dict[str, Any]) -> None:
+def record_children(folder: str, options: dict[str, Any], url: str | None = None) -> None:
     """Makes each Python process that this one starts record itself, and those which they start.
 
     Args:
       folder: Where; it is made if it is not there.
       options: Keyword arguments of `record`.
+      url: Where each copies its recording to.
     """
+    if url is not None:
+        os.environ[TO] = url
     os.makedirs(folder, exist_ok=True)
     os.environ[VARIABLE] = f"record:{os.path.abspath(folder)}"
     os.environ[OPTIONS] = json.dumps(options)
