@@ -279,7 +279,7 @@ class Recording:
           NotKeptError: it cannot run again; the message says why.
 
         Example:
-          pfd.open("train.pfrec").replay(17, inputs={"x": 0.5})
+          pfd.open("train.pfrec").replay(1, inputs={"x": 0.5})
         """
         call = self.call(number)
         forward_only(call)
