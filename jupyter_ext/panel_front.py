@@ -117,15 +117,25 @@ class PanelFront:
 
         Args:
           content: `command`: pong (ping), seen (seen: "stop:seq"), hello, release, abort, line (stop, seq, line), watch
-            (watches), or breakpoints (see `breakpoints.answer`).
+            (watches), look, pause, or breakpoints (see `breakpoints.answer`).
           way: "control" or "comm".
 
         Returns:
-          The reply: `status` is ok, stale, "use the input box" or unknown; `state` for hello.
+          The reply: `status` is ok, stale, "use the input box" or unknown; `state` for hello; for look `running`, what
+          `board.look` says, with how files are called.
         """
         command, status = content.get("command"), "ok"
         if command == "breakpoints":
             return breakpoints.answer(content)
+        if command == "look":
+            return {
+                "status": status,
+                "running": [self._labelled(one) for one in board.look()],
+                "now_ns": time.monotonic_ns(),
+            }
+        if command == "pause":
+            self._dead = None  # somebody is there
+            return {"status": status if board.pause() else "No body runs now that could be stopped."}
         if command == "pong":
             if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
                 if self.way != "control":
@@ -233,7 +243,7 @@ class PanelFront:
     def _labelled(self, view: Json) -> Json:
         for frame in view.get("frames", ()):
             frame["label"] = self._label(frame["file"])
-            if frame["label"]:  # pdb prints a cell's file, a number that nobody knows
+            if frame["label"] and "console" in view:  # pdb prints a cell's file, a number that nobody knows
                 said = f"{frame['file']}("
                 view["console"] = [line.replace(said, f"{frame['label']}(") for line in view["console"]]
         if view.get("site"):

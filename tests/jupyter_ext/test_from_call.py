@@ -1,8 +1,12 @@
-"""From a call, in a real browser: its values large, another call beside it, the body again; a stop is one panel's."""
+"""The panel by hand, in JupyterLab and Notebook 7: from a call on, at a stop, beside bodies that run, at first sight.
+
+The module has one page and one kernel a front end.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -53,6 +57,19 @@ KEPT = "print([value.kept for value in _pyfunc.call(1).inputs])"
 FILE = """%%pyfunc_trace --values full
 import bodies
 tf.function(lambda x: tf.numpy_function(bodies.halve, [x], tf.float32))(tf.constant([4., 2.]))"""
+RUNS = """%%pyfunc_trace
+import os
+def slowly(x):
+    passed = 0
+    while not os.path.exists("enough"):
+        passed += 1
+    return x
+out = tf.function(lambda x: tf.numpy_function(slowly, [x], tf.float32))(tf.constant(1.))"""
+MADE = """from pathlib import Path
+from tests.report import recordings
+_pyfunc = pfd.open(recordings.small(Path("made.pfrec")))
+%pyfunc_show"""
+CUT = "(table) => [...table.querySelectorAll('td:not(.c-status), td .in')].filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth).map((one) => one.textContent)"  # noqa: E501 - JavaScript
 BODIES = "def halve(x):\n    return x / 2\n"
 STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
 
@@ -60,7 +77,9 @@ STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(bat
 @pytest.fixture(scope="module", params=["lab", "notebook"])
 def lab(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP, FILE])
+    write_notebook(
+        folder / "call.ipynb", [SETUP.replace("PATIENCE", str(HANG_S)), FULL, BARE, AGAIN, KEPT, STOP, RUNS, MADE, FILE]
+    )
     (folder / "bodies.py").write_text(BODIES)
     with Server(folder, request.param) as server, browser((1400, 1000)) as page:
         notebook = Notebook(page, server, "call.ipynb")
@@ -199,11 +218,130 @@ def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(la
     expect(own.locator(".d-call .chead")).to_contain_text("stopped")
 
 
+def test_the_way_back_an_arrow_to_what_is_out_of_sight_and_a_link(panel, lab):
+    page, title = lab.page, panel.locator(".d-call .ttl")
+    panel.locator('.calls tr[data-call="4"]').click()
+    expect(title).to_contain_text("brighten #4")
+    page.keyboard.press(",")
+    expect(title).to_contain_text("brighten #1")
+    page.keyboard.press(".")
+    expect(title).to_contain_text("brighten #4")
+    lanes, arrow = panel.locator("canvas.lanes"), panel.locator(".arrow")
+    whole = lanes.get_attribute("aria-label")
+    lanes.focus()
+    page.keyboard.press("f")
+    expect(lanes).not_to_have_attribute("aria-label", whole)
+    for _ in range(20):  # until nothing but a part of this call is in sight
+        page.keyboard.press("w")
+    expect(arrow).to_be_hidden()
+    panel.locator('.calls tr[data-call="1"]').click()
+    expect(arrow).to_have_text("◀ #1")
+    arrow.click()
+    expect(arrow).to_be_hidden()
+    link = panel.get_by_role("button", name="copy link")
+    assert link.get_attribute("title") == "Copies %pyfunc_show 1"
+    link.click()
+    expect(panel.locator('[data-focus="copy-place"]')).to_have_text(re.compile(r"copied|%pyfunc_show 1"))
+
+
+def test_breakpoints_are_set_completed_checked_and_removed_by_hand(panel, lab):
+    panel.get_by_role("tab", name="Source").click()
+    line = panel.locator(".d-source .src li", has_text="spread = high - low").locator("button.ln")
+    line.click()
+    expect(panel.locator('.d-source button.ln[aria-pressed="true"]')).to_have_count(1)
+    panel.get_by_role("tab", name="Stop").click()
+    rows = panel.locator(".breaks tr[data-breakpoint]")
+    expect(rows).to_have_count(1)
+    condition = rows.locator(".bpif input")
+    condition.fill("by >")
+    expect(condition).to_have_attribute("aria-invalid", "true")
+    condition.fill("by > 1")
+    condition.press("Enter")
+    expect(condition).not_to_have_attribute("aria-invalid", "true")
+    panel.get_by_label("Where to stop").fill("bright*")
+    added = panel.get_by_label("Condition", exact=True)
+    added.fill("images.max() > 2 and by.sh")
+    options = panel.locator(f"datalist[id='{added.get_attribute('list')}'] option")
+    expect(options).to_have_count(1)
+    assert options.get_attribute("value") == "images.max() > 2 and by.shape"
+    added.fill("nan(images)")
+    panel.get_by_label("First hit that stops").fill("3")
+    panel.locator(".bps").get_by_role("button", name="Add").click()
+    expect(rows.nth(1)).to_contain_text("from hit 3")
+    rows.nth(1).get_by_label("on", exact=False).first.click()
+    expect(panel.locator(".breaks tr.off[data-breakpoint]")).to_have_count(1)
+    for left in (1, 0):
+        rows.first.get_by_role("button", name="Remove").click()
+        expect(rows).to_have_count(left)
+    panel.get_by_role("tab", name="Call").click()
+
+
+def next_panel(lab):
+    """The panel of the cell that runs next: its output is the last on the page."""
+    panels = lab.page.locator(".jp-OutputArea .pfd")
+    return panels.nth(panels.count())
+
+
+def test_what_runs_is_looked_at_and_paused_while_its_cell_runs(lab):
+    own = next_panel(lab)
+    lab.run(6)
+    expect(own.locator(".calls tr[data-call]")).to_have_count(1)
+    own.get_by_role("tab", name="Stop").click()
+    own.get_by_role("button", name="Look", exact=True).click()
+    runs = own.locator(".running .runs")
+    expect(runs.locator("p")).to_contain_text("slowly #1 runs on")
+    expect(runs.locator(".frames")).to_contain_text("slowly")
+    expect(runs.locator(".locals")).to_contain_text("passed")
+    expect(own.locator(".d-stop .board")).to_be_hidden()
+    lab.shot(f"look-now-{lab.app}.png")
+    own.get_by_role("button", name="Pause a running body").click()
+    stop = own.locator(".d-stop .board")
+    expect(stop).to_be_visible()
+    expect(stop.locator(".swhy")).to_contain_text("slowly #1")
+    expect(own.locator(".running")).to_be_hidden()
+    (lab.folder / "enough").touch()
+    stop.locator("[data-command='continue']").click()
+    lab.wait(6)
+    expect(stop).to_be_hidden()
+    own.get_by_role("button", name="Look", exact=True).click()
+    expect(own.locator(".running [role=status]")).to_have_text("No body runs now.")
+
+
+def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(lab):
+    page = lab.page
+    own = next_panel(lab)
+    lab.run(7)
+    lab.wait(7)
+    expect(own.locator('.calls tr[aria-selected="true"]')).to_contain_text("ValueError")
+    expect(own.locator(".d-call .failure")).to_be_visible()
+    # What marks a row is a finding.
+    marked = own.locator(".ledger tr", has=page.locator(".sev"))
+    marked.first.click()
+    rule = own.locator(".why p").first.inner_text().partition(":")[0]
+    own.get_by_role("tab", name="Findings").click()
+    expect(own.locator(".finds .rule", has_text=rule).first).to_be_visible()
+    # Names and digits are whole, also in a narrow window, where a call can be reached.
+    for width in (1400, 966):
+        page.set_viewport_size({"width": width, "height": 1000})
+        own.scroll_into_view_if_needed()
+        assert own.locator(".ledger").evaluate(CUT) == []
+        own.locator(".calls tr[data-call]").nth(1).click()
+        own.get_by_role("tab", name="Call").click()
+        expect(own.locator(".vals .ty").first).to_be_visible()
+        assert own.locator(".calls").evaluate(CUT) == []
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    own.get_by_role("tab", name="GIL").click()
+    for seen in (".ifline", "canvas.contention", ".blame tbody tr"):
+        expect(own.locator(".d-gil").locator(seen).first).to_be_in_viewport(ratio=1)
+    assert own.locator(".d-gil").evaluate("(pane) => pane.scrollTop") == 0
+    expect(own.locator(".ifline .if")).to_have_count(4)
+
+
 def test_the_line_of_a_call_opens_in_the_editor(lab, panel):
     expect(panel.locator(".d-call").get_by_role("button", name="go to the cell")).to_be_visible()
-    lab.run(6)
-    lab.wait(6)
-    own = lab.page.locator(".jp-OutputArea .pfd").last
+    own = next_panel(lab)
+    lab.run(8)
+    lab.wait(8)
     if lab.app == "notebook":  # it does not say which folder it serves
         expect(own.locator(".d-call").get_by_role("button", name="copy place")).to_be_visible()
         return

@@ -61,6 +61,9 @@ export function time(ns: number): string {
   return size < 6e11 ? `${sig3(ns / 1e9)} s` : clock(ns);
 }
 
+/** 12.6 s */
+export const seconds = (s: number): string => (s < 100 ? `${s.toFixed(1)} s` : `${sig3(s)} s`);
+
 /** 00:23, 1:02:03 */
 export function clock(ns: number): string {
   const s = Math.max(0, Math.floor(ns / 1e9));

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { isView, seenOf, Shown, StopLine, type StopBrief, type StopState, type StopView } from "../src/data/stops";
+import { isView, placeOf, seenOf, Shown, StopLine, titleOf, type StopBrief, type StopState, type StopView } from "../src/data/stops";
 import type { AnyModel } from "../src/data/widget";
-import { titleOf } from "../src/data/stops";
-import { History, moveTo, placeOf, seconds, waits } from "../src/views/stop";
+import { seconds } from "../src/format";
+import { History, moveTo, waits } from "../src/views/stop";
 import { fakeTime } from "./time";
 
 const brief = (id: number, extra: Partial<StopBrief> = {}): StopBrief => ({ id, node: "augment", call: 12, thread: "Dummy-3", why: "breakpoint 1 (before)", rule: "augment*", since_ns: 0, policy: "wait", ...extra });

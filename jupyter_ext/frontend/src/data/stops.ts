@@ -64,7 +64,24 @@ export interface StopState {
 export const isView = (stop: StopBrief | StopView | null): stop is StopView => stop !== null && "seq" in stop && "frames" in stop;
 
 /** `augment #12` */
-export const titleOf = (stop: StopBrief): string => (stop.call === null ? stop.node : `${stop.node} #${stop.call}`);
+export const titleOf = (stop: { node: string; call: number | null }): string => (stop.call === null ? stop.node : `${stop.node} #${stop.call}`);
+
+/** `cell [4]:12` or `train.py:12` */
+export function placeOf(frame: StopFrame): string {
+  return `${frame.label ?? frame.file.split(/[\\/]/).pop() ?? ""}:${frame.line}`;
+}
+
+/** A call whose body runs, as it was when somebody looked. */
+export interface RunningView {
+  node: string;
+  call: number | null;
+  thread: string;
+  since_ns: number | null;
+  stopped: boolean;
+  frames: StopFrame[];
+  source: { line: number; text: string; current: boolean; pieces?: Piece[] }[];
+  locals: Variable[];
+}
 
 /** What a page says it has shown. */
 export const seenOf = (state: StopState): string => (isView(state.stop) ? `${state.stop.id}:${state.stop.seq}` : "");
@@ -179,6 +196,18 @@ export class StopLine {
   /** Has expressions evaluated at each prompt. Resolves to what is wrong with them, or empty. */
   async watch(watches: readonly string[]): Promise<string> {
     const status = await this.command({ command: "watch", watches });
+    return status === "ok" ? "" : status;
+  }
+
+  /** What runs in bodies now, and the kernel's clock then; nothing is stopped. In words where that is not known. */
+  async look(): Promise<{ running: RunningView[]; now_ns: number } | string> {
+    const reply = await this.send({ command: "look" });
+    return reply.status === "ok" ? { running: reply["running"] as RunningView[], now_ns: Number(reply["now_ns"]) } : String(reply.status ?? "no answer");
+  }
+
+  /** Stops a body that runs, at its next line. Resolves to what is wrong, or empty. */
+  async pause(): Promise<string> {
+    const status = await this.command({ command: "pause" });
     return status === "ok" ? "" : status;
   }
 

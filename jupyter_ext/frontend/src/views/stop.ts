@@ -1,10 +1,11 @@
 // The place of a stopped call: its source with the line, its locals and frames, a console, and who waits behind it.
-import { isView, titleOf, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
+import { isView, placeOf, titleOf, type StopBrief, type StopFrame, type StopLine, type StopView, type Way } from "../data/stops";
 import { clear, h, keepFocus, text } from "../dom";
-import { sig3 } from "../format";
+import { seconds } from "../format";
 import { State } from "../state";
 import { figure } from "./figures";
 import { codeLine } from "./highlight";
+import { Running } from "./running";
 import { Variables } from "./variables";
 
 /** Buttons with the letter that pdb knows them by; with the focus in the pane the letter alone does the same. */
@@ -23,19 +24,9 @@ const WAYS: Record<Way, string> = {
   none: "",
 };
 
-/** `augment #12` */
-
-/** 12.6 s */
-export const seconds = (s: number): string => (s < 100 ? `${s.toFixed(1)} s` : `${sig3(s)} s`);
-
 /** The pdb command that goes to another frame, or empty. Frames are in pdb's order: the innermost is the last. */
 export function moveTo(from: number, to: number): string {
   return to === from ? "" : to < from ? `up ${from - to}` : `down ${to - from}`;
-}
-
-/** `cell [4]:12` or `train.py:12` */
-export function placeOf(frame: StopFrame): string {
-  return `${frame.label ?? frame.file.split(/[\\/]/).pop() ?? ""}:${frame.line}`;
 }
 
 /** What a waiting call will do. */
@@ -67,6 +58,8 @@ export class StopPane {
   /** In the header: that something is stopped, wherever one looks. */
   readonly chip = h("button.chip", { type: "button", hidden: true, "data-focus": "stop-chip" });
   private readonly none = h("div.none");
+  /** Look and pause, while nothing is stopped. */
+  private readonly running: Running | null;
   private readonly why = h("span.swhy");
   private readonly way = h("small.way", { title: "How the kernel hears this panel: a ping at this stop showed it" });
   private readonly trouble = h("span.trouble", { role: "status" });
@@ -104,7 +97,8 @@ export class StopPane {
       h("div.sbar", {}, ...this.buttons, interrupt, this.why, this.trouble, this.way),
       h("div.sgrid", {}, h("div.smain", {}, this.scroll), h("div.sright", {}, this.side, h("div.talk", {}, this.console, h("div.ask", {}, this.prompt, this.input)))),
     );
-    this.element.append(this.none, this.board);
+    this.running = stops ? new Running(stops) : null;
+    this.element.append(this.none, ...(this.running ? [this.running.element] : []), this.board);
     if (breakpoints) this.element.append(breakpoints);
     this.paintNone();
     if (!stops) return;
@@ -180,6 +174,10 @@ export class StopPane {
     const home = view ? this.side : this.element;
     if (this.breakpoints && this.breakpoints.parentElement !== home) home.append(this.breakpoints);
     this.none.hidden = view !== null;
+    if (this.running) {
+      if (this.running.element.hidden !== (stop !== null)) this.running.forget();
+      this.running.element.hidden = stop !== null;
+    }
     this.element.setAttribute("aria-busy", String(shown.busy));
     for (const button of this.buttons) button.setAttribute("aria-disabled", String(shown.busy));
     window.clearInterval(this.clock);
