@@ -25,12 +25,12 @@ if how in ("what", "tensorflow"):
     for one in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__):
         print(one, one.encoding, one.errors, one.line_buffering, one.write_through, one.isatty(), one.fileno())
     print([(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD)])
-    print(sys.excepthook, sys.gettrace(), sys.getprofile(), threading.excepthook, threading.enumerate()[0].name)
+    print(sys.gettrace(), sys.getprofile(), threading.excepthook, threading.enumerate()[0].name)
     print(threading.current_thread() is threading.main_thread(), sys.flags, gc.isenabled(), gc.get_threshold())
     print([*filter(lambda name: name.split(".")[0] in ("tests", "pyfunc_debug", "jupyter_ext"), sys.modules)])
     threading.Thread(target=lambda: print("a thread")).start()
 if how == "tensorflow":
-    print(sorted(os.environ.items()), tf.config.get_visible_devices())
+    print(sys.excepthook, sorted(os.environ.items()), tf.config.get_visible_devices())
     f = tf.function(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.float32))
     data = tf.data.Dataset.range(4).map(lambda i: f(tf.cast(i, tf.float32)), num_parallel_calls=2)
     print([float(x) for x in data], input(), file=sys.stderr)
