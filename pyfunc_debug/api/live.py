@@ -335,7 +335,24 @@ class LiveRecording(Recording):
             body = body_runner(node.token, through)
         if body is None:
             raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
+        assert node is not None
+        first = next(self.calls(node=node.id), None)
+        if self._eager_with_own(node) and (first is None or first.id != call.id):
+            raise NotKeptError(
+                f"call #{call.id} is one of several eager calls of {node.body} from one line, each of which may have "
+                "variables of its own around it: only those of the first one are known. Give the body: "
+                f"recording.call({call.id}).replay(function=...)"
+            )
         return body
+
+    def _eager_with_own(self, node: Node) -> bool:
+        """Whether eager calls share a node, and its body has a closure or is a partial, which other calls may lack."""
+        from pyfunc_debug.interception.bodies import scope
+        from pyfunc_debug.interception.rerun import body_function
+
+        kind = next((function.kind for function in self.functions() if function.id == node.function), None)
+        found = body_function(node.token) if kind == "eager" and node.token is not None else None
+        return found is not None and bool(scope(found[0])[0])
 
     def _names_of_body(self, call: Call) -> dict[str, Any]:
         node = next((node for node in self.nodes() if node.id == call.node), None)
@@ -348,10 +365,7 @@ class LiveRecording(Recording):
         if found is None:
             return {}
         own, globals_ = scope(found[0])
-        kind = next((function.kind for function in self.functions() if function.id == node.function), None)
-        if kind == "eager" and own:
-            return globals_  # eager calls from one line share a node, whatever their closures and partials hold
-        return {**globals_, **own}
+        return globals_ if self._eager_with_own(node) else {**globals_, **own}
 
     @property
     def path(self) -> str:

@@ -188,6 +188,21 @@ def test_a_body_that_is_gone_is_said():
         one(recording, "count").replay()
 
 
+def test_of_eager_calls_from_one_line_only_the_first_ones_closure_is_known():
+    def times(by):
+        return lambda x: x * by
+
+    bodies = [times(2.0), times(3.0)]
+    with pfd.record(values="full", gil=False) as recording:
+        for body in bodies:
+            tf.py_function(body, [tf.constant(4.0)], tf.float32)
+    first, second = recording.calls()
+    assert first.replay() == [8.0]
+    with pytest.raises(pfd.NotKeptError, match=r"call #2 is one of several eager calls of .* from one line"):
+        second.replay()
+    assert second.replay(function=bodies[1]) == [12.0]
+
+
 def test_from_a_file_bodies_are_found_by_their_module_or_given(recording, tmp_path, monkeypatch):
     (tmp_path / "mended_here.py").write_text("def twice(x):\n    return x * 2\n")
     monkeypatch.syspath_prepend(tmp_path)
