@@ -39,13 +39,18 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
     found = [one for one in operands if _dtype(one, spot) == whole[0]]
     if len(found) != 1:
         return None
-    tf, text = alias(spot, "tensorflow"), spot.source.text(found[0])
-    edit = wrapping.replace_expression(spot, found[0], f"{tf}.cast({text}, {tf}.{floats[0]})")
-    cause = (
-        f"{short(text, 40)} is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops "
-        "take two tensors of one dtype."
-    )
-    return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
+    return _cast(
+        spot, found[0], floats[0],
+        f"is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops take two tensors "
+        "of one dtype.",
+    )  # fmt: skip
+
+
+def _cast(spot: Spot, node: ast.expr, dtype: str, why: str) -> Explanation | None:
+    """The line with a cast around an expression."""
+    tf, text = alias(spot, "tensorflow"), spot.source.text(node)
+    edit = wrapping.replace_expression(spot, node, f"{tf}.cast({text}, {tf}.{dtype})")
+    return None if edit is None else Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", edit)
 
 
 def _dtype(node: ast.expr, spot: Spot) -> str:
@@ -65,12 +70,8 @@ def _bools(spot: Spot, statement: ast.stmt) -> Explanation | None:
     ]  # fmt: skip
     if len(found) != 1:
         return None
-    tf, text = alias(spot, "tensorflow"), spot.source.text(found[0])
-    edit = wrapping.replace_expression(spot, found[0], f"{tf}.cast({text}, {tf}.float32)")
-    cause = (
-        f"{short(text, 40)} is a tensor of bools: NumPy takes their mean and sum as of 0 and 1, TensorFlow does not."
-    )
-    return Explanation(RULE, spot.file, spot.line, cause, edit) if edit is not None else None
+    why = "is a tensor of bools: NumPy takes their mean and sum as of 0 and 1, TensorFlow does not."
+    return _cast(spot, found[0], "float32", why)
 
 
 def _is_bool(node: ast.expr, spot: Spot) -> bool:

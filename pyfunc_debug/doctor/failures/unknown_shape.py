@@ -185,21 +185,12 @@ def _variables(traceback: TracebackType | None) -> Iterator[Any]:
 
 def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
     """The node whose output a tensor was computed from."""
-    seen: set[int] = set()
-    waiting = [tensor]
     by_token = {node.token: node for node in nodes}
-    while waiting and len(seen) < _FARTHEST:
-        one = waiting.pop(0)
-        op = getattr(one, "op", None)
-        if op is None or id(op) in seen:
-            continue
-        seen.add(id(op))
-        if op.type in _OPS:
-            token = op.get_attr("token")
-            node = by_token.get(token.decode() if isinstance(token, bytes) else token)
-            if node is not None:
-                return node, op
-        waiting.extend(one for one in op.inputs if shape_of(one) is None)
+    for op in _made_of(tensor, _OPS):
+        token = op.get_attr("token")
+        node = by_token.get(token.decode() if isinstance(token, bytes) else token)
+        if node is not None:
+            return node, op
     return None
 
 
@@ -220,17 +211,7 @@ def _place(tensor: Any, op: Any) -> int | None:
 
 def _is_input(tensor: Any) -> bool:
     """Whether a tensor comes from outside of its graph."""
-    seen: set[int] = set()
-    waiting = [tensor]
-    while waiting and len(seen) < _FARTHEST:
-        op = getattr(waiting.pop(0), "op", None)
-        if op is None or id(op) in seen:
-            continue
-        seen.add(id(op))
-        if op.type in ("Placeholder", "IteratorGetNext"):
-            return True
-        waiting.extend(one for one in op.inputs if shape_of(one) is None)
-    return False
+    return any(_made_of(tensor, ("Placeholder", "IteratorGetNext")))
 
 
 def _in_data(node: Node, situation: Situation) -> bool:

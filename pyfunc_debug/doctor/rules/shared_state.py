@@ -47,8 +47,9 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
             write = counts[0]
             yield Finding(
                 "shared-state", "warning", node.id, pair,
-                f"{node.body} changes {(write.target or write.name)!r}, which its calls share, while others of them run: calls "
-                f"#{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a change",
+                f"{node.body} changes {(write.target or write.name)!r}, which its calls share, while others of them "
+                f"run: calls #{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a "
+                "change",
                 _with_lock(facts, node.file, write), node.file, write.line,
                 evidence=(f"line {write.line}: {write.text}",), confidence="likely",
             )  # fmt: skip
