@@ -10,7 +10,7 @@ from pyfunc_debug.cli import make_parser
 from pyfunc_debug.cli.completion import complete
 from tests.report import recordings
 
-pytest.importorskip("argcomplete")
+argcomplete = pytest.importorskip("argcomplete")
 
 
 @pytest.fixture
@@ -20,6 +20,8 @@ def completed(tmp_path, monkeypatch):
     (tmp_path / "notes.txt").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("_ARGCOMPLETE", "1")
+    # It would open descriptor 9 for its own messages, which is pytest's here, and close it with them.
+    monkeypatch.setattr(argcomplete.CompletionFinder, "_init_debug_stream", lambda self: None)
     monkeypatch.setenv("_ARGCOMPLETE_IFS", "\n")
 
     def ask(line):

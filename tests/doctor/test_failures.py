@@ -41,6 +41,7 @@ def run(path: Path):
                 exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
         except Exception as raised:
             error = raised
+    tf.compat.v1.reset_default_graph()  # a map_fn whose function fails leaves the device of variables in it
     text = told.getvalue()
     return error, text[text.index("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
 
