@@ -322,11 +322,7 @@ class LiveRecording(Recording):
         call = super().call(gradient.forward)
         return check(call, gradient, self._body(call, None))
 
-    def _body(
-        self, call: Call, through: Callable[..., Any] | None, function: Callable[..., Any] | None = None
-    ) -> Callable[..., list[Any]]:
-        if function is not None:
-            return super()._body(call, through, function)
+    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
         node = next((node for node in self.nodes() if node.id == call.node), None)
         body = None
         if node is not None and node.token is not None and "tensorflow" in sys.modules:

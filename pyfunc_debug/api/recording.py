@@ -284,17 +284,18 @@ class Recording:
         call = self.call(number)
         forward_only(call)
         arrays = whole_inputs(call, inputs)
-        return self._body(call, through, function)(*arrays)
-
-    def _body(
-        self, call: Call, through: Callable[..., Any] | None, function: Callable[..., Any] | None = None
-    ) -> Callable[..., list[Any]]:
-        """What runs the body of a call again."""
-        node = next(node for node in self.nodes() if node.id == call.node)
         if function is None:
-            texts = dict(self._reader.rows("SELECT file, text FROM source WHERE file = ?", (node.file,)))
-            function = function_here(call, node, texts.get(node.file))
-        return given_runner(function, node, through)
+            return self._body(call, through)(*arrays)
+        return given_runner(function, self._node_of(call), through)(*arrays)
+
+    def _node_of(self, call: Call) -> Node:
+        return next(node for node in self.nodes() if node.id == call.node)
+
+    def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
+        """What runs the body of a call again."""
+        node = self._node_of(call)
+        texts = dict(self._reader.rows("SELECT file, text FROM source WHERE file = ?", (node.file,)))
+        return given_runner(function_here(call, node, texts.get(node.file)), node, through)
 
     def as_test(self, call: Call, stem: str | None = None, *, rtol: float = 1e-5, atol: float = 1e-8) -> TestFile:
         """A call as the text of a pytest file; see `Call.to_pytest`.
@@ -324,8 +325,7 @@ class Recording:
         from pyfunc_debug.doctor import code
         from pyfunc_debug.doctor.facts import Facts
 
-        facts = Facts(self._reader)
-        node = next(node for node in self.nodes() if node.id == call.node)
+        facts, node = Facts(self._reader), self._node_of(call)
         function = facts.function(node)
         why = code.unrepeatable(function, facts.tree(node.file)) if function is not None else ""
         return f"The body {why}: the outcome of this call may not come again." if why else ""
