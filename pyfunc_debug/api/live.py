@@ -323,15 +323,13 @@ class LiveRecording(Recording):
         return check(call, gradient, self._body(call, None))
 
     def _body(self, call: Call, through: Callable[..., Any] | None) -> Callable[..., list[Any]]:
-        node = next((node for node in self.nodes() if node.id == call.node), None)
-        body = None
-        if node is not None and node.token is not None and "tensorflow" in sys.modules:
+        node, body = self._node_of(call), None
+        if node.token is not None and "tensorflow" in sys.modules:
             from pyfunc_debug.interception.rerun import body_runner
 
             body = body_runner(node.token, through)
         if body is None:
             raise NotKeptError(f"the body of call #{call.id} does not exist any more in this process")
-        assert node is not None
         first = next(self.calls(node=node.id), None)
         if self._eager_with_own(node) and (first is None or first.id != call.id):
             raise NotKeptError(
@@ -351,8 +349,8 @@ class LiveRecording(Recording):
         return found is not None and bool(scope(found[0])[0])
 
     def _names_of_body(self, call: Call) -> dict[str, Any]:
-        node = next((node for node in self.nodes() if node.id == call.node), None)
-        if node is None or node.token is None or "tensorflow" not in sys.modules:
+        node = self._node_of(call)
+        if node.token is None or "tensorflow" not in sys.modules:
             return {}
         from pyfunc_debug.interception.bodies import scope
         from pyfunc_debug.interception.rerun import body_function
