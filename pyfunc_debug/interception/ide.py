@@ -1,7 +1,8 @@
-"""Line breakpoints of an IDE in bodies, and nothing else: one attribute, and no node is changed.
+"""Line breakpoints of an IDE in bodies, and lines for coverage.py: one attribute, and no node is changed.
 
 debugpy traces threads that Python makes. TensorFlow's are made in C++, and begin each call without a trace function
-(sys.settrace); on Python 3.12 and newer debugpy uses sys.monitoring, which covers every thread.
+(sys.settrace); on Python 3.12 and newer debugpy uses sys.monitoring, which covers every thread. coverage.py does so
+from Python 3.14 on.
 """
 
 from __future__ import annotations

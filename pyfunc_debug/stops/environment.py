@@ -59,5 +59,8 @@ class Environment:
         """Lets an attached IDE (debugpy) trace this thread; whether there is one."""
         return False
 
+    def let_coverage_see(self) -> None:
+        """Lets coverage.py count the lines that this thread runs."""
+
     def break_in_debugger(self, frame: FrameType | None) -> None:
         """Stops in the attached IDE."""

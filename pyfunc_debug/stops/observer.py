@@ -59,7 +59,7 @@ class StopObserver:
         self._numbers: dict[str, Iterator[int]] = {}
         self._reported: set[str] = set()
         self.debugger = False
-        """Whether an IDE's debugger is attached: every body's thread is shown to it."""
+        """Whether an IDE's debugger is attached or coverage measures: every body's thread is shown to them."""
         self._inside: dict[int, CallWatch] = {}
         rules.listeners.append(self._rules_changed)
         rules.why_not_hit = self._why_not_hit
@@ -195,6 +195,8 @@ class StopObserver:
         recorded = number is not None
         if number is None:
             number = next(plan.numbers)
+        if self.debugger:
+            self.environment.let_coverage_see()
         first, why = None, ""
         for rule in plan.starts:
             if rule.enabled:

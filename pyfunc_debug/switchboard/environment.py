@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, Observer
+from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops import Environment
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
@@ -109,6 +110,14 @@ class ProcessEnvironment(Environment):
         if threading.current_thread() is not threading.main_thread():  # which the IDE sees anyway
             sys.modules["debugpy"].debug_this_thread()
         return True
+
+    def let_coverage_see(self) -> None:
+        let_coverage_see()
+
+    def show_thread(self) -> None:
+        """Shows a call that is about to run to the IDE and to coverage."""
+        if not self.attach_debugger():
+            let_coverage_see()
 
     def break_in_debugger(self, frame: FrameType | None) -> None:
         """As debugpy.breakpoint() does, but in the body's frame and not in ours (debugpy/server/api.py)."""

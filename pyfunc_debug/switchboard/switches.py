@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
 from pyfunc_debug.places import cell_label
+from pyfunc_debug.program.covered import coverage_traces
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
 from pyfunc_debug.program.pools import pool_of
@@ -215,8 +216,8 @@ class Switchboard:
             self._help_ide(True)
 
     def _look_for_debugger(self) -> None:
-        """An IDE that is attached sees bodies' threads only if we report them to it, call by call."""
-        self.observer.debugger = self._ide_asked or ide_attached()
+        """An IDE that is attached, and coverage, see bodies' threads only if we report them to it, call by call."""
+        self.observer.debugger = self._ide_asked or ide_attached() or coverage_traces()
         self.relay.choose_path()
 
     def cell_ends(self) -> None:
@@ -225,20 +226,20 @@ class Switchboard:
         self._help_ide(self._ide_asked)
 
     def help_ide(self, on: bool) -> None:
-        """Lets an IDE's line breakpoints stop in bodies, whenever it attaches. Python 3.12's debuggers need no help.
+        """Lets an IDE's line breakpoints stop in bodies, whenever it attaches, and coverage count their lines.
 
         Raises:
           UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow.
         """
         with self._lock:
-            self._ide_asked = on and sys.version_info < (3, 12)
+            self._ide_asked = on
             self._help_ide(self._ide_asked)
             if self.interception is not None:
                 self._look_for_debugger()
 
     def _help_ide(self, on: bool) -> None:
-        """Without interception a patch of its own shows the calls to the IDE."""
-        wanted = on and self.interception is None and sys.version_info < (3, 12)
+        """Without interception a patch of its own shows the calls to the IDE and to coverage."""
+        wanted = on and self.interception is None
         if wanted and self._ide_patches is None and self._cancel_ide is None:
             self._cancel_ide = when_imported("tensorflow", self._patch_for_ide)
         elif not wanted and (self._ide_patches is not None or self._cancel_ide is not None):
@@ -252,10 +253,12 @@ class Switchboard:
         from pyfunc_debug.interception.ide import ide_patches
         from pyfunc_debug.interception.patches import Patches
 
+        if sys.version_info >= (3, 12) and not coverage_traces():
+            return  # debuggers see every thread by sys.monitoring
         in_import = self._cancel_ide is not None
         try:
             patches = Patches()
-            patches.apply(ide_patches(self._environment.attach_debugger))
+            patches.apply(ide_patches(self._environment.show_thread))
             self._ide_patches = patches
         except PyfuncDebugError as error:
             if not in_import:
