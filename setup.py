@@ -2,7 +2,8 @@
 
 Without a compiler, or on another system, the install succeeds: then the GIL probe works at a lower grade (docs/gil.md),
 and recording costs more (docs/costs.md): the hot path is Python's, and summaries of values are made with NumPy from
-copies. On Python 3.10 and 3.11 Ctrl-C then does not stop a running body.
+copies. On Python 3.10 and 3.11 Ctrl-C then does not stop a running body; nowhere does it end a lock or a sleep that a
+prompt evaluates on a thread of TensorFlow's.
 """
 
 import platform
@@ -45,12 +46,17 @@ statistics = Extension(
     optional=True,
 )
 hot = Extension("pyfunc_debug.recorder._hot", sources=["pyfunc_debug/recorder/_hot.c"], optional=True)
+internal = [f"{sysconfig.get_path('include')}/{folder}" for folder in ("internal", "internal/mimalloc")]
+signals = Extension(
+    "pyfunc_debug.stops._signals", sources=["pyfunc_debug/stops/_signals.c"], include_dirs=internal, optional=True
+)
 pause = Extension("pyfunc_debug.stops._pause", sources=["pyfunc_debug/stops/_pause.c"], optional=True)
 setup(
     ext_modules=[
         statistics,
         *([hot] if has_gil and sys.platform == "linux" else []),
         *([probe] if watchable else []),
+        *([signals] if has_gil and sys.platform != "win32" else []),
         *([pause] if has_gil and sys.version_info < (3, 12) else []),
     ],
     cmdclass={"build_py": BuildWithStartup},

@@ -57,6 +57,7 @@ class Broker:
         self._closed = False
         self.evaluating: dict[int, int] = {}
         self._evaluations = 0
+        self._leaving: set[int] = set()  # threads whose evaluation is over: to end it would end something else
         self._ended = 0  # how often the evaluation was asked to end
         self.judging: set[int] = set()
 
@@ -219,13 +220,16 @@ class Broker:
             yield
         finally:
             try:
+                self._leaving.add(me)
                 self._turn.acquire()
             except KeyboardInterrupt:  # `end_evaluation` sent it: it is raised as this returns, with the lock or not
-                pass
+                self._leaving.add(me)
             owned = self._turn._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - no public way to ask
             self.evaluating.pop(me, None)
+            self._leaving.discard(me)
             ended, self._ended = self._ended, 0
             if owned:
+                self._turn.notify_all()
                 self._turn.release()
             if ended:  # it may come only now: to clear it would leave CPython looking for it in every loop
                 with contextlib.suppress(KeyboardInterrupt):
@@ -271,8 +275,7 @@ class Broker:
     def end_evaluation(self) -> bool:
         """Ends what a prompt evaluates, with KeyboardInterrupt; the stop stays.
 
-        Python ends no call in C on a thread that is not the main one (a sleep, a lock): that is said, and asked again
-        the process ends as by Ctrl-C.
+        Asked again, it ends the process as Ctrl-C does. A call in C (a lock, a sleep) does not end by this: see `evaluates_still`.
 
         Returns:
           Whether a prompt evaluates.
@@ -285,16 +288,44 @@ class Broker:
             asked, ident = self._ended, stop.ident
             if ident == threading.main_thread().ident:
                 return True  # there the handler raises it, also in C
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
-            front = stop.front
-        if asked == 1 and front is not None:
-            front.tell(
-                stop, "\n*** ending it; a call in C (a lock, a sleep) is not ended: Ctrl-C again ends the program\n"
-            )
-        elif asked > 1:
+            _send(ident, KeyboardInterrupt)
+        if asked > 1:
             ctypes.pythonapi.PyOS_setsig(signal.SIGINT, None)  # signal.signal() is the main thread's
             os.kill(os.getpid(), signal.SIGINT)
         return True
+
+    def evaluates_still(self, timeout_s: float, take_back: bool = False) -> int | None:
+        """Waits until the evaluation that was asked to end has ended.
+
+        Args:
+          timeout_s: How long.
+          take_back: Whether the exception that was sent to it is taken back if it has not.
+
+        Returns:
+          Its thread where it has not, unless that is the main one: there a signal's handler ends calls in C.
+        """
+        with self._turn:
+            stop = self._active
+            ident = stop.ident if stop is not None else 0
+            number = self.evaluating.get(ident)
+            if not self._ended or number is None or ident == threading.main_thread().ident:
+                return None
+            if self._turn.wait_for(lambda: self.evaluating.get(ident) != number, timeout_s):
+                return None
+            if take_back:
+                _send(ident, None)
+        return ident
+
+    def tell_evaluation(self, text: str) -> None:
+        """Says something to whoever waits for an evaluation."""
+        stop = self._active
+        front = stop.front if stop is not None else None
+        if stop is not None and front is not None:
+            front.tell(stop, text)
+
+    def can_end_evaluation(self, ident: int) -> bool:
+        """Whether what this thread does now is an evaluation, which an exception may end."""
+        return ident in self.evaluating and ident not in self._leaving
 
     def interrupt(self) -> bool:
         """Ends the stop and everything that waits behind it with Abort.
@@ -367,3 +398,9 @@ class Broker:
         for listener in list(self.listeners):
             with contextlib.suppress(Exception):
                 listener()
+
+
+def _send(ident: int, error: type[BaseException] | None) -> None:
+    """Raises an exception in the Python code of another thread, or takes back the one that has not come yet."""
+    sent = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), sent)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import importlib
 import os
 import queue
 import signal
@@ -25,6 +26,17 @@ from pyfunc_debug.stops.pause import Pause
 
 _DECISION_S = 1.0
 """How long the handler waits for the thread's decision. It takes microseconds, unless somebody took the descriptor."""
+_PYTHON_S = 0.2
+"""How long an evaluation has to come to the exception that was sent to it: Python code looks for it all the time."""
+_C_S = 0.5
+"""How long a call in C has to end by a signal."""
+
+_c: Any = None
+with contextlib.suppress(ImportError):  # it was not built
+    _c = importlib.import_module("pyfunc_debug.stops._signals")
+    _main = threading.main_thread().ident
+    if not _c.lend(_main, _main) or not _c.give_back():  # built by another patch release of Python
+        _c = None
 
 
 class Interrupts:
@@ -41,6 +53,7 @@ class Interrupts:
         self._pause = pause
         self._pausing: Pause | None = None
         self._missed = False
+        self._own = 0  # signals that we sent ourselves and that have not come back yet
         self._decisions: queue.SimpleQueue[bool] = queue.SimpleQueue()  # safe to use in a signal handler
         self._thread: threading.Thread | None = None
         self._previous: Any = None
@@ -81,6 +94,8 @@ class Interrupts:
             return
         assert self._pair is not None
         self._installed = False
+        if _c is not None:
+            _c.give_back()
         self._cancel_pause()
         mine = self._pair[1].fileno()
         current = signal.set_wakeup_fd(self._previous_descriptor)
@@ -96,8 +111,10 @@ class Interrupts:
             self._thread.join(_DECISION_S)  # off means that no thread and no descriptor of ours is left
 
     def _handle(self, number: int, frame: FrameType | None) -> Any:
+        if _c is not None:
+            _c.give_back()
         taken = self._taken()
-        if threading.get_ident() in self._broker.evaluating:
+        if self._broker.can_end_evaluation(threading.get_ident()):
             raise KeyboardInterrupt
         if taken or self._broker.busy():
             return None  # the program learns of an interrupted stop when TensorFlow has made its exception
@@ -124,8 +141,12 @@ class Interrupts:
                         os.write(self._previous_descriptor, received)  # asyncio's, say
                     except OSError:
                         pass
-                if signal.SIGINT in received:
+                if received.count(signal.SIGINT) > self._own:
+                    self._own = 0
                     self._decisions.put(self._decide())
+                    self._end_in_c()
+                elif signal.SIGINT in received:
+                    self._own = 0
 
     def _decide(self) -> bool:
         """Does what a Ctrl-C is for now; False leaves it to the program."""
@@ -138,6 +159,25 @@ class Interrupts:
             return False  # the second one
         self._pausing = self._pause(self._no_line)
         return self._pausing is not None
+
+    def _end_in_c(self) -> None:
+        """Ends a lock or a sleep that a prompt evaluates on a thread of TensorFlow's.
+
+        For a moment that thread is Python's main one, on which what a signal's handler raises ends calls in C.
+        """
+        # Two exceptions would be one too many: the one that was sent would be raised in `_handle`.
+        ident = self._broker.evaluates_still(_PYTHON_S, take_back=_c is not None)
+        if ident is not None and _c is not None and _c.lend(threading.main_thread().ident, ident):
+            # Until `_handle`, which runs there next.
+            self._own += 1
+            self._decisions.put(True)
+            try:
+                signal.pthread_kill(ident, signal.SIGINT)
+            except OSError:  # the thread has ended
+                _c.give_back()
+            ident = self._broker.evaluates_still(_C_S)
+        if ident is not None:
+            self._broker.tell_evaluation("\n*** a call in C does not end: Ctrl-C again ends the program\n")
 
     def _cancel_pause(self) -> bool:
         pausing, self._pausing = self._pausing, None

@@ -174,7 +174,10 @@ def test_without_a_terminal_nothing_hangs(program, stdin):
 
 
 RUNNING = """
+import threading, time
 import pyfunc_debug as pfd
+lock = threading.Lock()
+lock.acquire()
 def body(x):
     n = 1
     print("it runs", flush=True)
@@ -185,7 +188,7 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
 """
 
 
-def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation(program):
+def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation_also_in_c(program):
     path = program(
         RUNNING + "with pfd.record(gil=False):\n    result = float(f(tf.constant(3.0)))\n"
         "print('result', result, signal.getsignal(signal.SIGINT) is signal.default_int_handler, sys.gettrace())\n"
@@ -193,7 +196,10 @@ def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation(program):
     screen, code = talk(
         [sys.executable, path],
         [("it runs\r\n", "\x03"), ("(body #1) ", "p n > 0\r"), ("(body #1) ", "while print('round') is None: pass\r"),
-         ("round\r\n", "\x03"), ("*** KeyboardInterrupt", "!n = -5\r"), ("-5", "c\r")],
+         ("round\r\n", "\x03"),
+         ("*** KeyboardInterrupt", "print('sleeps') or time.sleep(1e6)\r"), ("sleeps\r\n", "\x03"),
+         ("*** KeyboardInterrupt", "print('waits') or lock.acquire()\r"), ("waits\r\n", "\x03"),
+         ("*** KeyboardInterrupt", "!n = -5\r"), ("-5", "c\r")],
     )  # fmt: skip
     assert "--- paused; Ctrl-C again ends the program: body #1 on TF-1" in screen
     assert "\r\nTrue\r\n(body #1) " in screen
