@@ -4,6 +4,9 @@ The process that has imported TensorFlow has done nothing with it: no context, n
 is as a fresh `python ARGUMENTS` is: file descriptors, folder, environment, sys.argv, sys.path, __main__, tracebacks,
 exit code (tests/test_forked.py holds them against each other). Not for tests about the order of imports, about
 options of the interpreter, or about what TensorFlow reads from the environment as it is imported.
+
+Kernels of notebooks are forked as well: the command of a kernel spec in `kernels()` is a small process that has its
+kernel forked, hands signals on to it and ends as it ends.
 """
 
 from __future__ import annotations
@@ -13,23 +16,29 @@ import builtins
 import contextlib
 import gc
 import importlib.machinery
+import importlib.util
 import io
 import json
+import logging
+import marshal
 import os
 import runpy
 import select
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import types
+from pathlib import Path
 from typing import Any
 
-HANG_S = 600.0  # tests.limits, which this file cannot import where it is a program
+HANG_S = 600.0
 
 _server: list[socket.socket] = []
+_kernels: list[str] = []
 _ADDED: dict[str, str] = {}
 """What TensorFlow adds to the environment as it is imported."""
 
@@ -45,15 +54,16 @@ class Program:
       cwd: Its folder; that of the tests when not given.
       env: Its environment; that of the tests when not given.
       terminal: stdin is a terminal, and becomes that of a session of its own.
+      session: It has a session of its own.
     """
 
     def __init__(
         self, arguments: list[str], *, stdin: int, stdout: int, stderr: int, cwd: Any = None, env: Any = None,
-        terminal: bool = False,
+        terminal: bool = False, session: bool = False,
     ) -> None:  # fmt: skip
         request = {
             "arguments": [str(one) for one in arguments], "cwd": str(cwd or os.getcwd()),
-            "env": dict(os.environ if env is None else env), "terminal": terminal,
+            "env": dict(os.environ if env is None else env), "terminal": terminal, "session": session or terminal,
         }  # fmt: skip
         self.returncode: int | None = None
         ours, theirs = os.pipe()
@@ -71,11 +81,11 @@ class Program:
             self.wait()
         return self.returncode
 
-    def wait(self, timeout: float = HANG_S) -> int:
+    def wait(self, timeout: float | None = HANG_S) -> int:
         """Waits for its end; the exit code, as subprocess has it."""
         if self.returncode is None:
             if not select.select([self._told], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("a forked program", timeout)
+                raise subprocess.TimeoutExpired("a forked program", timeout or 0)
             self.returncode = int(self._told.read(8))
             self._told.close()
         return self.returncode
@@ -116,16 +126,60 @@ def run(*arguments: Any, cwd: Any = None, env: Any = None, input: str | None = "
         return subprocess.CompletedProcess([*arguments], code, out.read().decode(), err.read().decode())
 
 
+def kernels() -> str:
+    """A folder of kernel specs, for Jupyter: its python3 is forked."""
+    _started()
+    return _kernels[0]
+
+
+def _write_kernel_spec(address: str) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="pfd-forked-")) / "kernels"
+    (folder / "python3").mkdir(parents=True)
+    command = [sys.executable, "-S", __file__, "kernel", address, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": command, "display_name": "python3", "language": "python"}
+    (folder / "python3" / "kernel.json").write_text(json.dumps(spec))
+    _kernels.append(str(folder))
+
+
+def _nobodys_code() -> str:
+    """This file, compiled as code of Python's own: its frames below a program's are not taken for the user's."""
+    code = compile(Path(__file__).read_bytes(), "<frozen forked>", "exec")
+    file = Path(_kernels[0]).parent / "forked.pyc"
+    file.write_bytes(importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+    return str(file)
+
+
+def _stand_for(address: str, arguments: list[str]) -> int:
+    """Is, for who started this process, the program that is forked: hands on signals, ends as it does."""
+    _server.append(socket.socket(socket.AF_UNIX))
+    _server[0].connect(f"\0{address}")
+    program = Program(arguments, stdin=0, stdout=1, stderr=2, session=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.killpg(program.pid, number))
+    code = program.wait(None)
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
+
+
 def _started() -> socket.socket:
     """The connection to the process that has TensorFlow, which begins with the first program."""
     if not _server:
         ours, theirs = socket.socketpair()
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind("")  # to an address that Linux chooses
+        listener.listen()
+        _write_kernel_spec(listener.getsockname()[1:].decode())
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True,
+            [sys.executable, _nobodys_code(), "serve", str(theirs.fileno()), str(listener.fileno())],
+            pass_fds=[theirs.fileno(), listener.fileno()], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
         theirs.close()
+        listener.close()
         _server.append(ours)
         atexit.register(_end, process, os.getpid())
     return _server[0]
@@ -136,31 +190,46 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
     if os.getpid() == owner:
         process.kill()
         process.wait()
+        shutil.rmtree(Path(_kernels[0]).parent, ignore_errors=True)
 
 
-def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _serve(connection: socket.socket, listener: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Forks a program for each request; comes back in the forked one, with what is asked of it."""
     selector = selectors.DefaultSelector()
     selector.register(connection, selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
+    stands_for: dict[Any, int] = {}  # the programs of those who came to the listener
     while True:
         for key, _ in selector.select():
-            if key.fileobj is connection:
-                message, received, _, _ = socket.recv_fds(connection, 3, 5)
-                if not message:
+            if key.fileobj is listener:
+                selector.register(listener.accept()[0], selectors.EVENT_READ)
+            elif isinstance(key.fileobj, socket.socket):
+                message, received, _, _ = socket.recv_fds(key.fileobj, 3, 5)
+                if not message and key.fileobj is connection:
                     os._exit(0)
+                if not message:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    if key.fileobj in stands_for:  # killed, as its kernel would be
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(stands_for.pop(key.fileobj), signal.SIGKILL)
+                    continue
                 asked, *standard, told = received
                 pid = os.fork()
                 if pid == 0:
                     for other in selector.get_map().values():
                         os.close(other.fd)
-                        if other.data:
+                        if isinstance(other.fileobj, socket.socket):
+                            other.fileobj.detach()
+                        else:
                             os.close(other.data[1])
-                    connection.detach()
                     selector.close()
                     os.close(told)
                     with open(asked, "rb") as file:
                         file.seek(0)
                         return json.loads(file.read()), standard
+                if key.fileobj is not connection:
+                    stands_for[key.fileobj] = pid
                 os.write(told, b"%8d" % pid)
                 for one in (asked, *standard):
                     os.close(one)
@@ -169,6 +238,7 @@ def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
                 pid, told = key.data
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
+                stands_for = {who: its for who, its in stands_for.items() if its != pid}
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 with contextlib.suppress(BrokenPipeError):
                     os.write(told, b"%8d" % code)
@@ -177,11 +247,12 @@ def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
     """Makes this process what was asked for; its `__main__`, which is empty yet."""
+    if request["session"]:
+        os.setsid()
     if request["terminal"]:
         import fcntl
         import termios
 
-        os.setsid()
         fcntl.ioctl(standard[0], termios.TIOCSCTTY, 0)
     for place, one in enumerate(standard):
         os.dup2(one, place)
@@ -211,6 +282,9 @@ def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
     sys.path[:] = [first, *more, *sys.path[1:]]
     sys.argv = arguments if script else [kind, *rest[1:]]
     importlib.invalidate_caches()
+    if logs := sys.modules.get("tensorflow.python.platform.tf_logging"):  # it logs to the stream of its first use
+        logging.getLogger("tensorflow").handlers.clear()
+        logs._logger = None
     if "numpy" in sys.modules:  # its generator is seeded as it is imported
         sys.modules["numpy"].random.seed()
     atexit.register(_die_if_interrupted)
@@ -241,14 +315,16 @@ def _said(error: BaseException) -> int:
 
 
 if __name__ == "__main__":
-    _connection = socket.socket(fileno=int(sys.argv[1]))
+    if sys.argv[1] == "kernel":
+        sys.exit(_stand_for(sys.argv[2], sys.argv[3:]))
+    _sockets = [socket.socket(fileno=int(_number)) for _number in sys.argv[2:4]]
     _before = set(os.environ)
     import tensorflow  # noqa: F401
 
     _ADDED.update((_name, _value) for _name, _value in os.environ.items() if _name not in _before)
     gc.collect()
     gc.freeze()
-    _main = _become(*_serve(_connection))  # from here on in a program
+    _main = _become(*_serve(*_sockets))  # from here on in a program
     try:
         if sys.orig_argv[1] == "-m":
             runpy._run_module_as_main(sys.orig_argv[2])

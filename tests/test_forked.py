@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from jupyter_client.manager import KernelManager
 
 from tests import forked
 from tests.limits import HANG_S
+from tests.stops.kernels import manager
 from tests.stops.terminals import talk
 
 PROGRAM = """
@@ -94,3 +96,54 @@ def test_it_has_a_terminal_of_its_own_and_is_interrupted_there(tmp_path):
     screen, code = talk([sys.executable, "waits.py"], script, cwd=tmp_path, env=buffered)
     assert "caught yes" in screen
     assert code == 0
+
+
+CELL = """
+import os, signal, sys, threading
+import tensorflow as tf
+print(__name__, sorted(name for name in globals() if name[:2] == "__"), __builtins__, sys.modules["__main__"].f is f)
+print(sys.argv[0], sys.orig_argv[:-1], sys.path, os.getcwd(), os.getsid(0) == os.getpgrp() == os.getpid(), sys.flags)
+print(sorted((name, value) for name, value in os.environ.items() if name not in ("JPY_SESSION_NAME", "PLANTED")))
+print([(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD)])
+print(threading.current_thread() is threading.main_thread(), sorted(one.name for one in threading.enumerate()))
+print(sys.stdin, type(sys.stdout), type(sys.stderr), sys.__stdout__, sys.excepthook, sys.displayhook)
+tf.get_logger().warning("of TensorFlow")
+print(f(tf.constant(2.0)), [float(x) for x in tf.data.Dataset.range(2).map(lambda i: f(tf.cast(i, tf.float32)))])
+os.write(1, b"below Python"); sys.stdout.flush()
+"""
+
+
+def _kernel_says(manager, folder):
+    """What a kernel says of itself, what Interrupt does, and with which code its process ends when it is killed."""
+    manager.start_kernel(cwd=str(folder), env={**os.environ, "PYTHONPATH": f"{folder}/more"})
+    client = manager.client()
+    client.start_channels()
+    told = []
+
+    def hook(message):
+        kind, content = message["msg_type"], message["content"]
+        told.append(content.get("text") or content.get("evalue") or content.get("ename") or "")
+        if kind == "stream" and "waits" in content["text"]:
+            manager.interrupt_kernel()
+
+    try:
+        client.wait_for_ready(timeout=HANG_S)
+        defined = (
+            "import tensorflow as tf\nf = tf.function(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.float32))"
+        )
+        for cell in (defined, CELL, "print('waits', flush=True)\nimport time\nwhile True: time.sleep(0.01)"):
+            client.execute_interactive(cell, timeout=HANG_S, output_hook=hook)
+        process = manager.provisioner.process
+        client.execute("os.kill(os.getpid(), signal.SIGKILL)")
+        code = process.wait(HANG_S)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return re.sub("0x[0-9a-f]+|/tmp/ipykernel_[0-9/]+", "#", "".join(told)), code
+
+
+def test_a_kernel_is_what_it_would_be(tmp_path):
+    fresh, ours = (_kernel_says(one, tmp_path) for one in (KernelManager(kernel_name="python3"), manager()))
+    assert ours == fresh
+    assert "KeyboardInterrupt" in fresh[0]
+    assert fresh[1] < 0

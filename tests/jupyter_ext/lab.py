@@ -1,4 +1,7 @@
-"""JupyterLab or Notebook 7 with a headless Chromium: no network, no token, own folders, nothing left behind."""
+"""JupyterLab or Notebook 7 with a headless Chromium: no network, no token, own folders, nothing left behind.
+
+Kernels are forked from a process that has imported TensorFlow.
+"""
 
 # ruff: noqa: E501 - command lines and JavaScript are long lines
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import forked
 from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +76,7 @@ class Server:
             **os.environ, "JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTER_DATA_DIR": f"{home}/data",
             "JUPYTER_RUNTIME_DIR": f"{home}/runtime", "JUPYTERLAB_SETTINGS_DIR": f"{home}/settings",
             "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces", "IPYTHONDIR": f"{home}/ipython",
-            "TF_CPP_MIN_LOG_LEVEL": "3", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            "JUPYTER_PATH": os.path.dirname(forked.kernels()), "TF_CPP_MIN_LOG_LEVEL": "3", "PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         }  # fmt: skip
         name = "LabApp" if self.app == "lab" else "JupyterNotebookApp"
         command = [

@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 
 from tests.jupyter_ext.lab import ROOT
 from tests.limits import HANG_S
+from tests.stops.kernels import manager
 
 SETUP = f"""
 import asyncio, os, sys
@@ -61,7 +62,7 @@ CELLS = {
 
 def execute(cells: list[str]) -> list[list[dict]]:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, allow_errors=True, timeout=int(HANG_S), kernel_name="python3").execute()
+    NotebookClient(notebook, allow_errors=True, timeout=int(HANG_S), km=manager()).execute(cleanup_kc=True)
     return [[dict(output) for output in cell.outputs] for cell in notebook.cells]
 
 
@@ -173,11 +174,9 @@ class Page:
 
 @pytest.fixture(scope="module")
 def client():
-    from jupyter_client import KernelManager
-
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"})
-    client = manager.client()
+    kernel = manager()
+    kernel.start_kernel(env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"})
+    client = kernel.client()
     client.start_channels()
     client.wait_for_ready(timeout=HANG_S)
     try:
@@ -185,7 +184,7 @@ def client():
         yield client
     finally:
         client.stop_channels()
-        manager.shutdown_kernel(now=True)
+        kernel.shutdown_kernel(now=True)
 
 
 def idle(message_id):

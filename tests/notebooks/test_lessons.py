@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import importlib.util
 import os
-import sys
 from importlib import metadata
 
 import nbformat
@@ -17,6 +16,7 @@ from nbclient import NotebookClient
 
 from notebooks import saved
 from tests.limits import HANG_S
+from tests.stops.kernels import manager
 
 LESSONS = saved.lessons()
 MOST_PICTURE_BYTES = 30_000
@@ -30,27 +30,14 @@ def test_there_are_eight_lessons_with_their_numbers():
     assert [title[:5] for title in titles] == [f"# {number}. " for number in range(1, 9)]
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory):
-    """A kernel of this very interpreter that finds this source tree."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import KernelManager
-
-    folder = tmp_path_factory.mktemp("kernels") / "lesson"
-    folder.mkdir()
-    command = f'["{sys.executable}", "-m", "ipykernel_launcher", "-f", "{{connection_file}}"]'
-    (folder / "kernel.json").write_text(f'{{"argv": {command}, "display_name": "lesson", "language": "python"}}')
-    specs = KernelSpecManager(kernel_dirs=[str(folder.parent)])
-    return lambda: KernelManager(kernel_name="lesson", kernel_spec_manager=specs)
-
-
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_lesson_runs_and_its_claims_hold(path, kernel, tmp_path):
+def test_lesson_runs_and_its_claims_hold(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     root = str(path.parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-    manager = kernel()
-    client = NotebookClient(notebook, km=manager, timeout=int(HANG_S), resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(
+        notebook, km=manager(), timeout=int(HANG_S), resources={"metadata": {"path": str(tmp_path)}}
+    )
     client.execute(env=environment, cleanup_kc=True)  # of a manager that it was given it would leave the kernel running
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]

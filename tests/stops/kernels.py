@@ -6,9 +6,16 @@ import contextlib
 import queue
 import time
 
+from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
+from tests import forked
 from tests.limits import HANG_S
+
+
+def manager() -> KernelManager:
+    """A manager of a kernel that has TensorFlow imported."""
+    return KernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[forked.kernels()]))
 
 
 class Kernel:
@@ -20,7 +27,7 @@ class Kernel:
 
     def __init__(self, timeout_s: float = HANG_S) -> None:
         self.timeout_s = timeout_s
-        self.manager = KernelManager(kernel_name="python3")
+        self.manager = manager()
 
     def __enter__(self):
         self.manager.start_kernel()
