@@ -13,6 +13,7 @@ from typing import Any
 from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.events import NodeFacts, Observer, RunFacts
 from pyfunc_debug.interception import names as _names
+from pyfunc_debug.interception.annotations import Annotations
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
@@ -58,6 +59,7 @@ class Interception:
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
         self.inputs = Inputs(self._names, library, observer.trouble)
         self._departures = Departures(observer)
+        self._annotations = Annotations(self._names, maps, observer.trouble)
         self._maps = maps
         self._tables: Any = None
         self._patches = Patches()
@@ -181,7 +183,7 @@ class Interception:
 
     def _wanted(self) -> list[Patch]:
         found = self._names
-        call = registry_call(self._observer, self.failures, self._gradients.tokens)
+        call = registry_call(self._observer, self.failures, self._gradients.tokens, self._annotations)
         returns = Returns(found, self._observer)
         patches = [
             Patch(found.registry_type, "__call__", lambda original: call(returns.registry_call(original))),
@@ -209,7 +211,7 @@ class Interception:
             Patch(
                 found.script_ops,
                 "py_func_common",
-                eager_numpy_call(self._observer, eagerly, self._nodes.eager_numpy, self.failures),
+                eager_numpy_call(self._observer, eagerly, self._nodes.eager_numpy, self.failures, self._annotations),
             ),
             Patch(
                 found.tracing_compilation, private.CREATE_CONCRETE_FUNCTION, self._functions.create_concrete_function

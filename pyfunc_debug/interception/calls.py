@@ -115,32 +115,52 @@ def call_path(observer: Observer) -> Any:
     return observer if hasattr(observer, "path") else _FixedPath(observer)
 
 
-def registry_call(observer: Observer, failures: Failures, others: Container[str] = ()) -> Callable[[Any], Any]:
+class _NoProfiler:
+    """Where nothing is put into the profiler."""
+
+    @staticmethod
+    def wanted() -> bool:
+        return False
+
+
+def registry_call(
+    observer: Observer, failures: Failures, others: Container[str] = (), annotations: Any = _NoProfiler
+) -> Callable[[Any], Any]:
     """The replacement of `FuncRegistry.__call__`.
 
     Args:
       observer: To whom calls are reported.
       failures: Where exceptions are remembered.
       others: Tokens of nodes that report to the observer themselves (`gradients.Gradients.tokens`).
+      annotations: `annotations.Annotations`.
     """
-    way, in_progress = call_path(observer), IN_PROGRESS
+    way, in_progress, profiled = call_path(observer), IN_PROGRESS, annotations.wanted
 
     def replace(original: Any) -> Any:
         def __call__(self: Any, token: str, device: Any, args: Any) -> Any:  # noqa: N807 - it replaces this method
             if token in others:
+                event = annotations.begin(token) if profiled() else None
                 try:
                     return original(self, token, device, args)
                 except BaseException as error:
                     drop_our_frame(error)
                     raise
+                finally:
+                    if event is not None:
+                        annotations.end(event)
             enter, leave, fail = way.path
             ticket = enter(token, args)
             thread = get_ident()
             outer = in_progress.get(thread)
             in_progress[thread] = (outer, token, args, ticket)
+            event = annotations.begin(token) if profiled() else None
             try:
                 try:
-                    outputs = original(self, token, device, args)
+                    try:
+                        outputs = original(self, token, device, args)
+                    finally:
+                        if event is not None:
+                            annotations.end(event)
                 except BaseException as error:
                     if ends_data(error):
                         leave(ticket, ())
@@ -166,8 +186,9 @@ def bottom_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def eager_numpy_call(
-    observer: Observer, executing_eagerly: Callable[[], bool], make: Callable[..., str], failures: Failures
-) -> Any:
+    observer: Observer, executing_eagerly: Callable[[], bool], make: Callable[..., str], failures: Failures,
+    annotations: Any = _NoProfiler,
+) -> Any:  # fmt: skip
     """The replacement of `script_ops.py_func_common`, which runs the body directly when executing eagerly.
 
     Args:
@@ -175,8 +196,9 @@ def eager_numpy_call(
       executing_eagerly: TensorFlow's own test, as the original uses it.
       make: Tells the observer of the node and returns its token.
       failures: Where exceptions are remembered.
+      annotations: `annotations.Annotations`.
     """
-    way, in_progress = call_path(observer), IN_PROGRESS
+    way, in_progress, profiled = call_path(observer), IN_PROGRESS, annotations.wanted
 
     def replace(original: Any) -> Any:
         def py_func_common(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: Any = None) -> Any:  # noqa: N803
@@ -192,8 +214,13 @@ def eager_numpy_call(
                 try:
                     ticket = enter(token, args)
                     in_progress[thread] = (outer, token, args, ticket, args, func)
+                    event = annotations.begin(token, func) if profiled() else None
                     try:
-                        outputs = func(*args)
+                        try:
+                            outputs = func(*args)
+                        finally:
+                            if event is not None:
+                                annotations.end(event)
                     except BaseException as error:
                         fail(ticket, error)
                         failures.add(error, token, ticket, becomes_text=False)

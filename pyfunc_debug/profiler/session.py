@@ -158,6 +158,11 @@ class Profiler:
 _running: list[Profiler] = []
 
 
+def ours_is_open() -> bool:
+    """Whether the profiler's session that runs now is one of ours."""
+    return any(profiler.is_open for profiler in _running)
+
+
 def _after_fork_in_child() -> None:
     for profiler in _running.copy():
         profiler.forget()

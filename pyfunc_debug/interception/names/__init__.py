@@ -58,6 +58,8 @@ class TensorFlowNames:
     """What saves a SavedModel; None where that cannot be watched."""
     data_service: Any
     """What hands datasets to the tf.data service; None where that cannot be watched."""
+    profiler_trace: Any
+    """What puts events into the profiler; None where it has moved."""
     keras_signature: Any
     """What Keras knows of a model's inputs; None where it is not Keras 3, or has moved."""
     saved_model_type: Any
@@ -181,6 +183,7 @@ def load() -> TensorFlowNames:
             "tensorflow.python.data.experimental.ops.data_service_ops:_register_dataset",
             ("service", "dataset", "compression", "dataset_id"),
         ),
+        profiler_trace=module("tensorflow.python.profiler.trace"),
         keras_signature=_loaded("keras.src.export.export_utils", "get_input_signature"),
         saved_model_type=find("tensorflow.core.protobuf.saved_model_pb2:SavedModel", None),
         decode_error=find("google.protobuf.message:DecodeError", None) or ValueError,

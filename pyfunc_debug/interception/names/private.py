@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Callable
 from typing import Any
 
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
@@ -187,6 +188,12 @@ def keras_compiled(model: Any) -> bool:
 def parallel_calls(dataset: Any) -> Any:
     """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_num_parallel_calls", None)
+
+
+def profiling(profiler_trace: Any) -> Callable[[], bool]:
+    """What says whether a profiler's session runs. A variable before TensorFlow 2.17, which C++ sets."""
+    asked = getattr(profiler_trace, "enabled", False)
+    return asked if callable(asked) else lambda: bool(getattr(profiler_trace, "enabled", False))
 
 
 def data_debug_mode() -> bool:
