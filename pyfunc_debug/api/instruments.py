@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyfunc_debug.api.exact_gradients import ExactGradients
+from pyfunc_debug.api.kept import kept_by
 from pyfunc_debug.api.meta import Options
 from pyfunc_debug.events import Notice
 from pyfunc_debug.recorder import Recorder
@@ -101,7 +102,7 @@ class Instruments:
             self._recorder.trouble("counting tapes", error)
 
     def note_entries(self) -> None:
-        """Records what TensorFlow's registry kept of each body, where it is more than a few entries."""
+        """Records what TensorFlow's registry, and the user's containers, kept of each body: more than a few entries."""
         if self.interception is None or self._entries_before is None:
             return
         try:
@@ -111,8 +112,19 @@ class Instruments:
                         Notice.MEMORY, one.token, None, name=one.token, file=one.body.file, line=one.body.line,
                         entries=one.count, nbytes=one.nbytes,
                     )  # fmt: skip
+            self._note_kept(self._entries_before)
         except Exception as error:
             self._recorder.trouble("counting what TensorFlow keeps", error)
+
+    def _note_kept(self, number: int) -> None:
+        """Records containers of the user's that bodies fill, where what is in them weighs much."""
+        weigh = self.interception.array_bytes
+        for token, body, own, module in self.interception.bodies_since(number):
+            for one in kept_by(body.file, body.line, own, module, weigh):
+                if one.nbytes >= _MANY_BYTES:
+                    self._recorder.notice(
+                        Notice.KEPT, token, None, name=one.name, line=one.line, entries=one.count, nbytes=one.nbytes,
+                    )  # fmt: skip
 
     def _plug_in(self) -> Any:
         if self._options.gradients == "exact":

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
-from pyfunc_debug.events import NodeFacts, Observer, RunFacts
+from pyfunc_debug.events import Body, NodeFacts, Observer, RunFacts
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.annotations import Annotations
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
@@ -25,7 +26,7 @@ from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.inputs import Inputs
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.graphs.nodes import Nodes
-from pyfunc_debug.interception.graphs.registered import Entries, entries_since, next_number
+from pyfunc_debug.interception.graphs.registered import Entries, array_bytes, bodies_since, entries_since, next_number
 from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
@@ -112,6 +113,15 @@ class Interception:
     def entries_since(self, number: int) -> list[Entries]:
         """What TensorFlow's registry keeps of the user's bodies since it had that number."""
         return entries_since(number, self._names, self._maps)
+
+    @staticmethod
+    def array_bytes(thing: Any) -> int:
+        """What an array or an eager tensor weighs; 0 for everything else."""
+        return array_bytes(thing)
+
+    def bodies_since(self, number: int) -> Iterator[tuple[str, Body, dict[str, Any], dict[str, Any]]]:
+        """The user's bodies of the registry's entries since it had that number, each with the names that it sees."""
+        return bodies_since(number, self._names, self._maps)
 
     def _start_gradients(self) -> None:
         """Gives nodes call ids, if this TensorFlow allows it."""

@@ -2915,3 +2915,112 @@ def angle_drawn_for_a_partial():
         return tf.numpy_function(functools.partial(turned, angle=angle), [image], tf.float32)
 
     list(tf.data.Dataset.from_tensor_slices(np.ones((4, 2), np.float32)).map(augment))
+
+
+# -- ran-out, and Python state that Keras' steps leave alone ----------------------------------------------------------
+
+
+def fitted(data, layers=(), **options):
+    model = keras.Sequential([keras.layers.Input((2,)), *layers, keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=options.pop("metrics", None))
+    model.fit(data, verbose=0, **options)
+
+
+ROWS = np.ones((6, 2), np.float32), np.ones((6, 1), np.float32)
+
+
+@triggers("ran-out", says="asked for steps_per_epoch=5 batches each time, but the data ended after 3", pastes=True)
+def fewer_batches_than_steps():
+    data = tf.data.Dataset.from_tensor_slices(ROWS).filter(lambda x, y: True).batch(2)
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=2, steps_per_epoch=5, verbose=0)
+
+
+@triggers("ran-out", says="while True:", pastes=True)
+def a_generator_for_several_epochs():
+    def batches():
+        x, y = ROWS
+        for _ in range(2):
+            yield x, y
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(batches(), epochs=3, steps_per_epoch=2, verbose=0)
+
+
+@triggers("ran-out", says="validation_steps=4 batches each time, but the data ended after 3, 2 times", pastes=True)
+def fewer_batches_than_validation_steps():
+    data = tf.data.Dataset.from_tensor_slices(ROWS).batch(2)
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=2, validation_data=data, validation_steps=4, verbose=0)
+
+
+@near("ran-out")
+def epochs_that_end_with_their_data():
+    fitted(tf.data.Dataset.from_tensor_slices(ROWS).filter(lambda x, y: True).batch(2), epochs=2)
+
+
+@near("ran-out")
+def steps_of_repeated_data():
+    fitted(tf.data.Dataset.from_tensor_slices(ROWS).batch(2).repeat(), epochs=2, steps_per_epoch=5)
+
+
+@near("ran-out")
+def validation_of_a_part():
+    data = tf.data.Dataset.from_tensor_slices(ROWS).batch(2)
+    fitted(data, epochs=2, validation_data=data, validation_steps=2)
+
+
+@triggers("trace-only", says="and not in each of its 6 steps", pastes=True)
+def a_layer_that_counts():
+    class Counting(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def call(self, x):
+            self.calls += 1
+            return x
+
+    model = keras.Sequential([keras.layers.Input((2,)), Counting(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(*ROWS, batch_size=1, verbose=0)
+
+
+@triggers("trace-only", says="tf.py_function(lambda y_true, y_pred: errors.append(", pastes=True)
+def a_metric_that_keeps_a_list():
+    errors = []
+
+    def noted(y_true, y_pred):
+        errors.append(tf.reduce_mean(y_true - y_pred))
+        return tf.reduce_mean(y_true - y_pred)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[noted])
+    model.fit(*ROWS, batch_size=1, verbose=0)
+
+
+@near("trace-only")
+def a_layer_with_a_list_of_its_own():
+    class Stacked(keras.layers.Layer):
+        def call(self, x):
+            parts = []
+            parts.append(x)
+            return parts[0]
+
+    fitted(tf.data.Dataset.from_tensor_slices(ROWS).batch(1), [Stacked()])
+
+
+@triggers("output-contract", says="_, samples = tf.py_function(read, [path], [tf.int64, tf.float32])", pastes=True)
+def one_name_for_two_values():
+    def read(path):
+        return 8000, np.ones(3, np.float32)
+
+    def load(path):
+        samples = tf.py_function(read, [path], tf.float32)
+        return samples
+
+    for _ in tf.data.Dataset.from_tensors("a.wav").map(load):
+        pass

@@ -138,3 +138,58 @@ def one_large_table():
 )
 def test_what_does_not_grow_is_not(program):
     assert [one.message for one in found_in(program)] == []
+
+
+FRAMES: list[np.ndarray] = []
+
+
+def keep(i):
+    frame = np.full(1_000_000, i, np.float32)
+    FRAMES.append(frame)
+    return frame[0]
+
+
+class Cache:
+    def __init__(self):
+        self.images = {}
+
+    def load(self, i):
+        self.images[int(i)] = np.full(1_000_000, i, np.float32)
+        return np.float32(1)
+
+
+class Newest:
+    def __init__(self):
+        self.recent = {}
+
+    def load(self, i):
+        self.recent[int(i)] = np.full(1_000_000, i, np.float32)
+        if len(self.recent) > 4:
+            self.recent.pop(min(self.recent))
+        return np.float32(1)
+
+
+def loaded(body):
+    for _ in tf.data.Dataset.range(5).map(lambda i: tf.numpy_function(body, [i], tf.float32)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "fix"),
+    [
+        (keep, "keeps 20.0 MB in FRAMES: 5 entries after 5 calls, 4,000.0 kB each", "[:-100]  # keeps the newest 100"),
+        (Cache().load, "keeps 20.0 MB in self.images: 5 entries", "if len(self.images) > 100 else None"),
+    ],
+    ids=["list", "dict"],
+)
+def test_what_bodies_keep_is_told_with_its_bytes(body, says, fix):
+    (found,) = found_in(lambda: loaded(body))
+    FRAMES[:] = []
+    assert (found.rule, found.confidence) == ("memory", "likely")
+    assert says in found.message
+    assert fix in found.fix
+    assert "1_000_000" in found.fix or "append" in found.fix
+
+
+def test_what_is_taken_out_again_is_not():
+    assert found_in(lambda: loaded(Newest().load)) == []

@@ -236,3 +236,35 @@ def test_a_million_calls_are_asked_by_aggregates(tmp_path):
         counts.append(handed[0])
         reader.close()
     assert counts[0] == counts[1]
+
+
+LOCKED = """import threading
+lock = threading.Lock()
+def load(i):
+    with lock:
+        return read(i)
+ds = ds.map(lambda i: tf.numpy_function(load, [i], tf.float32), num_parallel_calls=4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "at_once", "expected"),
+    [
+        (LOCKED, 4, ["one-lock"]),
+        (LOCKED, 1, []),  # one after the other: nobody waits
+        (LOCKED.replace("lock = threading.Lock()", "lock = open_pool(4)"), 4, []),
+        (LOCKED.replace("        return read(i)", "        name = NAMES[i]\n    return read(name)"), 4, []),
+    ],
+    ids=["held", "alone", "no-lock", "held-for-a-part"],
+)
+def test_a_lock_that_all_calls_wait_for(tmp_path, source, at_once, expected):
+    rows = [call(i, start_ns=i * 10 * MS, end_ns=(i + at_once) * 10 * MS, thread=1) for i in range(1, 100)]
+    stack = {"id": 1, "frames": json.dumps([[FILE, 6, "<lambda>", source.splitlines()[5]]])}
+    path = written(
+        tmp_path / "a.pfrec", source, node=[node(body="load", line=3, stack=1)], call=rows, stack=[stack]
+    )  # fmt: skip
+    found = Recording(path).findings(select=["one-lock"])
+    assert [one.rule for one in found] == expected
+    for one in found:
+        assert "3.9 were in progress on average, and waited for it at least 74 %" in one.message
+        assert "num_parallel_calls=1)" in pasted(source, one.fix)

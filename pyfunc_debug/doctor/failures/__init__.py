@@ -56,6 +56,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     batches.explain,
     exhausted.explain,
     unbatched.explain,
+    generators.grouped,
     results.explain,
     structures.explain,
     unknown_shape.explain,

@@ -93,7 +93,7 @@ def _dtypes(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explanatio
 
 def _loop_dtype(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explanation | None:
     name, before, after = found[1], found[2], found[3]
-    function = spot.source.function(spot.line)
+    function = spot.function
     body = function.body if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
     earlier = [one for one in body if one.lineno < statement.lineno]
     edit = _as_float(spot, earlier, name, after) if "int" in before else None

@@ -108,7 +108,7 @@ def _no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     if match is None or match[2] != "numpy" or match[1] == "EagerTensor" or statement is None:
         return None
-    function = spot.source.function(spot.line)
+    function = spot.function
     calls = [
         one
         for one in ast.walk(statement)
@@ -153,7 +153,7 @@ def _printed(situation: Situation, spot: Spot) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     if "tf.Tensor(b" not in f"{situation.message}{situation.error}" or statement is None:
         return None
-    function = spot.source.function(spot.line)
+    function = spot.function
     pieces: dict[ast.expr, str] = {
         one: _as_python(spot, one.args[0].id)
         for one in ast.walk(statement if function is None else function)
@@ -207,7 +207,7 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
         found = _looked_up(spot)
         if found is not None:
             return found
-    function = spot.source.function(spot.line)
+    function = spot.function
     if function is None:
         return None
     given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
@@ -265,7 +265,7 @@ def _is_text(spot: Spot, name: str) -> bool:
 
 def _looked_up(spot: Spot) -> Explanation | None:
     """Bytes looked up among texts, in a function that uses them as bytes elsewhere: only here they become text."""
-    statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
+    statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or function is None:
         return None
     if not any(isinstance(one, ast.Constant) and isinstance(one.value, bytes) for one in ast.walk(function)):
@@ -288,7 +288,7 @@ def _looked_up(spot: Spot) -> Explanation | None:
 
 def _number(situation: Situation, spot: Spot) -> Explanation | None:
     """A number of NumPy's, or a tensor, where only one of Python's own will do."""
-    statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
+    statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or function is None or isinstance(function, ast.Lambda):
         return None
     if situation.kind not in ("TypeError", "AttributeError") or not _PLAIN_NUMBER.search(situation.message):

@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     for spot, inner in zip(situation.spots, situation.spots[1:]):
         call = py_call(spot.source, spot.line)
         given = _called(call) if call is not None else None
-        entered = inner.source.function(inner.line)
+        entered = inner.function
         if call is None or given is None or getattr(entered, "name", "") != dotted(given.func).rpartition(".")[2]:
             continue
         if any(symbolic_parts(one, spot) for one in given.args):

@@ -59,7 +59,7 @@ def _iterator(statement: ast.stmt) -> ast.Name | None:
 
 def _made(name: ast.Name, spot: Spot) -> ast.Call | None:
     """`iter(ds)`, where the function or the module of a line assigns it to the name."""
-    for place in (spot.source.function(spot.line), spot.source.tree):
+    for place in (spot.function, spot.source.tree):
         found = assignments(place).get(name.id) if place is not None else None
         if isinstance(found, ast.Call):
             return found

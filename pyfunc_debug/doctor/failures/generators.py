@@ -47,6 +47,22 @@ def explain(situation: Situation) -> Explanation | None:
     return None
 
 
+_ELEMENTS = re.compile(
+    r"Data is expected to be in format `x`|expects \d+ (?:named )?input\(s\).*but it received 1 input"
+)
+
+
+def grouped(situation: Situation) -> Explanation | None:
+    """`fit` on a dataset whose signature has inputs and target side by side, where the generator yields groups."""
+    found = _calls(situation) if not situation.body and _ELEMENTS.search(situation.message) else []
+    if len(found) != 1:
+        return None
+    file, source, call = found[0]
+    declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_signature")]
+    yields = _yields(_function(source, _given(call)))
+    return _other_nesting(declared[0], file, source, call, yields) if declared else None
+
+
 _NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>", re.IGNORECASE)
 
 
@@ -174,6 +190,12 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         return None
     file, source, call = calls[0]
     yields = _yields(_function(source, _given(call)))
+    try:
+        nested = _other_nesting(ast.parse(found[1], mode="eval").body, file, source, call, yields)
+    except SyntaxError:
+        nested = None
+    if nested is not None:
+        return nested
     cause = (
         f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
         "element must have that structure: a tuple for a tuple, a dict for a dict."
@@ -186,6 +208,59 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
             return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
     line = yields[0].lineno if yields else call.lineno
     return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
+
+
+def _other_nesting(
+    signature: ast.expr, file: str, source: Source, call: ast.Call, yields: list[ast.Yield]
+) -> Explanation | None:
+    """As many values as the signature has, in other groups: `yield [a, b], label` for three dtypes side by side."""
+    value = yields[0].value if len(yields) == 1 else None
+    if not isinstance(value, (ast.Tuple, ast.List)) or not isinstance(signature, ast.Tuple):
+        return None
+    parts, leaves = _leaves(value), _leaves(signature)
+    if len(parts) != len(leaves) or len(parts) == len(value.elts) == len(signature.elts):
+        return None
+    fitted = any(isinstance(one, ast.Call) and dotted(one.func).endswith(".fit") for one in ast.walk(source.tree))
+    declared = [one.value for one in call.keywords if one.arg in ("output_types", "output_shapes", "output_signature")]
+    grouped = (
+        [_grouped(value, one, source) for one in declared] if fitted and len(leaves) == len(signature.elts) else [""]
+    )
+    cause = (
+        f"the generator yields {len(parts)} values in {len(value.elts)} groups, `{short(source.text(value), 40)}`, but "
+        f"its signature has {len(leaves)} in {len(signature.elts)}: both must nest alike, in tuples or dicts. "
+    )
+    if all(grouped):
+        cause += "Keras takes (inputs, targets), as it is yielded."
+        pieces: dict[ast.expr, str] = dict(zip(declared, grouped))
+    else:
+        texts = iter([source.text(one) for one in parts])
+        pieces = {value: _like(signature, texts).removeprefix("(").removesuffix(")")}
+    new = source.replaced(pieces)
+    if new is None:
+        return None
+    return Explanation(RULE, file, yields[0].lineno, cause.rstrip(), Edit(file, new[0], new[1], (new[2],)))
+
+
+def _leaves(node: ast.expr) -> list[ast.expr]:
+    """The values in nested tuples and lists."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [leaf for one in node.elts for leaf in _leaves(one)]
+    return [node]
+
+
+def _like(signature: ast.expr, texts: Iterator[str]) -> str:
+    """Values, nested as a signature is."""
+    if isinstance(signature, (ast.Tuple, ast.List)):
+        inside = [_like(one, texts) for one in signature.elts]
+        return f"({', '.join(inside)}{',' * (len(inside) == 1)})"
+    return next(texts)
+
+
+def _grouped(value: ast.expr, declared: ast.expr, source: Source) -> str:
+    """What is declared side by side, in the groups that are yielded; "" where their numbers differ."""
+    given = declared.elts if isinstance(declared, (ast.Tuple, ast.List)) else []
+    texts = iter([source.text(one) for one in given])
+    return _like(value, texts) if len(given) == len(_leaves(value)) else ""
 
 
 def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:

@@ -27,7 +27,7 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     if statement is None:
         return None
-    name, function = _holder(statement, spot), spot.source.function(spot.line)
+    name, function = _holder(statement, spot), spot.function
     if name is None:
         return None
     kept = _kept(spot.source, name.rpartition(".")[2])

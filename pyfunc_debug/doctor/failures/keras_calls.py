@@ -22,7 +22,7 @@ def compiled_function(situation: Situation) -> Edit | None:
     if by != "Keras":
         return None
     spot = situation.spots[index]
-    function = spot.source.function(spot.line)
+    function = spot.function
     if not isinstance(function, ast.FunctionDef):
         return None
     inputs = parameters(function)

@@ -17,7 +17,7 @@ _NONE = re.compile(r"'NoneType' object has no attribute '\w+'")
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if `self` was gone when the method was traced."""
     spot = situation.last
-    function = spot.source.function(spot.line) if spot is not None else None
+    function = spot.function if spot is not None else None
     if spot is None or function is None or not _NONE.search(situation.message):
         return None
     if next(iter(function.args.args), ast.arg("")).arg != "self" or spot.variables.get("self", spot) is not None:

@@ -1,4 +1,4 @@
-"""`tf.map_fn` over a function that returns another dtype than it is given; objects that threads use at once."""
+"""`tf.map_fn` over a function that returns another dtype or more values; objects that threads use at once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import re
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import failed_node, user_nodes
+from pyfunc_debug.doctor.failures.nodes import argument, failed_node, user_nodes
+from pyfunc_debug.doctor.failures.results import body_dtypes, is_made
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, read
+from pyfunc_debug.doctor.failures.symbols import calls
 
 _DTYPES = re.compile(
     r"op elements (\w+) but list elements (\w+)|TensorArray dtype is (\w+) but Op is trying to write dtype (\w+)"
 )
 _NAMES = {"float": "float32", "double": "float64", "half": "float16"}
 _EXECUTING = "generator already executing"
+_STRUCTURES = "The two structures don't have the same nested structure"
 _AT_ONCE = re.compile(
     r"Already borrowed|not thread[- ]?safe|changed size during iteration|mutated during iteration"
     r"|Recursive use of cursor"
@@ -28,6 +31,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _executing(situation, "one Python generator for its next value, which it cannot give to two at once")
     if situation.body and _AT_ONCE.search(situation.message):
         return _executing(situation, "the same object, which says that it cannot be used by two at once")
+    if situation.kind in ("ValueError", "TypeError") and _STRUCTURES in situation.message and not situation.body:
+        return _one_of_several(situation)
     match = _DTYPES.search(str(situation.error))
     return _map_fn(situation, match) if match is not None and not situation.body else None
 
@@ -55,6 +60,46 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
     )
     advice = "" if edit else f"Give it fn_output_signature={tf}.{made}."
     return Explanation("output-contract", file, call.lineno, cause, edit, advice)
+
+
+def _one_of_several(situation: Situation) -> Explanation | None:
+    """An eager numpy_function gives all that its body returned, whatever Tout says; map_fn wants what is declared."""
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        maps = [one for one in calls(statement) if dotted(one.func).endswith("map_fn")] if statement is not None else []
+        given = argument(maps[0], 0, "fn") if len(maps) == 1 else None
+        function: ast.AST | None = given
+        if isinstance(given, ast.Name):
+            function = next((one for one in _functions(spot.source) if one.name == given.id), None)
+        made = [one for one in calls(function) if is_made(one)] if function is not None else []
+        tout = argument(made[0], 2, "Tout") if len(made) == 1 else None
+        body = argument(made[0], 0, "func") if len(made) == 1 else None
+        if not isinstance(tout, ast.Attribute) or not isinstance(body, ast.Name):
+            continue
+        dtypes = body_dtypes(made[0], spot)
+        if dtypes is None or len(dtypes) < 2:
+            continue
+        same = [place for place, one in enumerate(dtypes) if one is not None and one == spot.source.text(tout)]
+        place = same[0] if len(same) == 1 else 0
+        cause = (
+            f"{body.id} returns {len(dtypes)} values, but Tout={spot.source.text(tout)} declares 1, and so does "
+            f"map_fn. Run eagerly, {dotted(made[0].func).rpartition('.')[2]} gives all. This takes the one declared."
+        )
+        edit = _replaced(spot, {body: f"lambda *args: {body.id}(*args)[{place}]"})
+        return Explanation(
+            "output-contract", spot.file, made[0].lineno, cause, edit, "" if edit else "Return one value.", "likely"
+        )
+    return None
+
+
+def _replaced(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
+    found = spot.source.replaced(pieces)
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def _functions(source: Source) -> list[ast.FunctionDef]:
+    """The functions that a file defines."""
+    return [one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)]
 
 
 def _executing(situation: Situation, asked: str) -> Explanation | None:
@@ -91,7 +136,7 @@ def _executing(situation: Situation, asked: str) -> Explanation | None:
 
 def _generates(spot: Spot) -> bool:
     """Whether a frame is a generator's own."""
-    function = spot.source.function(spot.line)
+    function = spot.function
     return function is not None and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(function))
 
 
@@ -110,7 +155,7 @@ def _workers(situation: Situation, spot: Spot, asked: str) -> Explanation:
         placed = source.replaced({value: "1"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
     who = "Keras' workers" if edit is not None else "two threads"
-    function = spot.source.function(spot.line)
+    function = spot.function
     where = f"in {function.name}, " if isinstance(function, ast.FunctionDef) else ""
     cause = f"{where}{who} asked {asked}."
     advice = "" if edit else f"Make `lock = threading.Lock()` once, and put `with lock:` around line {spot.line}."

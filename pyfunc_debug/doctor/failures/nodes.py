@@ -156,7 +156,7 @@ def _written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
         return node.value
     if not isinstance(node, ast.Name) or deep > 2:
         return None
-    for function in (spot.source.function(spot.line), *_functions(spot)):
+    for function in (spot.function, *_functions(spot)):
         if function is None or node.id not in (names := parameters(function)):
             continue
         own = getattr(function, "name", "<lambda>")
@@ -174,7 +174,7 @@ def _written(node: ast.expr, spot: Spot, deep: int = 0) -> Any:
 
 def _functions(spot: Spot) -> list[Function]:
     """The functions around a line, innermost first."""
-    inner = spot.source.function(spot.line)
+    inner = spot.function
     around = [] if inner is None else spot.source.around(inner)
     return [one for one in around if isinstance(one, (ast.FunctionDef, ast.Lambda))]
 

@@ -94,7 +94,7 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
 def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:
     """`batch = x.shape[0]` or `b, h, w = x.shape`, and a later line that computes with it."""
     used = [name for node in header for name in names(node) if name in spot.variables and spot.variables[name] is None]
-    function = spot.source.function(spot.line)
+    function = spot.function
     if not used or function is None:
         return None
     tf = alias(spot, "tensorflow")

@@ -50,7 +50,7 @@ def explain(situation: Situation) -> Explanation | None:
         f"`{names} =` takes {wanted} values, but Tout={short(spot.source.text(tout), 30)} declares "
         f"{len(declared)}: {op} gives one tensor for each dtype in Tout, whatever its body returns later."
     )
-    found = _body(call, spot)
+    found = body_dtypes(call, spot)
     returned = found if found is not None and len(found) == wanted else [None] * wanted
     if len(declared) > wanted and found is not None and len(found) == len(declared):  # the names are too few
         rest = ["_"] * (len(declared) - wanted)
@@ -59,6 +59,11 @@ def explain(situation: Situation) -> Explanation | None:
     known = declared[:wanted] + [declared[-1] if declared else f"{alias(spot, 'tensorflow')}.float32"] * wanted
     listed = ", ".join(dtype or known[place] for place, dtype in enumerate(returned))
     return _edited(spot, {tout: f"[{listed}]"}, call.lineno, cause, None not in returned)
+
+
+def is_made(call: ast.Call) -> bool:
+    """Whether a call is one of py_function or numpy_function."""
+    return dotted(call.func).rpartition(".")[2] in _CALLS
 
 
 def _edited(spot: Spot, pieces: dict[ast.expr, str], line: int, cause: str, sure: bool) -> Explanation:
@@ -71,12 +76,12 @@ def _edited(spot: Spot, pieces: dict[ast.expr, str], line: int, cause: str, sure
 def _made(value: ast.expr, spot: Spot, deep: int = 0) -> ast.Call | None:
     """The call of py_function that a value comes from: itself, a name's, or what a function of the file returns."""
     if isinstance(value, ast.Name):
-        function = spot.source.function(spot.line)
+        function = spot.function
         assigned = assignments(function if function is not None else spot.source.tree).get(value.id)
         return _made(assigned, spot, deep + 1) if assigned is not None and deep < 3 else None
     if not isinstance(value, ast.Call):
         return None
-    if dotted(value.func).rpartition(".")[2] in _CALLS:
+    if is_made(value):
         return value
     own = [
         one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(value.func)
@@ -89,7 +94,7 @@ def _made(value: ast.expr, spot: Spot, deep: int = 0) -> ast.Call | None:
     return _made(returned[0], spot, deep + 1) if returned[0] is not None else None
 
 
-def _body(call: ast.Call, spot: Spot) -> list[str | None] | None:
+def body_dtypes(call: ast.Call, spot: Spot) -> list[str | None] | None:
     """The dtypes that the body returns, as far as its source says; None where it returns one value."""
     given = argument(call, 0, "func")
     name = dotted(given).rpartition(".")[2] if given is not None else ""

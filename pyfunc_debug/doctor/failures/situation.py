@@ -6,6 +6,7 @@ context and runs generated code. Here the pieces are put together again, in the 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections import ChainMap
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures.source import Source, read
+from pyfunc_debug.doctor.failures.source import Function, Source, read
 from pyfunc_debug.program.frames import is_installed, is_user
 
 Locate = Callable[[str, int], tuple[str, int]]
@@ -29,6 +30,7 @@ _KERAS_WRAP = re.compile(
 )
 _KERAS_COULD = re.compile(r"^Could not automatically infer the output shape.*?Error encountered:\n\n(.*)$", re.DOTALL)
 _DEEPEST = 20
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DATA = re.compile(r"tensorflow[/\\]python[/\\]data[/\\]")
 _FUNCTION = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\]polymorphic_function")
 _KERAS = re.compile(r"[/\\](?:tf_)?keras[/\\]")
@@ -57,6 +59,19 @@ class Spot:
     def source(self) -> Source:
         """The file's text."""
         return read(self.file)
+
+    @property
+    def function(self) -> Function | None:
+        """The function that was running: the innermost on its line, but no lambda whose arguments are not there."""
+        found = self.source.function(self.line)
+        if not isinstance(found, ast.Lambda) or self._has(found):
+            return found
+        outer = [one for one in self.source.around(found) if isinstance(one, (*_DEFINITIONS, ast.Lambda))]
+        return next((one for one in outer if not isinstance(one, ast.Lambda) or self._has(one)), found)
+
+    def _has(self, function: ast.Lambda) -> bool:
+        wanted = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        return all(one.arg in self.variables for one in wanted)
 
     def value(self, name: str) -> Any:
         """What a name stands for there; None where it stands for nothing."""

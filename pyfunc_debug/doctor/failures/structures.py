@@ -52,7 +52,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _list_of_one(situation: Situation, spot: Spot) -> Explanation | None:
     """`y = tf.py_function(f, [x], [tf.float32])` is a list of one tensor, and was used as the tensor."""
     statement = spot.source.statement(spot.line)
-    function = spot.source.function(spot.line)
+    function = spot.function
     if statement is None or function is None or "list" not in situation.message:
         return None
     for name in dict.fromkeys(names(statement)):

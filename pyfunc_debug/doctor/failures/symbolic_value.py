@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, wrapping
+from pyfunc_debug.doctor.failures import control_flow, kept_by_python, wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, whole_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
@@ -101,7 +101,7 @@ def _explanation(
 
 def _when(situation: Situation) -> str:
     index, by = wrapping.entry(situation)
-    function = situation.spots[index].source.function(situation.spots[index].line)
+    function = situation.spots[index].function
     name = getattr(function, "name", "the lambda")
     if by == "tf.data":
         call = wrapping.dataset_call(situation, index)
@@ -139,7 +139,10 @@ def _value_fix(
     printed = _print(spot, statement)
     if printed is not None:
         return printed, True
-    function = spot.source.function(spot.line)
+    noted = kept_by_python.edit(spot, statement)
+    if noted is not None:
+        return noted, True
+    function = spot.function
     by = wrapping.entry(situation)[1]
     in_data = by == "tf.data"
     if by == "Keras" and function is not None and not whole_as_ops(function, spot):
@@ -209,7 +212,7 @@ def _print(spot: Spot, statement: ast.stmt) -> Edit | None:
 def _bool(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation | None:
-    function = spot.source.function(spot.line)
+    function = spot.function
     if value is None or not parts:
         return _outside(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
@@ -220,6 +223,8 @@ def _bool(
     if edit is None:
         text = as_ops(value, spot, conditions=True)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
+    if edit is None and wrapping.entry(situation)[1] == "tf.data":
+        edit = _as_python(situation)
     code = short(spot.source.text(value), 40)
     cause = (
         f"`{code}` was used as a Python bool {_when(situation)}: it depends on {_few(parts)}, which has "
@@ -252,7 +257,7 @@ def _autograph(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef) -> 
 def _iterate(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation | None:
-    function = spot.source.function(spot.line)
+    function = spot.function
     tf = alias(spot, "tensorflow")
     if value is None or not parts:
         return _outside(situation, spot, statement)

@@ -18,7 +18,7 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     if spot is None or _SAID not in situation.message:
         return None
-    statement, function = spot.source.statement(spot.line), spot.source.function(spot.line)
+    statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
     code = short(spot.source.text(statement).split("\n")[0], 36)

@@ -53,7 +53,7 @@ def dataset_call(situation: Situation, index: int) -> tuple[Spot, ast.Call, ast.
         statement = outer.source.statement(outer.line)
         if statement is None:
             continue
-        function = spot.source.function(spot.line)
+        function = spot.function
         for one in calls(statement):
             if isinstance(one.func, ast.Attribute) and one.func.attr in (
                 *_ELEMENTS,
@@ -79,7 +79,7 @@ def mapped_function(situation: Situation) -> Wrap | None:
     index, _ = entry(situation)
     found = dataset_call(situation, index)
     spot = situation.spots[index]
-    function = spot.source.function(spot.line)
+    function = spot.function
     if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
         return None
     if _is_graph(function):
@@ -188,7 +188,7 @@ def helper_call(situation: Situation) -> Wrap | None:
     spot = situation.spots[-1]
     outer = situation.outer(spot)
     index, _ = entry(situation)
-    function = spot.source.function(spot.line)
+    function = spot.function
     if outer is None or function is None or situation.spots.index(spot) <= index or isinstance(function, ast.Lambda):
         return None
     if _is_graph(function):
@@ -225,7 +225,7 @@ def expression(situation: Situation) -> Wrap | None:
         return None
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
-    function = spot.source.function(spot.line)
+    function = spot.function
     dtype = Guess(spot, {} if function is None else assignments(function)).of(part)
     tout = "[]" if isinstance(statement, ast.Expr) and part is value else dtype or f"{tf}.float32"
     if isinstance(statement, (ast.If, ast.While)) and part is value:
@@ -264,7 +264,7 @@ def value_of(statement: ast.stmt) -> ast.expr | None:
 
 def value_here(spot: Spot, statement: ast.stmt) -> ast.expr | None:
     """What was computed in a frame: the body of the lambda that it is, or the statement's expression."""
-    function = spot.source.function(spot.line)
+    function = spot.function
     if isinstance(function, ast.Lambda):
         wanted = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
         if wanted and all(name in spot.variables for name in wanted):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import direct_call
 from pyfunc_debug.doctor.rules.retraces import made_once
@@ -33,6 +37,61 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
         if node is not None:
             yield _finding(facts, node, noticed)
+    yield from _kept(facts)
+
+
+def _kept(facts: Facts) -> Iterator[Finding]:
+    """Containers of the program's own that a body puts an array into in each call, and that nothing empties."""
+    for number, _, noticed in facts.notices.get("kept", []):
+        node = facts.nodes.get(number) if number is not None else None
+        count, size, name, line = (noticed[key] for key in ("entries", "nbytes", "name", "line"))
+        if node is None or count < _SEVERAL or size < _MUCH_BYTES:
+            continue
+        body = (node.body, node.file, node.line)
+        same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == body]
+        calls = facts.calls_of(same).count + facts.counted_only(one.id for one in same)
+        if 2 * count < calls or _emptied(facts, node, name):
+            continue
+        yield Finding(
+            "memory", "note" if _read_elsewhere(facts, node, name) else "warning", node.id, (),
+            f"{node.body} keeps {size / 1e6:,.1f} MB in {name}: {count:,} entries after {calls:,} calls, "
+            f"{size / count / 1e3:,.1f} kB each. It grows with each call that brings a new one",
+            _bounded(facts, node, name, line), node.file, line,
+            evidence=(f"line {line}: {facts.line(node.file, line)}",), confidence="likely",
+        )  # fmt: skip
+
+
+def _emptied(facts: Facts, node: Node, name: str) -> bool:
+    """Whether the file takes anything out of a container again, or bounds it."""
+    text = "\n".join(facts.source(node.file))
+    gone = rf"(?:\bdel {re.escape(name)}\b|{re.escape(name)}\.(?:clear|pop\w*|remove|discard)\(|maxlen)"
+    return re.search(gone, text) is not None
+
+
+def _read_elsewhere(facts: Facts, node: Node, name: str) -> bool:
+    """Whether something outside of the body asks for what is kept: then it is wanted."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    inside = {id(one) for one in ast.walk(function)} if function is not None else set()
+    last = name.rpartition(".")[2]
+    for one in pastes.walk(tree, ast.Attribute if "." in name else ast.Name):
+        known = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+        if known == last and isinstance(one.ctx, ast.Load) and id(one) not in inside:  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+def _bounded(facts: Facts, node: Node, name: str, line: int) -> str:
+    """The line that fills a container, and one that keeps it at a hundred."""
+    found = pastes.lines_of(facts, node.file, line)
+    least = f"del {name}[:-100]  # keeps the newest 100"
+    if "[" in facts.line(node.file, line).partition("=")[0]:
+        least = f"{name}.pop(next(iter({name}))) if len({name}) > 100 else None  # keeps the newest 100"
+    elif ".append(" not in facts.line(node.file, line):
+        least = f"{name}.pop() if len({name}) > 100 else None  # keeps 100"
+    if found is None or node.file is None:
+        return least
+    indent, texts = found
+    return pastes.written(Edit(node.file, line, line + len(texts) - 1, (*texts, f"{indent}{least}")))
 
 
 def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:

@@ -131,13 +131,29 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
             f"return np.asarray({_value(facts, kind.node)}, np.{declared[0]})  # one tensor of {kind.count} numbers"
         )
     else:
-        fix = _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
+        fix = _unpacked(facts, kind) or _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
     return _finding(
         facts, kinds, "error",
         f"{kind.node.body} returned a {kind.shown}, but Tout declares {len(declared)} ({', '.join(declared[:3])}). "
         f"TensorFlow kept {kept} and silently dropped the others{_of(facts, kinds)}",
         fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
+
+
+def _unpacked(facts: Facts, kind: _Kind) -> str:
+    """`x = tf.py_function(...)` with a Tout for all values, and x still the tensor that it is used as; "" otherwise."""
+    found, declared = pastes.call_of(facts, kind.node), kind.declared or []
+    if found is None or len(declared) != 1:
+        return ""
+    file, call = found
+    tout, statement = pastes.argument(call, 2, "Tout"), pastes.source(facts, file).parent(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if tout is None or isinstance(tout, (ast.List, ast.Tuple)) or not isinstance(target, ast.Name):
+        return ""
+    same = [place for place, own in enumerate(kind.dtypes) if own == declared[0]]
+    names = ["_"] * (kind.count or 0)
+    names[same[0] if len(same) == 1 else 0] = target.id
+    return pastes.written(pastes.replaced(facts, file, {target: ", ".join(names), tout: f"[{', '.join(_tout(kind))}]"}))
 
 
 def _calls(facts: Facts, kinds: list[_Kind]) -> Calls:

@@ -33,6 +33,8 @@ from pyfunc_debug.records import FROM_GENERATOR, Frame, RunKind
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")
 
 
+_MOST_ENDS = 1000
+"""Runs that ended at the end of their data, of which a notice is made: one an epoch."""
 _GENERATOR_NEXT = "generator_next_fn"
 """The function in which Dataset.from_generator asks the user's generator (data/ops/from_generator_op.py)."""
 TF_DATA = ("Dataset_", "tf_data_experimental_")
@@ -244,6 +246,7 @@ class Functions:
     def call_function(self, original: Any) -> Any:
         """The replacement of `Context.call_function`: a run."""
         live, here, observer = self.live, self._here, self._observer
+        ends: list[int] = []
 
         def call_function(context: Any, name: Any, tensor_inputs: Any, num_outputs: Any) -> Any:
             run = self._begin(context, name, getattr(here, "function", None))
@@ -256,6 +259,9 @@ class Functions:
             except BaseException as error:
                 if not _ends_data(error):
                     run.error = type(error).__name__
+                elif len(ends) < _MOST_ENDS:
+                    ends.append(run.id)
+                    observer.notice(Notice.DATA_ENDED, None, None, run=run.id)
                 drop_our_frame(error)
                 raise
             finally:

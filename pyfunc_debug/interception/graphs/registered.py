@@ -6,13 +6,14 @@ default graph, which never goes: an entry stays until the process ends, with all
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pyfunc_debug.events import Body
-from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, unwrap
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, scope, unwrap
 from pyfunc_debug.interception.names import TensorFlowNames, private
 
 
@@ -62,13 +63,30 @@ def entries_since(number: int, names: TensorFlowNames, maps: SourceMaps) -> list
         arrays = held.setdefault(body, {})
         for value in closure(function).values() if hasattr(function, "__closure__") else ():
             for one in value if isinstance(value, (list, tuple)) else (value,):
-                size = _bytes(one)
+                size = array_bytes(one)
                 if size:
                     arrays[id(one)] = size
     return [Entries(body, newest[body], count, sum(held[body].values())) for body, count in counts.items()]
 
 
-def _bytes(thing: Any) -> int:
+def bodies_since(
+    number: int, names: TensorFlowNames, maps: SourceMaps
+) -> Iterator[tuple[str, Body, dict[str, Any], dict[str, Any]]]:
+    """The user's bodies of entries made since, each once: token, body, names of its own, its module's."""
+    seen: set[Body] = set()
+    for token, registered in reversed(private.registered(names.registry)):
+        digits = token.rpartition("_")[2]
+        if not digits.isdigit() or int(digits) < number:
+            continue
+        body = find_body(registered, names, maps)
+        if body.internal or body in seen:
+            continue
+        seen.add(body)
+        yield token, body, *scope(unwrap(registered, names))
+
+
+def array_bytes(thing: Any) -> int:
+    """What an array or an eager tensor weighs; 0 for everything else."""
     if isinstance(thing, np.ndarray):
         return int(thing.nbytes)
     shape, dtype = getattr(thing, "shape", None), getattr(thing, "dtype", None)

@@ -1,0 +1,150 @@
+"""Python state that a Keras layer, loss or metric changes: while Keras traces its step, and not in each step."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.doctor.rules.ran_out import STEPS
+from pyfunc_debug.records import Finding
+
+NAMES = ("trace-only",)
+_METHODS = {"call", "update_state", "train_step", "test_step"}
+_BASES = ("Layer", "Model", "Loss", "Metric")
+_EMPTY = {"list", "dict", "set", "deque", "Counter", "defaultdict", "OrderedDict"}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a function: only where its steps ran in a graph, more often than they were traced."""
+    numbers = [one.id for one in facts.functions.values() if one.name.rpartition(".")[2] in STEPS]
+    marks = ", ".join("?" * len(numbers))
+    sites = facts.reader.rows(
+        "SELECT s.frames, count(*), count(DISTINCT r.trace) FROM run r JOIN stack s ON s.id = r.site "
+        f"WHERE r.kind = 'forward' AND r.function IN ({marks}) GROUP BY s.frames", numbers,
+    ) if numbers else []  # fmt: skip
+    steps: dict[tuple[str, int], int] = {}
+    for frames, count, traces in sites:
+        if count > 2 * traces:
+            file, line, *_ = json.loads(frames)[-1]
+            steps[file, line] = steps.get((file, line), 0) + count
+    told: set[int] = set()
+    for (file, line), count in steps.items():
+        tree = facts.tree(file)
+        if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.source(file)):
+            continue
+        scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
+        for owner, function in _traced(scopes):
+            if function.lineno not in told:
+                told.add(function.lineno)
+                yield from _changes(facts, file, scopes, owner, function, count)
+
+
+def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions that Keras traces in its step: methods of layers, losses and metrics, and what compile was given.
+
+    Args:
+      scopes: The file, and the functions around the line that trains: only what is defined in these is looked at.
+    """
+    inside = [one for scope in scopes for one in _own(scope)]
+    given = {
+        name.id for one in inside if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
+        for value in (*one.args[1:3], *(word.value for word in one.keywords if word.arg in ("loss", "metrics")))
+        for name in ast.walk(value) if isinstance(name, ast.Name)
+    }  # fmt: skip
+    called = {ast.unparse(one.func) for one in inside if isinstance(one, ast.Call)}
+    for one in inside:
+        if isinstance(one, ast.ClassDef) and one.name in called:
+            if any(ast.unparse(base).endswith(_BASES) for base in one.bases):
+                methods = (part for part in one.body if isinstance(part, ast.FunctionDef) and part.name in _METHODS)
+                yield from ((f"{one.name}.{part.name}", part) for part in methods)
+        elif isinstance(one, ast.FunctionDef) and one.name in given:
+            yield one.name, one
+
+
+def _own(scope: Any) -> Iterator[ast.AST]:
+    """Nodes of a file or function, without those inside of functions and classes defined in it."""
+    todo: list[ast.AST] = list(scope.body)
+    while todo:
+        one = todo.pop()
+        yield one
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            todo += ast.iter_child_nodes(one)
+
+
+def _changes(
+    facts: Facts, file: str, scopes: list[Any], owner: str, function: ast.FunctionDef, steps: int
+) -> Iterator[Finding]:
+    for write in code.state_writes(function):
+        made = _made(facts, file, scopes, function, write.target)
+        if made is None:
+            continue
+        counted = "=" in write.text
+        if not (_is_number(made) if counted else _is_empty(made)):
+            continue
+        yield Finding(
+            "trace-only", "warning", None, (),
+            f"line {write.line} of {owner} changes Python's {write.target!r}. Keras runs its steps in a graph: the "
+            f"line ran while Keras traced them, and not in each of its {steps:,} steps",
+            _counted(facts, file, write, made) if counted else _kept(facts, file, function, write),
+            file, write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
+        )  # fmt: skip
+        return
+
+
+def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """What the class of a method gives to an attribute, or a scope to a name, if it does so once."""
+    if name.startswith("self."):
+        holders = pastes.around(facts.tree(file), function.lineno, ast.ClassDef)[-1:]
+        inside = [one for holder in holders for one in ast.walk(holder)]
+    else:
+        inside = [one for scope in scopes for one in _own(scope)]
+    found = [
+        one.value for one in inside
+        if isinstance(one, ast.Assign) and name in [ast.unparse(target) for target in one.targets]
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _is_empty(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] in _EMPTY
+    return isinstance(node, (ast.List, ast.Dict, ast.Set))
+
+
+def _counted(facts: Facts, file: str, write: code.Write, made: ast.expr) -> str:
+    """The number as a variable of TensorFlow's, which a graph can change."""
+    tf = pastes.module(facts, file, "tensorflow") or "tf"
+    left, _, right = write.text.partition("=")
+    added = {"+": "assign_add", "-": "assign_sub"}.get(left.rstrip()[-1:])
+    change = pastes.lines_of(facts, file, write.line)
+    if added is None or change is None or len(change[1]) != 1:
+        return f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
+    text = pastes.text_of(facts, file, made)
+    return pastes.written(
+        Edit(file, write.line, write.line, (f"{change[0]}{write.target}.{added}({right.strip()})",)),
+        pastes.replaced(facts, file, {made: f"{tf}.Variable({text}, trainable=False)"}),
+    )
+
+
+def _kept(facts: Facts, file: str, function: Definition, write: code.Write) -> str:
+    """The change in a py_function, which is given the function's own values that it needs."""
+    tf = pastes.module(facts, file, "tensorflow") or "tf"
+    call = next((one for one in pastes.around(facts.tree(file), write.line, ast.Call)
+                 if ast.unparse(one) == write.text), None)  # fmt: skip
+    if call is None:
+        return ""
+    own = [one for argument in call.args for one in names(argument) if one in code.local_names(function)]
+    given = ", ".join(one for one in dict.fromkeys(own) if one != "self")
+    new = f"{tf}.py_function(lambda{' ' * bool(given)}{given}: {pastes.text_of(facts, file, call)}, [{given}], [])"
+    return pastes.written(pastes.replaced(facts, file, {call: new})) or new

@@ -1,0 +1,87 @@
+"""Bodies that hold a lock from beginning to end: their calls run one at a time, however many are in progress."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes, pipelines
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.records import Finding
+
+NAMES = ("one-lock",)
+_LOCKS = {"Lock", "RLock"}
+_QUICK = {"numpy", "decode", "int", "float", "str", "asarray", "array", "float32", "int32", "int64", "float64"}
+"""What a body may call outside of the lock: it takes no time that counts."""
+_WAIT_SHARE, _WAIT_NS = 0.4, 200_000_000
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line."""
+    for group in facts.lines:
+        node, calls = group[0], facts.calls_of(group)
+        function = facts.function(node)
+        if function is None or calls.total_ns < _WAIT_NS or isinstance(function, ast.Lambda):
+            continue
+        lock = _lock(function)
+        if lock is None or not _is_lock(facts.tree(node.file), lock):
+            continue
+        busy = _busy_ns(facts, [one.id for one in group])
+        waited = calls.total_ns - busy  # inside the lock is one call at a time, and all of that is in `busy`
+        if waited < max(_WAIT_NS, _WAIT_SHARE * calls.total_ns):
+            continue
+        yield Finding(
+            NAMES[0], "warning", node.id, (),
+            f"{node.body} does all its work with {lock} held, so that one call at a time gets on: "
+            f"{calls.total_ns / busy:.1f} were in progress on average, and waited for it at least "
+            f"{percent(waited / calls.total_ns)} of their time. More parallel calls bring nothing",
+            pastes.written(pipelines.with_calls(facts, node, 1))
+            or "dataset.map(..., num_parallel_calls=1)  # as fast; the lock only around what is shared is faster",
+            node.file, node.line, several(one.id for one in group),
+            (f"{calls.count:,} calls took {calls.total_ns / 1e9:.2f} s in sum, in {busy / 1e9:.2f} s of time",
+             f"faster: hold {lock} only around the lines that change what calls share"),
+        )  # fmt: skip
+
+
+def _lock(function: Definition) -> str | None:
+    """The lock that is held around all of a function's work: `lock` of its one `with lock:`; None without."""
+    if isinstance(function, ast.Lambda):
+        return None
+    blocks = [one for one in function.body if isinstance(one, ast.With)]
+    if len(blocks) != 1 or len(blocks[0].items) != 1 or blocks[0].items[0].optional_vars is not None:
+        return None
+    for statement in function.body:
+        if statement is blocks[0] or isinstance(statement, (ast.Global, ast.Nonlocal)):
+            continue
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)):
+            return None
+        called = [ast.unparse(one.func).rpartition(".")[2] for one in ast.walk(statement) if isinstance(one, ast.Call)]
+        if not set(called) <= _QUICK:
+            return None
+    held = blocks[0].items[0].context_expr
+    return ast.unparse(held) if isinstance(held, (ast.Name, ast.Attribute)) else None
+
+
+def _is_lock(tree: ast.Module | None, name: str) -> bool:
+    """Whether a file makes it: `lock = threading.Lock()`."""
+    for one in code.all_nodes(tree) if tree is not None else ():
+        if isinstance(one, ast.Assign) and name in [ast.unparse(target) for target in one.targets]:
+            return isinstance(one.value, ast.Call) and ast.unparse(one.value.func).rpartition(".")[2] in _LOCKS
+    return False
+
+
+def _busy_ns(facts: Facts, nodes: list[int]) -> int:
+    """How long at least one of the nodes' calls was in progress."""
+    marks = ", ".join("?" * len(nodes))
+    busy, until = 0, 0
+    for start, end in facts.reader.rows(
+        f"SELECT start_ns, end_ns FROM call WHERE node IN ({marks}) AND kind = 'forward' AND end_ns IS NOT NULL "
+        "ORDER BY start_ns",
+        nodes,
+    ):
+        if end > until:
+            busy += end - max(start, until)
+            until = end
+    return max(busy, 1)

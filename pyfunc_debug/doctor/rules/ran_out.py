@@ -1,0 +1,144 @@
+"""Keras was asked for more steps than its data have: "Your input ran out of data"."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import times
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.records import Finding
+
+NAMES = ("ran-out",)
+STEPS = {"one_step_on_iterator", "multi_step_on_iterator", "one_step_on_data", "train_function", "test_function",
+          "predict_function"}  # fmt: skip
+"""What Keras traces to take a batch (keras/src/backend/tensorflow/trainer.py) and, in tf_keras, an epoch's step."""
+_WORDS = {"fit": ("steps_per_epoch", "validation_steps"), "evaluate": ("steps",), "predict": ("steps",)}
+_LONGEST = 12
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line and kind of step: only where a number of steps was asked for, as else data may end."""
+    ended = {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", [])}
+    sites: dict[tuple[str, int], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for run, trace, function, frames in facts.reader.rows(
+        "SELECT r.id, r.trace, r.function, s.frames FROM run r JOIN stack s ON s.id = r.site "
+        "WHERE r.kind = 'forward' ORDER BY r.id"
+    ):
+        known = facts.functions.get(function)
+        if known is not None and known.name.rpartition(".")[2] in STEPS:
+            file, line, *_ = json.loads(frames)[-1]
+            sites[file, line][trace].append(run)
+    for (file, line), traces in sites.items():
+        calls = [
+            one for one in pastes.around(facts.tree(file), line, ast.Call)
+            if isinstance(one.func, ast.Attribute) and one.func.attr in _WORDS
+        ]  # fmt: skip
+        if len(calls) == 1:
+            kinds = _WORDS[calls[0].func.attr]  # type: ignore[attr-defined]
+            for word, runs in zip(kinds, traces.values()):  # training begins
+                given = next((one.value for one in calls[0].keywords if one.arg == word), None)
+                if given is None:
+                    continue
+                if ended & set(runs):
+                    yield _finding(facts, file, calls[0], word, given, _until(runs, ended))
+                elif _short(facts, file, given, runs):
+                    passes = _passes(runs)
+                    yield _finding(facts, file, calls[0], word, given, [len(one) for one in passes if len(passes) > 1])
+
+
+def _until(runs: list[int], ended: set[int]) -> list[int]:
+    """How many batches there were until each end of the data."""
+    before, counts = 0, []
+    for run in runs:
+        if run in ended:
+            counts.append(before)
+        before = 0 if run in ended else before + 1
+    return counts
+
+
+def _passes(runs: list[int]) -> list[list[int]]:
+    """Runs of one kind, a list for each time that they were in a row: training and validation alternate."""
+    found: list[list[int]] = []
+    for run in runs:
+        if not found or run != found[-1][-1] + 1:
+            found.append([])
+        found[-1].append(run)
+    return found
+
+
+def _short(facts: Facts, file: str, given: ast.expr, runs: list[int]) -> bool:
+    """Whether the passes were shorter than asked: Keras knew the size of the data, and took no more.
+
+    Passes in a row are one here, whose length is then no multiple of what was asked.
+    """
+    wanted = given.value if isinstance(given, ast.Constant) else None
+    lengths = {len(one) for one in _passes(runs)}
+    ended, words = facts.meta.get("ended"), ("stop_training", "steps_per_execution")
+    failed = isinstance(ended, dict) and ended.get("error") is not None
+    if not isinstance(wanted, int) or not wanted or len(lengths) > 1 or failed:
+        return False
+    if any(word in line for line in facts.source(file) for word in words):
+        return False
+    return max(lengths) < wanted if len(_passes(runs)) > 1 else len(runs) % wanted != 0
+
+
+def _finding(facts: Facts, file: str, call: ast.Call, word: str, given: ast.expr, counts: list[int]) -> Finding:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    sure = len(set(counts)) == 1 and not any("steps_per_execution" in text for text in facts.source(file))
+    number = f"{word}={pastes.text_of(facts, file, given)}"
+    data, often = _data(call, word), f", {times(len(counts))}" if counts else " earlier"
+    return Finding(
+        NAMES[0], "warning", None, (),
+        f"{name} was asked for {number} batches each time, but the data ended"
+        f"{f' after {counts[0]:,}' if sure else ''}{often}: Keras breaks the epoch off there (\"Your input "
+        "ran out of data\")",
+        _fix(facts, file, data) or f"leave {word} out: each pass takes all that there is; or let the data repeat",
+        file, call.lineno if data is None else data.lineno,
+        evidence=(f"also: leave out {word}; then each epoch is one pass over the data",),
+    )  # fmt: skip
+
+
+def _data(call: ast.Call, word: str) -> ast.expr | None:
+    if word == "validation_steps":
+        return next((one.value for one in call.keywords if one.arg == "validation_data"), None)
+    given = next((one.value for one in call.keywords if one.arg == "x"), None)
+    return call.args[0] if call.args else given
+
+
+def _fix(facts: Facts, file: str, data: ast.expr | None) -> str:
+    """`ds.repeat()` in the call; or the body of a Python generator in a loop without end."""
+    tree = facts.tree(file)
+    made: ast.expr | None = data
+    if isinstance(data, ast.Name):
+        found = [one for one in pastes.walk(tree, ast.Assign)
+                 if any(isinstance(target, ast.Name) and target.id == data.id for target in one.targets)]  # fmt: skip
+        made = found[-1].value if found else None
+    if data is None or made is None or tree is None:
+        return ""
+    functions = {one.name: one for one in pastes.walk(tree, ast.FunctionDef)}
+    called = functions.get(ast.unparse(made.func)) if isinstance(made, ast.Call) else None
+    yields = called is not None and any(isinstance(one, ast.Yield) for one in code.own_nodes(called))
+    if called is not None and yields:
+        return _for_ever(facts, file, called)
+    text = ast.unparse(called if called is not None else made)
+    if not any(word in text for word in ("Dataset", ".batch(", ".prefetch(", ".map(")):
+        return ""
+    return pastes.written(pastes.replaced(facts, file, {data: f"{pastes.text_of(facts, file, data)}.repeat()"}))
+
+
+def _for_ever(facts: Facts, file: str, function: ast.FunctionDef) -> str:
+    """A generator's last loop inside `while True`: what stands before it is done once."""
+    loop = function.body[-1]
+    last = loop.end_lineno or loop.lineno
+    lines = facts.source(file)[loop.lineno - 1 : last]
+    if not isinstance(loop, ast.For) or len(lines) > _LONGEST:
+        return ""
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    new = (f"{indent}while True:", *(f"    {line}" if line.strip() else line for line in lines))
+    return pastes.written(Edit(file, loop.lineno, last, new))
