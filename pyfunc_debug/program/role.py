@@ -1,4 +1,4 @@
-"""What a process is in its job: `worker-1`, `rank-3`, `Process-2`, or the program's name."""
+"""What a process is in its job: `worker-1`, `rank-3`, `Trainer`, `Process-2`, or the program's name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Role(NamedTuple):
 
 
 def role() -> Role:
-    """The role of this process: from TF_CONFIG, else from a launcher's rank, else from multiprocessing or its program.
+    """The role of this process: from TF_CONFIG, a launcher's rank, Ray, multiprocessing, or its program; in this order.
 
-    Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's and mpirun's documentation.
+    Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's, mpirun's, Ray's documentation.
     """
     task = _task()
     if task is not None:
@@ -36,6 +36,9 @@ def role() -> Role:
         text = os.environ.get(name, "")
         if text.isdigit():
             return Role(f"rank-{int(text)}", int(text))
+    actor = _of_ray()
+    if actor is not None:
+        return actor
     child = multiprocessing_name()
     if child is not None:
         return Role(_plain(child), None)
@@ -59,6 +62,19 @@ def _task() -> Role | None:
     except (KeyError, ValueError, TypeError):
         return None
     return Role(_plain(f"{kind}-{index}"), index)
+
+
+def _of_ray() -> Role | None:
+    """In a worker process of Ray: its actor's name, else its class, else the task's function."""
+    ray = sys.modules.get("ray")
+    if ray is None or os.path.basename(sys.argv[0] if sys.argv else "") != "default_worker.py":
+        return None
+    try:
+        context = ray.get_runtime_context()
+        name = context.get_actor_name() or (context.get_task_name() or "").partition(".")[0]
+    except Exception:  # a Ray that says it otherwise
+        return None
+    return Role(_plain(name), None) if name else None
 
 
 def _plain(text: str) -> str:

@@ -40,7 +40,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
         return  # a failed trace, or functions without Python: nothing was expected
     if limits:
         why, fix = f"nothing was recorded: {limits}", "use a TensorFlow from 2.16 on"
-    elif "tensorflow" not in (meta.get("versions") or {}):
+    elif "end_ns" in meta and "tensorflow" not in (meta.get("versions") or {}):  # which is written at the end
         why = "nothing was recorded: TensorFlow was not imported in this process. If it starts others that do the "
         why += "work, record these too"
         fix = facts.again("--processes") or (

@@ -1,0 +1,76 @@
+"""Actors of Ray record themselves where `runtime_env` asks for it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pyfunc_debug as pfd
+from tests import forked
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+    import contextlib, os, select, sys
+    import ray
+
+    def train(rank, steps=5):
+        import tensorflow as tf
+
+        def double(x):
+            return x * 2
+
+        step = tf.function(lambda x: tf.numpy_function(double, [x], tf.float32))
+        return [float(step(tf.constant(float(one + rank)))) for one in range(steps)]
+
+    @ray.remote(num_cpus=0.5)
+    class Trainer:
+        def train(self, rank):
+            return train(rank), os.getpid()
+
+    variables = {"PYFUNC_DEBUG": "record:" + os.path.abspath("run"), "PYTHONPATH": sys.argv[1]}
+    try:
+        ray.init(
+            num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000,
+            _node_ip_address="127.0.0.1", _temp_dir=sys.argv[2], runtime_env={"env_vars": variables},
+        )
+    except Exception as error:  # its own servers have 30 s to start
+        print("Ray did not start:", error)
+        sys.exit()
+    actors = [Trainer.options(name="trainer-0").remote(), Trainer.remote()]
+    told = ray.get([one.train.remote(rank) for rank, one in enumerate(actors)])
+    ends = [os.pidfd_open(pid) for _, pid in told]
+    ray.kill(actors[1])
+    with contextlib.suppress(ray.exceptions.ActorDiedError):
+        ray.get(actors[0].__ray_terminate__.remote())
+    for end in ends:
+        select.select([end], [], [])
+    ray.shutdown()
+    recorded = [values for values, _ in told]
+    print(recorded == [train(rank) for rank in range(2)], recorded)
+"""
+
+
+def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_path):
+    (tmp_path / "train.py").write_text(textwrap.dedent(PROGRAM))
+    on_path = os.pathsep.join(filter(None, (
+        str(ROOT / "pyfunc_debug" / "job" / "on_path"), str(ROOT), os.environ.get("PYTHONPATH"),
+    )))  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:  # the paths of sockets are short
+        done = forked.run("train.py", on_path, folder, cwd=tmp_path, env={
+            **os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "TF_CPP_MIN_LOG_LEVEL": "3",
+            "RAY_worker_register_timeout_seconds": "300",
+        })  # fmt: skip
+    if done.stdout.startswith("Ray did not start"):
+        pytest.skip(done.stdout)
+    assert done.stdout == "True [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]\n", done.stderr[-3000:]
+    processes = pfd.open(str(tmp_path / "run")).ledger().processes
+    assert [(one.name, one.calls, one.state) for one in sorted(processes, key=lambda one: one.name)] == [
+        ("Trainer", 5, "unfinished"), ("trainer-0", 5, "complete"),
+    ]  # fmt: skip
+    assert all(one.path.endswith(f"-{one.pid}-{one.name}.pfrec") for one in processes)
