@@ -118,6 +118,9 @@ class Failures:
         self.on_failure: Callable[[], None] = lambda: None
         """Called whenever an exception has left a body."""
 
+        self.on_known: Callable[[BaseException], None] = lambda error: None
+        """Called with an exception that has left a body, as the program learns of it. Must not raise."""
+
     def add(self, error: BaseException, token: str, ticket: Any, becomes_text: bool = True) -> None:
         """Remembers an exception that is leaving a body. Never raises.
 
@@ -135,6 +138,7 @@ class Failures:
                 self._kept[number] = FailedCall(error, call, _text(error), _mark(error, number))
             else:
                 self._add_direct(error, call)
+                self.on_known(error)
             for number in list(self._kept)[:-_KEEP]:
                 self._drop(number)
             if isinstance(error, StopIteration) and failure_frames(error.__traceback__):
@@ -196,6 +200,9 @@ class Failures:
         """The replacement of `OpError.__init__`; the parameters are read by `OpError.__reduce__`."""
         kept, leave_to = self._kept, self._leave_to
 
+        def known(error: BaseException) -> None:
+            self.on_known(error)
+
         def __init__(self: Any, node_def: Any, op: Any, message: Any, error_code: Any, *args: Any) -> None:  # noqa: N807
             found = None
             if isinstance(message, str) and _COUNT in message:
@@ -209,6 +216,7 @@ class Failures:
             if found is not None:
                 self.pyfunc_exception = found
                 leave_to(number, self)
+                known(found)
 
         return __init__
 

@@ -24,11 +24,13 @@ class Pool(NamedTuple):
       name: What it is called.
       threads: How many threads it has.
       victims: What stands still when all of them are taken.
+      private: Whether it is one pipeline's.
     """
 
     name: str
     threads: int
     victims: str
+    private: bool = False
 
 
 def pool_of(native_id: int) -> Pool | None:
@@ -38,7 +40,7 @@ def pool_of(native_id: int) -> Pool | None:
     if _thread_name(native_id) in (_INTER_OP, None):
         size = _inter_op_threads()
         return Pool("TensorFlow's inter-op pool", size, "other graphs") if size else None
-    return Pool("a tf.data pipeline's pool (by default)", cores(), "the pipeline")
+    return Pool("a tf.data pipeline's pool (by default)", cores(), "the pipeline", private=True)
 
 
 def _thread_name(native_id: int) -> str | None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyfunc_debug.program.pools import Pool
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, STEPPING, UNANSWERED
@@ -53,6 +53,8 @@ class Broker:
         self._waiting: list[Stop] = []
         self._epoch = 0
         self._aborting_until = 0.0
+        self._ended_nodes: set[str] = set()  # of the calls that were ended
+        self._left_over: tuple[float, frozenset[int]] = (0.0, frozenset())  # until when, and which threads there were
         self._interrupted = False
         self._closed = False
         self.evaluating: dict[int, int] = {}
@@ -161,8 +163,17 @@ class Broker:
             self._turn.notify_all()
 
     def _check(self, stop: Stop) -> None:
-        if stop.aborted or time.monotonic() < self._aborting_until:
+        now = time.monotonic()
+        if stop.aborted or now < self._aborting_until or (now < self._left_over[0] and self._is_left_over(stop)):
+            self._note_ended([stop])
             raise Abort("interrupted at a pyfunc_debug stop")
+
+    def _is_left_over(self, stop: Stop) -> bool:
+        pool = self.pool_of(stop.native_id) if stop.native_id in self._left_over[1] else None
+        return pool is not None and pool.private and stop.node is not None and stop.node.token in self._ended_nodes
+
+    def _note_ended(self, stops: Iterable[Stop]) -> None:
+        self._ended_nodes.update(stop.node.token for stop in stops if stop.node is not None)
 
     def _front(self, stop: Stop) -> Front | None:
         for front in list(self.fronts):
@@ -275,7 +286,7 @@ class Broker:
     def end_evaluation(self) -> bool:
         """Ends what a prompt evaluates, with KeyboardInterrupt; the stop stays.
 
-        Asked again, it ends the process as Ctrl-C does. A call in C (a lock, a sleep) does not end by this: see `evaluates_still`.
+        Asked again, it ends the process as Ctrl-C does. A call in C does not end by this: see `evaluates_still`.
 
         Returns:
           Whether a prompt evaluates.
@@ -342,15 +353,35 @@ class Broker:
             if not stops:
                 return False
             self._interrupted = True
-            self._aborting_until = time.monotonic() + _ABORTING_S
-            for stop in stops:
-                stop.aborted = True
-            self._turn.notify_all()
+            self._end(stops)
         for stop in stops:
             front = stop.front
             if front is not None:
                 front.wake(stop)
         return True
+
+    def quit(self, stop: Stop) -> None:
+        """`q` at a stop: everything that waits behind it ends as well, and what comes until the program knows."""
+        with self._turn:
+            self._note_ended([stop])
+            self._end(self._waiting)
+
+    def _end(self, stops: Iterable[Stop]) -> None:
+        self._aborting_until = time.monotonic() + _ABORTING_S
+        self._note_ended(stops)
+        for stop in stops:
+            stop.aborted = True
+        self._turn.notify_all()
+
+    def program_knows(self) -> None:
+        """The program has the exception of a call that was ended: what it does next stops again.
+
+        What a pipeline still calls on the threads that it has ends as well, for the same time.
+        """
+        with self._turn:
+            if self.aborting():
+                self._aborting_until = 0.0
+                self._left_over = (time.monotonic() + _ABORTING_S, _threads())
 
     def busy(self) -> bool:
         """Whether a call is stopped, waits, or is being ended by an interrupt."""
@@ -363,7 +394,7 @@ class Broker:
     def take_interrupt(self) -> bool:
         """Whether a stop was interrupted and that was not reported yet; asking ends it."""
         taken, self._interrupted = self._interrupted, False
-        self._aborting_until = 0.0
+        self.program_knows()
         return taken
 
     def show_interrupt(self) -> bool:
@@ -398,6 +429,14 @@ class Broker:
         for listener in list(self.listeners):
             with contextlib.suppress(Exception):
                 listener()
+
+
+def _threads() -> frozenset[int]:
+    """The native ids of this process's threads; empty where the system does not tell."""
+    try:
+        return frozenset(map(int, os.listdir("/proc/self/task")))
+    except OSError:
+        return frozenset()
 
 
 def _send(ident: int, error: type[BaseException] | None) -> None:

@@ -41,7 +41,7 @@ class Commands:
     def do_quit(self, arg: str) -> int:
         """q(uit)
 
-        End this call: its body raises Abort, which TensorFlow reports as it would any error of the body.
+        End this call and all that wait: their bodies raise Abort, which TensorFlow reports as any error of a body.
         """
         self._aborting = True
         return 1

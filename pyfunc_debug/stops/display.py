@@ -151,7 +151,7 @@ class Display:
         hook = self._excepthook or sys.__excepthook__
         interrupt = self._interrupt(error)
         if interrupt is not None:
-            hook(KeyboardInterrupt, interrupt, None)
+            hook(KeyboardInterrupt, interrupt, _where(error))
             if not at_a_prompt():
                 _end(_SIGINT_STATUS)
             return
@@ -167,7 +167,7 @@ class Display:
         error = exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1]
         interrupt = self._interrupt(error)
         if interrupt is not None:
-            return show(shell, (KeyboardInterrupt, interrupt, None), *args, **named)
+            return show(shell, (KeyboardInterrupt, interrupt, _where(error)), *args, **named)
         if error is not None:
             drop_handler_frame(error)
         with _chained(error):
@@ -181,6 +181,12 @@ class Display:
         if error is not None:
             self._shown(error)
         return result
+
+
+def _where(error: BaseException | None) -> TracebackType | None:
+    """The user's lines at which a call was ended."""
+    original = original_of(error) or error
+    return user_traceback(original.__traceback__) if original is not None else None
 
 
 def _end(status: int) -> None:

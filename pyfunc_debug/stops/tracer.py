@@ -229,14 +229,14 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
         other = self.host.chained
-        if other is None:
-            return self._dispatch(frame, event, arg)
-        other.tell(frame, event, arg)
+        if other is not None:
+            other.tell(frame, event, arg)
         try:
-            return self._dispatch(frame, event, arg) or other.follow
-        except Abort:
-            other.unwind(frame, event, self._bottom)
-            raise
+            return self._dispatch(frame, event, arg) or (other.follow if other is not None else None)
+        except Abort as abort:
+            if other is not None:
+                other.unwind(frame, event, self._bottom)
+            raise abort.with_traceback(None) from None  # our frames are not the program's
 
     def _dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self.ended:
@@ -420,6 +420,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
         prompt()
         if self._aborting:
+            self._broker.quit(self.stop)
             raise Abort("quit at a pyfunc_debug stop")
 
     def headline(self) -> str:

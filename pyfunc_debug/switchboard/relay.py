@@ -5,6 +5,7 @@ With the recorder alone the hot path is the recorder's own; breakpoints are in b
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -149,7 +150,9 @@ class Relay:
             self.recorder.run_ended(run)
         if run.error is not None and self._broker.interrupted and threading.current_thread() is threading.main_thread():
             self._broker.take_interrupt()
-            raise KeyboardInterrupt("interrupted at a pyfunc_debug stop") from None
+            interrupt: Any = KeyboardInterrupt("interrupted at a pyfunc_debug stop")
+            interrupt.pyfunc_exception = getattr(sys.exc_info()[1], "pyfunc_exception", None)  # for %debug
+            raise interrupt from None
 
     def paired(self, ticket: Any, own: Any, used: Any, dy: tuple[int, ...], dx: tuple[int, ...]) -> None:
         """A gradient call found its forward call, and a tape."""

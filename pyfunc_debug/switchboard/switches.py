@@ -25,6 +25,7 @@ from pyfunc_debug.stops.interrupts import Interrupts
 from pyfunc_debug.stops.look import RunningCall
 from pyfunc_debug.stops.observer import PAUSED
 from pyfunc_debug.stops.pause import Pause
+from pyfunc_debug.stops.stop import Abort
 from pyfunc_debug.stops.terminal import Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
 from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
@@ -101,6 +102,7 @@ class Switchboard:
                     raise
                 interception.failures.on_stop_iteration = self._stop_iteration
                 interception.failures.on_failure = self.observer.call_failed
+                interception.failures.on_known = self._known
                 interception.failures.call_of = self.relay.number
                 interception.failures.keep = at_a_prompt()
                 self._environment.interception = interception
@@ -331,6 +333,10 @@ class Switchboard:
             return True
         number = self.relay.number(call.ticket)
         return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others, why)
+
+    def _known(self, error: BaseException) -> None:
+        if isinstance(error, Abort):
+            self.broker.program_knows()
 
     def _stop_iteration(self, token: str, error: BaseException) -> None:
         """Says so at once: TensorFlow may end a loop or an epoch because of it, without an error."""

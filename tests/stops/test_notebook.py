@@ -146,6 +146,8 @@ def test_interrupt_at_a_breakpoint_call_while_only_recording(kernel):
     )
     assert len(prompts) == 1
     assert "KeyboardInterrupt" in error, text
+    text, error, _ = kernel.run("%debug", ["p x", "q"])
+    assert "numpy=1.0" in text, text
     text, error, _ = kernel.run("with pfd.record(gil=False):\n    print('there', float(f(tf.constant(1.0))))")
     assert not error, text
     assert "there 2.0" in text

@@ -215,6 +215,29 @@ def test_ctrl_c_again_ends_the_program(program):
     assert code == -signal.SIGINT
 
 
+def test_q_ends_all_that_wait_and_the_next_loop_stops_again(program):
+    path = program("""
+    import pyfunc_debug as pfd
+    from pyfunc_debug.stops import broker
+    broker._ABORTING_S = 1e6  # it is not time that ends it
+    b = pfd.break_on("body")
+    data = tf.data.Dataset.range(16).map(
+        lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), num_parallel_calls=4)
+    def loop():
+        for x in data: pass
+    for attempt in 1, 2:
+        try: loop()
+        except tf.errors.UnknownError as error:
+            print("ended", attempt, type(error.pyfunc_exception).__name__, flush=True)
+    """)
+    again = re.compile(r"ended 1 Abort[\s\S]*\(body #\d+\) ")
+    screen, code = talk([sys.executable, path], [("(body #", "q\r"), (again, "q\r")])
+    assert "ended 2 Abort" in screen
+    assert screen.count("--- breakpoint") == 2
+    assert screen.count("in _dispatch") == 0, "frames of ours"
+    assert code == 0
+
+
 def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_path):
     data = "tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))"
     path = program(
