@@ -7,7 +7,7 @@ import functools
 import pdb
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.api.replay import same_as_recorded
@@ -15,7 +15,7 @@ from pyfunc_debug.errors import NotKeptError
 from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.records import Call
 from pyfunc_debug.stops import Breakpoint
-from pyfunc_debug.stops.display import original_of
+from pyfunc_debug.stops.display import original_of, with_callers
 from pyfunc_debug.stops.script import Script
 from pyfunc_debug.switchboard import board
 
@@ -107,7 +107,8 @@ def post_mortem(call: Call | int | None = None) -> None:
       pfd.post_mortem(next(recording.calls(status="error")))
     """
     error = _failure(call)
-    _look(_debugger(), original_of(error) or error)
+    original = original_of(error) or error
+    _look(_debugger(), original, with_callers(_holder(original)))
 
 
 def debug(call: Call) -> None:
@@ -168,9 +169,23 @@ def _run(debugger: Any, title: str, function: Callable[..., Any], *args: Any) ->
         del debugger.stop_here
 
 
-def _look(debugger: Any, error: BaseException) -> None:
+def _holder(error: BaseException) -> BaseException:
+    """The exception that this one reached the program in: it knows who called the bodies around."""
+    found, depth = error, 0
+    handled = (sys.exc_info()[1], getattr(sys, "last_exc", None), getattr(sys, "last_value", None))
+    for one in (*handled, *(failed for _, failed in board.failures())):
+        inner: BaseException | None = one
+        steps = 0
+        while inner is not None and inner is not error:
+            inner, steps = getattr(inner, "pyfunc_exception", None), steps + 1
+        if one is not None and inner is error and steps > depth:
+            found, depth = one, steps
+    return found
+
+
+def _look(debugger: Any, error: BaseException, traceback: TracebackType | None = None) -> None:
     """The prompt at the user's frame of an exception."""
-    traceback = user_traceback(error.__traceback__) or error.__traceback__
+    traceback = traceback or user_traceback(error.__traceback__) or error.__traceback__
     if traceback is None:
         raise NotKeptError(f"{type(error).__name__} has no frames to look at")
     print(f"{type(error).__name__}: {error}")

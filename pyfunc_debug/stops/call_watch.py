@@ -26,6 +26,7 @@ from pyfunc_debug.stops.tracer import Tracer
 
 _LONG_NS = 1_000_000
 """Shorter waits of a call that queued for a stop and did not get its turn do not count."""
+_RETURN = "__return__"
 _MOST_SPANS = 100
 """Prompts of one stop whose times are reported one by one: somebody who steps through a loop makes thousands."""
 
@@ -113,6 +114,9 @@ class CallWatch(TracerHost):
         exec(code, {"stop": prompt, "frame": sys._getframe, **modules}, names)
         if rule.when != "after":
             self._change_inputs(tracer, names, before)
+        if names.get(_RETURN) is not more.get(_RETURN):
+            self._result = (names.get(_RETURN),)
+            self._tell(Notice.CHANGED_BY_HAND, names=["the return value"])
         if tracer.stepping:  # into the user's code that the gradient calls
             self._armed = True
             settrace(tracer.trace_dispatch)
@@ -294,24 +298,31 @@ class CallWatch(TracerHost):
         self._note()
         if self.before is not None and self._armed and not self._seen and self.stand_in is None:
             self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
-        if self._result is not None:
-            try:
-                outputs = self.shared.environment.replace_outputs(outputs, self._result[0])
-            except Exception as error:
-                self.shared.say(
-                    f"the return value that you gave {self.body} does not fit ({type(error).__name__}: {error}): "
-                    "the body's own was used"
-                )
-        elif self.after and self.facts is not None and self.facts.body.file is None:
+        outputs = self._replaced(outputs)
+        if self.after and self.facts is not None and self.facts.body.file is None:
             for rule in self.after:
                 reason = self._reason(rule, {"outputs": outputs})
                 if reason is not None:
                     self.before = rule
-                    self._stand_in(rule, reason, outputs=outputs)
+                    self._stand_in(rule, reason, outputs=outputs, **{_RETURN: outputs})
                     self._disarm()
                     self._note()
-                    break
+                    return self._replaced(outputs)
         return outputs
+
+    def _replaced(self, outputs: Any) -> Any:
+        """What TensorFlow gets: what the body returned, or what was put in its place by hand."""
+        replaced, self._result = self._result, None
+        if replaced is None:
+            return outputs
+        try:
+            return self.shared.environment.replace_outputs(outputs, replaced[0])
+        except Exception as error:
+            self.shared.say(
+                f"the return value that you gave {self.body} does not fit ({type(error).__name__}: {error}): "
+                "the body's own was used"
+            )
+            return outputs
 
     def fail(self, error: BaseException) -> None:
         self._disarm()

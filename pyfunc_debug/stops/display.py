@@ -94,10 +94,29 @@ def _last_frame(traceback: TracebackType) -> Any:
     return traceback.tb_frame
 
 
+def with_callers(error: BaseException | None) -> TracebackType | None:
+    """The user's frames of TensorFlow's exception, from who called it to where the innermost body raised."""
+    entries: list[TracebackType] = []
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        frames = {id(entry.tb_frame) for entry in entries}  # `chain` has put the body's at the end of its caller's
+        one = user_traceback(error.__traceback__)
+        while one is not None:
+            if id(one.tb_frame) not in frames:
+                entries.append(one)
+            one = one.tb_next
+        error = getattr(error, "pyfunc_exception", None)
+    found: TracebackType | None = None
+    for entry in reversed(entries):
+        found = TracebackType(found, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return found
+
+
 def remember_for_debuggers(error: BaseException | None) -> None:
     """Makes `pdb.pm()` and `%debug` open at the user's frame."""
     original = original_of(error)
-    traceback = user_traceback(original.__traceback__) if original is not None else None
+    traceback = with_callers(error) if original is not None else None
     if original is None or traceback is None:
         return
     sys.last_type, sys.last_value, sys.last_traceback = type(original), original, traceback
@@ -175,7 +194,7 @@ class Display:
         original = original_of(error)
         if original is not None:
             remember_for_debuggers(error)
-            traceback = user_traceback(original.__traceback__)
+            traceback = with_callers(error)
             if traceback is not None and hasattr(shell, "InteractiveTB"):
                 shell.InteractiveTB.tb = traceback
         if error is not None:

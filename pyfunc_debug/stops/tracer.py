@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.program import syntax
-from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.frames import is_installed, is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
@@ -292,6 +292,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def stop_here(self, frame: FrameType) -> bool:
         if not self._shown(frame):
             return False
+        if self.host.stand_in is not None and self._is_foreign(frame):
+            return False
         base = self.host.generated.base(frame)
         if base is None:
             return bool(super().stop_here(frame))
@@ -301,6 +303,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if base is self.stopframe:
             return bool(self.stoplineno != -1 and (line or 0) >= self.stoplineno)
         return bool(self.stopframe is None)
+
+    def _is_foreign(self, frame: FrameType) -> bool:
+        """Whether TensorFlow, and not code that is stepped through, called this function of an installed package."""
+        code, forward, caller = frame.f_code, self.host.forward, frame.f_back
+        if not is_installed(code.co_filename) or (caller is not None and caller.f_trace is not None):
+            return False
+        return forward is None or code.co_filename != forward.body.file
 
     def break_here(self, frame: FrameType) -> bool:
         if not self.breaks:

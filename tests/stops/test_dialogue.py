@@ -435,6 +435,31 @@ def test_post_mortem_opens_at_the_users_frame(tf, monkeypatch, capsys):
     assert "42" in capsys.readouterr().out
 
 
+def test_post_mortem_of_nested_eager_calls_knows_the_callers(tf, monkeypatch, capsys):
+    import io
+    import sys
+
+    def inner(x):
+        raise ValueError("deep")
+
+    def outer(x):
+        secret = 42  # noqa: F841 - looked at
+        return tf.py_function(inner, [x], tf.float32)
+
+    def caller():
+        return tf.py_function(outer, [1.0], tf.float32)
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("up\np secret\nw\nq\n"))
+    with pfd.record(gil=False):
+        try:
+            caller()
+        except tf.errors.OpError:
+            pfd.post_mortem()
+    said = capsys.readouterr().out
+    assert "42" in said
+    assert re.search(r"\)caller\(\)[\s\S]*\)outer\(\)[\s\S]*\)inner\(\)", said), said
+
+
 def test_prepared_answers_are_given_once_and_then_the_calls_go_on(tf, function):
     from pyfunc_debug.switchboard import board
 
@@ -564,6 +589,49 @@ def test_an_input_of_a_body_without_python_code_is_changed_or_refused(tf, script
     assert float(function(tf.constant(0.0))) == 0.0
     breakpoint_.remove()
     assert "the input that you gave sin cannot be used (ValueError" in capsys.readouterr().err
+
+
+def test_what_a_body_without_python_code_returns_is_replaced_or_refused(tf, script, capsys):
+    import numpy as np
+
+    function = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))
+    for when, before in (("before", "'there' in vars()"), ("after", "outputs == 0 == __return__")):
+        breakpoint_ = pfd.break_on("sin", when=when)
+        said = script(f"p {before}", "__return__ = 7.0", "outputs", "c")
+        with pfd.record(gil=False) as recording:
+            assert float(function(tf.constant(0.0))) == 7.0
+        assert "7.0" in said.text
+        assert any("the return value" in one.message for one in recording.findings() if one.rule == "changed-by-hand")
+        assert ("True" in said.text) is (when == "after")
+        script("__return__ = 'text'", "c")
+        assert float(function(tf.constant(0.0))) == 0.0
+        breakpoint_.remove()
+        assert "the return value that you gave sin does not fit" in capsys.readouterr().err
+
+
+def test_a_step_from_a_gradient_s_stop_enters_the_user_s_gradient(tf, script):
+    @tf.custom_gradient
+    def double(x):
+        def gradient(dy):
+            mine = dy * 3
+            return mine
+
+        return x * 2, gradient
+
+    said = script("s", "n", "n", "p mine", "c")
+    breakpoint_ = pfd.break_on("*doubled", when="gradient")
+
+    def doubled(x):
+        return double(x)
+
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.function(lambda x: tf.py_function(doubled, [x], tf.float32))(x)
+    assert float(tape.gradient(y, x)) == 3.0
+    breakpoint_.remove()
+    assert re.search(r"--Call--\n> .*test_dialogue.py\(\d+\)gradient\(\)", said.text), said.text
+    assert "numpy=3.0" in said.text
 
 
 def test_call_in_a_condition(tf, function, script):

@@ -97,6 +97,19 @@ def test_lines_are_edited_completed_and_remembered_where_the_terminal_can(progra
     assert code == -signal.SIGINT
 
 
+def test_ctrl_z_suspends_at_an_edited_prompt_and_fg_comes_back_to_it(program):
+    path = program(
+        "import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint('result', float(f(tf.constant(4.0))))\n"
+    )
+    screen, code = talk(
+        ["bash", "--norc", "--noprofile", "-i"],
+        [("$ ", f"{sys.executable} {path}\r"), ("(body #1) ", "\x1a"), (re.compile(r"Stopped[\s\S]*\$ "), "fg\r"),
+         ("(body #1) ", "p 6*7\r"), (prompt_after("42"), "c\r"), (re.compile(r"result 8.0[\s\S]*\$ "), "exit\r")],
+        terminal="xterm-256color", env={**os.environ, "PS1": "$ "},
+    )  # fmt: skip
+    assert code == 0, screen
+
+
 INTERRUPTED = """
 import pyfunc_debug as pfd
 MODE = sys.argv[1]
