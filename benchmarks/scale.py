@@ -1,9 +1,10 @@
 """Programs with very many nodes, functions and threads, recursive or endless: time and memory with us and without.
 
-    python benchmarks/scale.py [--only nodes functions threads recursion anew endless] [--share 1.0]
+    python benchmarks/scale.py [--only nodes functions threads recursion anew endless calls] [--share 1.0] [--again 1]
 
 Each program runs in a process of its own, stock and recorded in turns, twice; `--share 0.1`: ten times smaller. Memory
-is that after the first time, when all is written, and after a second time in the same process.
+is that after the first time, when all is written, and after a second time in the same process (`--again 9`: after nine
+more).
 """
 
 from __future__ import annotations
@@ -115,7 +116,18 @@ def endless(share):
     waiting.join()
 
 
-PROGRAMS = {one.__name__: one for one in (nodes, functions, threads, recursion, anew, endless)}
+def calls(share):
+    """100,000 calls of one node, in a loop of the graph."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def loop(x):
+        return tf.while_loop(lambda i, x: i < int(100_000 * share), lambda i, x: (i + 1, node(x)), (0, x))
+
+    loop(tf.constant(1.0))
+
+
+PROGRAMS = {one.__name__: one for one in (nodes, functions, threads, recursion, anew, endless, calls)}
 
 
 def resident():
@@ -124,7 +136,7 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def child(name, share, recorded):
+def child(name, share, again, recorded):
     """Runs one program and prints what it took."""
     import tensorflow as tf
 
@@ -140,7 +152,7 @@ def child(name, share, recorded):
         PROGRAMS[name](share)
         found: dict[str, float] = {"s": time.perf_counter() - start, "cpu": time.process_time() - cpu}
         for when in ("mb", "again"):
-            if when == "again":
+            for _ in range(again if when == "again" else 0):
                 PROGRAMS[name](share)
             if recorder is not None:
                 list(recorder.sql("SELECT 1"))  # all that is queued is written first
@@ -158,16 +170,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--again", type=int, default=1)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.child[0], options.share, options.child[1] == "recorded")
+        child(options.child[0], options.share, options.again, options.child[1] == "recorded")
         return
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, share {options.share}")
     for name in options.only:
         print(f"{name}: {PROGRAMS[name].__doc__}", flush=True)
         for how in ("stock", "recorded") * 2:
-            command = [sys.executable, __file__, "--share", str(options.share), "--child", name, how]
+            amount = ["--share", str(options.share), "--again", str(options.again)]
+            command = [sys.executable, __file__, *amount, "--child", name, how]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 print(f"  {how:<9} ended with {done.returncode}: {done.stderr[-300:]}")

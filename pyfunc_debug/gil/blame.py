@@ -6,6 +6,7 @@ on another thread gets an equal share of the time, and what no body explains bel
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -36,14 +37,15 @@ class Span(NamedTuple):
 class Holds:
     """The newest intervals in which a thread held the GIL while another waited, in order.
 
-    `keep` bounds them; of a wait that reaches farther back, a part stays unexplained.
+    `keep` bounds them; of a wait that reaches farther back, a part stays unexplained. They are kept as plain numbers:
+    there are hundreds of thousands.
     """
 
     def __init__(self, keep: int = 150_000) -> None:
         self._keep = keep
-        self._from: list[int] = []
-        self._to: list[int] = []
-        self._holder: list[int] = []
+        self._from = array("q")
+        self._to = array("q")
+        self._holder = array("q")
 
     def add(self, holder: int, from_ns: int, to_ns: int) -> None:
         """Adds an interval that begins after all the others ended."""
@@ -51,9 +53,9 @@ class Holds:
 
     def extend(self, holders: list[int], from_ns: list[int], to_ns: list[int]) -> None:
         """Adds several, in order."""
-        self._from += from_ns
-        self._to += to_ns
-        self._holder += holders
+        self._from.extend(from_ns)
+        self._to.extend(to_ns)
+        self._holder.extend(holders)
         if len(self._from) > 2 * self._keep:
             for column in (self._from, self._to, self._holder):
                 del column[: -self._keep]

@@ -55,7 +55,7 @@ typedef struct {
     int slot; /* in the ring, counted from 1; 0: none */
     char light, kept, late;
     PyObject *args; /* of a light or late one, until it ends */
-    PyObject *failure, *extra, *inputs, *outputs, *pair, *recorder, *runs, *token;
+    PyObject *failure, *extra, *given, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
 } Ticket;
 
@@ -67,7 +67,7 @@ static PyMemberDef ticket_members[] = {
     NUMBER(Ticket, entered_ns), NUMBER(Ticket, ident), NUMBER(Ticket, policy), NUMBER(Ticket, room),
     NUMBER(Ticket, start_ns), NUMBER(Ticket, thread), NUMBER(Ticket, values_ns), OBJECT(Ticket, failure),
     OBJECT(Ticket, inputs), OBJECT(Ticket, outputs), OBJECT(Ticket, pair), OBJECT(Ticket, recorder),
-    OBJECT(Ticket, runs), OBJECT(Ticket, token), OBJECT(Ticket, extra), OBJECT(Ticket, args),
+    OBJECT(Ticket, runs), OBJECT(Ticket, token), OBJECT(Ticket, extra), OBJECT(Ticket, args), OBJECT(Ticket, given),
     {"light", T_BOOL, offsetof(Ticket, light), 0, NULL}, {"kept", T_BOOL, offsetof(Ticket, kept), 0, NULL},
     {"late", T_BYTE, offsetof(Ticket, late), 0, NULL},
     {NULL, 0, 0, 0, NULL}};
@@ -77,6 +77,7 @@ static void ticket_dealloc(Ticket *ticket) {
     Py_XDECREF(ticket->args);
     Py_XDECREF(ticket->extra);
     Py_XDECREF(ticket->failure);
+    Py_XDECREF(ticket->given);
     Py_XDECREF(ticket->inputs);
     Py_XDECREF(ticket->outputs);
     Py_XDECREF(ticket->pair);
@@ -177,7 +178,8 @@ typedef struct {
 } HotPath;
 
 static Number hot_paths = 0;
-static PyObject *name_count, *name_register, *name_register_thread, *name_now, *name_version;
+static PyObject *name_count, *name_dtype, *name_item, *name_register, *name_register_thread, *name_now, *name_version;
+static PyObject *array_type, *object_dtype, *zero; /* of NumPy, or NULL without it */
 
 /* Something of ours failed: the program goes on, and the call is not recorded. Interrupts are the program's own. */
 static int is_ours(HotPath *self) {
@@ -465,6 +467,39 @@ static PyObject *finish(HotPath *self, PyObject *ticket) {
     Py_RETURN_NONE;
 }
 
+enum { MOST_GIVEN = 256 };
+
+/* What the kernel is about to compare with Tout, as in recorder/ticket.py. */
+static PyObject *given_one(PyObject *value) {
+    if (!array_type || (PyObject *)Py_TYPE(value) != array_type) return Py_NewRef(Py_True);
+    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+    if (!dtype || dtype != object_dtype) return dtype;
+    PyObject *item = PyObject_CallMethodOneArg(value, name_item, zero);
+    if (!item) PyErr_Clear(); /* there is none */
+    int objects = item && !PyBytes_Check(item) && !PyUnicode_Check(item);
+    Py_XDECREF(item);
+    if (!objects) return dtype;
+    Py_DECREF(dtype);
+    return Py_NewRef(Py_False);
+}
+
+static PyObject *given_all(PyObject *outputs) {
+    if (outputs == Py_None) return PyTuple_New(0);
+    if (PyTuple_Check(outputs)) return Py_NewRef(Py_None);
+    if (!PyList_Check(outputs)) return given_one(outputs);
+    if (PyList_GET_SIZE(outputs) > MOST_GIVEN) return Py_NewRef(Py_None);
+    PyObject *all = PyTuple_New(PyList_GET_SIZE(outputs));
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all); i++) {
+        PyObject *value = i < PyList_GET_SIZE(outputs) ? PyList_GET_ITEM(outputs, i) : Py_None;
+        Py_INCREF(value);
+        PyObject *one = given_one(value);
+        Py_DECREF(value);
+        if (!one) Py_CLEAR(all);
+        else PyTuple_SET_ITEM(all, i, one);
+    }
+    return all;
+}
+
 static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     if (count != 2) return PyErr_Format(PyExc_TypeError, "leave(ticket, outputs)");
     if (Py_IS_TYPE(args[0], &ticket_type)) {
@@ -476,6 +511,9 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
             Streak *node = streak(self, ticket);
             node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
         }
+        PyObject *before = ticket->given;
+        if (!(ticket->given = given_all(args[1])) && !is_ours(self)) return NULL;
+        Py_XDECREF(before);
         int wanted = ticket->policy && !ticket->light && ticket->late != EMPTY;
         int failed = wanted && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
@@ -706,6 +744,8 @@ PyMODINIT_FUNC PyInit__hot(void) {
         PyObject **name;
         const char *text;
     } names[] = {{&name_count, "count_dropped"},
+                 {&name_dtype, "dtype"},
+                 {&name_item, "item"},
                  {&name_register, "register"},
                  {&name_register_thread, "register_thread"},
                  {&name_now, "now"},
@@ -714,6 +754,12 @@ PyMODINIT_FUNC PyInit__hot(void) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
     }
     if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&tally_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    object_dtype = numpy ? PyObject_CallMethod(numpy, "dtype", "s", "O") : NULL;
+    Py_XDECREF(numpy);
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (!(zero = PyLong_FromLong(0))) return NULL;
     *(void **)&hold_all = PyCapsule_Import(HOLD_ALL, 0);
     if (!hold_all) PyErr_Clear();
     *(void **)&brief = PyCapsule_Import(BRIEF, 0);

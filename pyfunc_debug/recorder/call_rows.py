@@ -20,13 +20,13 @@ from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
 from pyfunc_debug.recorder.sums import Sums
 from pyfunc_debug.recorder.ticket import AFTER, EMPTY, NOT_MEASURED, Ticket
-from pyfunc_debug.values import OBJECTS, Held, Policy, Summary, is_plain, summarize
+from pyfunc_debug.values import Held, Policy, Summary, is_plain, summarize
 
 _POLICIES = tuple(Policy)
 _REJECTED = "InvalidArgumentError"
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
-_NAMED = 10_000
+_NAMED = _UNJUDGED = 10_000
 _READ_AFTER = "read after the body had run, which may have changed it"
 
 
@@ -54,6 +54,7 @@ class CallRows:
         self.values_ns = 0
         self._failures = 0
         self._pairs = Pairs()
+        self._unjudged: list[tuple[Any, int, tuple[Any, ...]]] = []  # of older nodes: given, node, row
 
     def call(self, batch: Batch, ticket: Ticket, running: bool = False, shown: bool = False) -> int:
         """The rows of one call: the call, its values, its failure.
@@ -69,7 +70,8 @@ class CallRows:
         """
         known = self._nodes.numbers.get(ticket.token)
         node = known[0] if known is not None else self.unknown(batch, ticket.token)
-        rejected = None if running or ticket.failure is not None else self._rejected(ticket, node)
+        whole = not running and ticket.failure is None and self._nodes.numbers[ticket.token][1] == "forward"
+        rejected = self._rejected(ticket.given, node) if whole else None
         told = ticket.failure or (rejected and (_REJECTED, rejected))
         if not running:
             self.count += 1
@@ -94,7 +96,7 @@ class CallRows:
         if not running:
             if kind == "gradient":
                 forward, tape = self._pairs.gradient(ticket, self._nodes.forward_of.get(ticket.token))
-            else:
+            elif node not in self._nodes.exact:  # a numpy_function has no gradient
                 self._pairs.forward(ticket)
         batch.note_call(ticket, running, shown)
         batch.add(
@@ -105,6 +107,9 @@ class CallRows:
         )  # fmt: skip
         if not running:
             self.sums.call(ticket, node, kind, failure is not None)
+        older = self._nodes.pending and self._nodes.exact.get(node) == ()
+        if older and status == "ok" and len(self._unjudged) < _UNJUDGED:
+            self._unjudged.append((ticket.given, node, batch.rows["call"][-1]))
         if ticket.extra:
             batch.add("extra", ticket.call, ticket.extra)
         if ticket.policy and not running:
@@ -153,18 +158,33 @@ class CallRows:
         if ticket.late == EMPTY:
             self._allowance.losses.without_values += 1
 
-    def _rejected(self, ticket: Ticket, node: int) -> str | None:
-        """Why the kernel of a numpy_function takes what the body returned for an error (py_func.cc, DoCallPyFunc)."""
-        wanted, outputs = self._nodes.exact.get(node), ticket.outputs
-        if not wanted or not outputs:  # none: of a generator that has ended, too
+    def judge(self, batch: Batch) -> None:
+        """Calls of older nodes, whose Tout was not known yet when they were stored."""
+        unjudged, self._unjudged = self._unjudged, []
+        for given, node, row in unjudged:
+            why = self._rejected(given, node)
+            if why is not None:
+                self.sums.rejected(node)
+                batch.add("call", *row[:-3], "error", self._failure(batch, (_REJECTED, why)), row[-1])
+
+    def _rejected(self, given: Any, node: int) -> str | None:
+        """Why the node's kernel takes what the body returned for an error (py_func.cc).
+
+        It compares numbers of values, and of a numpy_function dtypes: a py_function's were converted in Python.
+        """
+        dtypes = self._nodes.exact.get(node, ())
+        count = len(dtypes) or self._nodes.counts.get(node, 0)
+        if not count or given is None:  # None: of a generator that has ended, too
             return None
-        if len(outputs) != len(wanted):
-            return f"the body returned {len(outputs)} values, but Tout has {len(wanted)}"
-        for position, (one, dtype) in enumerate(zip(outputs, wanted)):
-            own = getattr(one.dtype if one.dtype is not None else getattr(one.thing, "dtype", None), "name", dtype)
-            if one.note == OBJECTS:
+        several = given if isinstance(given, tuple) else (given,)
+        if len(several) != count:
+            values = f"{len(several)} value{'s' * (len(several) != 1)}" if several else "nothing"
+            return f"the body returned {values}, but Tout has {count}"
+        for position, (one, dtype) in enumerate(zip(several, dtypes)):
+            if one is False:
                 return f"value {position} holds Python objects, but Tout says {dtype}"
-            if own != dtype and is_plain(own) and is_plain(dtype):
+            own = dtype if one is True else "string" if one.kind in "SUO" else one.name
+            if own != dtype and (own == "string" or is_plain(own)) and (dtype == "string" or is_plain(dtype)):
                 return f"value {position} is {own}, but Tout says {dtype}"
         return None
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.recorder.budget import Budget
@@ -32,6 +34,9 @@ STREAK = 8
 """After this many short calls of a node one after the other ..."""
 EVERY = 16
 """... the CPU time of every sixteenth is measured, until one is long. With GIL timing, that of all calls is."""
+
+
+_MOST_GIVEN = 256
 
 
 class Owner(Protocol):
@@ -144,6 +149,7 @@ class HotPath:
         if not self.all_cpu:
             short = ticket.end_ns - ticket.start_ns < SHORT_NS
             self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
+        ticket.given = _given(outputs)
         if ticket.policy and not ticket.light and ticket.late != EMPTY:
             self._take(ticket, outputs, False)
         self.finish(ticket, outputs)
@@ -212,6 +218,22 @@ class HotPath:
             self._queue.append(ticket)
         else:
             self._recorder.count_dropped(ticket)
+
+
+def _given(outputs: Any) -> Any:
+    if outputs is None:
+        return ()
+    if type(outputs) is tuple or (type(outputs) is list and len(outputs) > _MOST_GIVEN):
+        return None
+    return tuple(map(_given_one, outputs)) if type(outputs) is list else _given_one(outputs)
+
+
+def _given_one(value: Any) -> Any:
+    if type(value) is not np.ndarray:
+        return True
+    if value.dtype.char == "O" and value.size and not isinstance(value.item(0), (bytes, str)):
+        return False
+    return value.dtype
 
 
 def works(kind: Any) -> bool:

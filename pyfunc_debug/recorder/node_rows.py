@@ -24,6 +24,7 @@ class NodeRows:
       bodies: By node number: the name of its body.
       paths: By node number: the names of its inputs and of its outputs.
       exact: By number of the nodes whose kernel takes no other dtypes from the body: those of Tout.
+      counts: By number of other nodes: how many values Tout has; of eager numpy_functions nobody compares it.
       forward_of: By token of a gradient node: the forward node's.
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       pending, pending_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
@@ -35,6 +36,7 @@ class NodeRows:
         self.bodies: dict[int, str] = {}
         self.paths: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.exact: dict[int, tuple[str, ...]] = {}
+        self.counts: dict[int, int] = {}
         self.forward_of: dict[str, str] = {}
         self.lasting: set[str] = set()
         self.pending: list[tuple[int, NodeFacts]] = []
@@ -48,6 +50,7 @@ class NodeRows:
         self._stacks: dict[str, int] = {}
         self._sites: dict[tuple[str, int, str], int | None] = {}
         self._sources: set[str] = set()
+        self._shared: dict[Any, Any] = {}
         self._waiting_traces: dict[str, list[int]] = {}  # by token: traces whose node is not known yet
 
     def connect(
@@ -114,8 +117,11 @@ class NodeRows:
             facts.body.file, facts.body.line, facts.name, facts.graph, self.function(batch, facts.function),
             stack_id, json.dumps(facts.tout), json.dumps(facts.paths), json.dumps(facts.out_paths), origin,
         )  # fmt: skip
-        self.paths[number] = (facts.paths, facts.out_paths)
-        if facts.kind != "py_function" and facts.site is None and facts.gradient_of is None:
+        paths = facts.paths, facts.out_paths
+        self.paths[number] = self._shared.setdefault(paths, paths)
+        if facts.gradient_of is None and facts.kind == "py_function":
+            self.counts[number] = len(facts.out_paths) if facts.tout else 0
+        elif facts.gradient_of is None and facts.site is None:
             self.exact[number] = facts.tout
         self.bodies[number] = facts.body.name
         for name in {facts.body.file, *(entry[0] for entry in stack)}:

@@ -7,6 +7,8 @@ certain only when there was one call since the last gradient.
 
 from __future__ import annotations
 
+from array import array
+
 from pyfunc_debug.recorder.ticket import Ticket
 
 _NODES = 20_000
@@ -14,12 +16,12 @@ _RECENT = 16
 
 
 class _Recent:
-    """The newest calls of one node, as (end, call), and how many were not differentiated yet."""
+    """The newest calls of one node, as end, call, end, call, and how many were not differentiated yet."""
 
     __slots__ = ("calls", "pending")
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, int]] = []  # an empty deque takes 600 bytes, and there may be thousands of nodes
+        self.calls = array("q")  # there may be thousands of nodes: in a list, each call takes a hundred bytes
         self.pending = 0
 
 
@@ -36,9 +38,9 @@ class Pairs:
             if len(self._recent) >= _NODES:  # every eager call has a token of its own: the oldest are forgotten
                 del self._recent[next(iter(self._recent))]
             recent = self._recent[ticket.token] = _Recent()
-        recent.calls.append((ticket.end_ns, ticket.call))
-        if len(recent.calls) > _RECENT:
-            del recent.calls[0]
+        recent.calls.extend((ticket.end_ns, ticket.call))
+        if len(recent.calls) > 2 * _RECENT:
+            del recent.calls[:2]
         recent.pending += 1
 
     def gradient(self, ticket: Ticket, forward_token: str | None) -> tuple[int | None, int | None]:
@@ -48,7 +50,7 @@ class Pairs:
         recent = self._recent.get(forward_token or "")
         if recent is None:
             return None, None
-        before = [call for end, call in recent.calls if end <= ticket.start_ns]
+        before = [call for end, call in zip(recent.calls[::2], recent.calls[1::2]) if end <= ticket.start_ns]
         tape = before[-1] if before else None
         certain = recent.pending == 1 and tape is not None
         recent.pending = 0

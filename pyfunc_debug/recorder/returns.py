@@ -22,6 +22,10 @@ _MOST = 5000
 _PYTHON = (list, tuple, dict, set, int, float, bool, complex, str, bytes)
 
 
+_NO_SAMPLES: list[tuple[int, int, list[Cast]]] = []
+_NO_CASTS: dict[int, Cast] = {}
+
+
 class Kind:
     """What some calls of a node returned alike.
 
@@ -37,11 +41,12 @@ class Kind:
       timed: Whether there is something to convert.
       sampled, convert_ns: How many conversions were timed, and how long they took together.
       casts: By position, the worst difference between the body's value and the tensor.
+      written: How many calls its row in the file counts; None without one.
     """
 
     __slots__ = (
         "_count", "_samples", "calls", "casts", "convert_ns", "declared", "dtypes", "first", "number", "sampled",
-        "shown", "timed", "token", "values",
+        "shown", "timed", "token", "values", "written",
     )  # fmt: skip
 
     def __init__(self, number: int, token: str, first: int, value: Any, declared: Any) -> None:
@@ -49,19 +54,21 @@ class Kind:
         self.token = token
         self.first = first
         many = isinstance(value, (list, tuple))
-        items = list(value) if many else [value]
+        items = value if many else (value,)
         self.shown = shown(value)
         self.values = len(items) if many else None
-        self.declared = None if declared is None else [_dtype_name(one) for one in _listed(declared)]
-        self.dtypes = [_own_dtype(one) for one in items[:_ITEMS]]
-        wanted = self.declared or []
+        self.declared = None if declared is None else tuple(_dtype_name(one) for one in _listed(declared))
+        self.dtypes = tuple(_own_dtype(one) for one in items[:_ITEMS])
+        wanted = self.declared or ()
         self.timed = any(_is_python(one) for one in items[:_ITEMS]) or any(
             own is not None and own != to for own, to in zip(self.dtypes, wanted)
         )
         self._count = itertools.count(1)
-        self._samples: list[tuple[int, int, list[Cast]]] = []
+        # Most kinds have nothing to convert, and thousands of nodes have a kind each.
+        self._samples: list[tuple[int, int, list[Cast]]] = [] if self.timed else _NO_SAMPLES
+        self.casts: dict[int, Cast] = {} if self.timed else _NO_CASTS
         self.calls = self.sampled = self.convert_ns = 0
-        self.casts: dict[int, Cast] = {}
+        self.written: int | None = None
 
     def seen(self) -> bool:
         """Counts a call; whether its conversion is to be timed and compared."""
@@ -98,7 +105,6 @@ class Returns:
     def __init__(self) -> None:
         self.first_calls: set[int] = set()
         self._kinds: dict[Any, Kind] = {}
-        self._written: dict[int, int] = {}
 
     def returned(self, token: str, call: int, value: Any, declared: Any) -> Any:
         """Counts a return.
@@ -140,14 +146,10 @@ class Returns:
         kind.sample(call, took_ns, made)
 
     def changed(self) -> Iterator[Kind]:
-        """The kinds that `written` was not told of since they changed; for the writer's thread."""
+        """The kinds whose rows are not what is known by now; for the writer's thread."""
         for kind in list(self._kinds.values()):
-            if self._written.get(kind.number) != kind.calls or kind.waiting:
+            if kind.written != kind.calls or kind.waiting:
                 yield kind
-
-    def written(self, kind: Kind, calls: int) -> None:
-        """Its row is in the file, with this number of calls."""
-        self._written[kind.number] = calls
 
 
 def _key(value: Any) -> Any:

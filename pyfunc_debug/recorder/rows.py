@@ -71,7 +71,7 @@ class Rows:
                 None if kind.declared is None else json.dumps(kind.declared), json.dumps(kind.dtypes), calls,
                 kind.first, kind.sampled, kind.convert_ns, json.dumps([asdict(one) for one in kind.casts.values()]),
             )  # fmt: skip
-            self.returns.written(kind, calls)
+            kind.written = calls
 
     def lost(self, batch: Batch) -> dict[str, Any]:
         """What was lost so far: by node in the table `dropped`, by reason in `meta`.

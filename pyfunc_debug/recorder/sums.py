@@ -21,15 +21,16 @@ class Sums:
 
     def __init__(self) -> None:
         self.measured = False
-        self._rows: dict[tuple[int, str], list[Any]] = {}
+        self._rows: dict[int, list[Any]] = {}  # by node, of gradients by its negative
         self._waiting: dict[int, list[Any]] = {}  # calls of which the GIL probe may still speak
         self._good = True
 
     def call(self, ticket: Ticket, node: int, kind: str, failed: bool) -> None:
         """A call that ended was stored."""
-        row = self._rows.get((node, kind))
+        key = node if kind == "forward" else -node
+        row = self._rows.get(key)
         if row is None:
-            row = self._rows[node, kind] = [0, 0, 0, 0, 0, 0, None, None, None]
+            row = self._rows[key] = [0, 0, 0, 0, 0, 0, None, None, None]
         ns = max(ticket.end_ns - ticket.start_ns, 0)
         row[0] += 1
         row[1] += failed
@@ -40,6 +41,10 @@ class Sums:
             self._waiting[ticket.call] = row
             if len(self._waiting) > _MOST_WAITING:
                 del self._waiting[next(iter(self._waiting))]
+
+    def rejected(self, node: int) -> None:
+        """A forward call that was stored turned out to have failed."""
+        self._rows[node][1] += 1
 
     def gil(self, call: int, times: tuple[int | None, ...]) -> None:
         """How long a call waited for the GIL, held it, let go of it and waited for it again."""
@@ -62,5 +67,5 @@ class Sums:
         """
         counts = [sum(row[place] for row in self._rows.values()) for place in (0, _MEASURED)]
         if self._good and counts == [calls, measured]:
-            for (node, kind), row in self._rows.items():
-                batch.add("summary", node, kind, *row)
+            for key, row in self._rows.items():
+                batch.add("summary", abs(key), "forward" if key > 0 else "gradient", *row)

@@ -25,13 +25,15 @@ class Ticket:
 
     `light`: sampling leaves it out, unless it turns out to be worth keeping (sampling.py); `args` are its arguments
     until then, `extra` is why it was kept. `kept`: it is stored whatever sampling says.
+    `given` is what the kernel is about to compare with Tout: an array's dtype, False where it holds Python objects;
+    True for another value; of several values a tuple of these; None where that is not known.
     `late`: `EMPTY`, `KEPT` or `AFTER` where values have no room any more; then `args` are kept until the end, too.
     """
 
     __slots__ = (
-        "args", "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "extra", "failure", "ident", "inputs", "kept",
-        "late", "light", "outputs", "pair", "policy", "recorder", "room", "runs", "start_ns", "thread", "token",
-        "values_ns",
+        "args", "call", "cpu_ns", "cpu_start_ns", "end_ns", "entered_ns", "extra", "failure", "given", "ident",
+        "inputs", "kept", "late", "light", "outputs", "pair", "policy", "recorder", "room", "runs", "start_ns",
+        "thread", "token", "values_ns",
     )  # fmt: skip
 
     call: int
@@ -56,11 +58,12 @@ class Ticket:
     kept: bool
     late: int
     extra: str | None
+    given: Any
     args: Any
 
     def __init__(self) -> None:
         self.room = self.values_ns = self.end_ns = self.late = 0
-        self.inputs = self.outputs = self.failure = self.pair = self.extra = self.args = None
+        self.inputs = self.outputs = self.failure = self.pair = self.extra = self.given = self.args = None
         self.light = self.kept = False
 
 

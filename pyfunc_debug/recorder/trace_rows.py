@@ -25,8 +25,8 @@ class TraceRows:
         self._allowance = allowance
         self._ordinals: Counter[Any] = Counter()
         self._traces: dict[int, int] = {}  # trace id -> function id
-        self._holders: dict[str, list[int]] = {}  # token -> graph traces whose graphs hold it
-        self._named: dict[str, list[int]] = {}  # function's name -> graph traces
+        self._holders: dict[str, int] = {}  # token -> newest graph trace whose graph holds it
+        self._named: dict[str, tuple[int, bool]] = {}  # function's name -> newest graph trace; whether all are of one
 
     def trace(self, batch: Batch, facts: TraceFacts, native_id: int) -> None:
         """A finished graph trace, and which nodes its graph holds."""
@@ -39,9 +39,11 @@ class TraceRows:
             json.dumps(facts.reason), self._nodes.thread(batch, native_id), facts.start_ns, facts.duration_ns,
             facts.error, facts.parent, facts.closest, facts.avoid,
         )  # fmt: skip
-        self._named.setdefault(facts.function.name.rpartition(".")[2], []).append(facts.id)
+        name = facts.function.name.rpartition(".")[2]
+        before, alone = self._named.get(name, (facts.id, True))
+        self._named[name] = facts.id, alone and self._traces[before] == self._traces[facts.id]
         for token in facts.tokens:
-            self._holders.setdefault(token, []).append(facts.id)
+            self._holders[token] = facts.id
             self._nodes.held_by(batch, token, facts.id)
         for token, shapes in facts.shapes.items():
             self._nodes.static_shapes(batch, token, shapes)
@@ -65,8 +67,8 @@ class TraceRows:
         It is the one that holds the forward nodes of its gradient nodes, else the only one of its name.
         """
         for token in run.tokens or ():
-            holders = self._holders.get(self._nodes.forward_of.get(token, ""))
-            if holders:
-                return holders[-1]
-        named = self._named.get(run.function.name if run.function is not None else "", [])
-        return named[-1] if len({self._traces[trace] for trace in named}) == 1 else None
+            holder = self._holders.get(self._nodes.forward_of.get(token, ""))
+            if holder is not None:
+                return holder
+        trace, alone = self._named.get(run.function.name if run.function is not None else "", (None, False))
+        return trace if alone else None

@@ -237,6 +237,7 @@ class Worker:
         if hurry or quiet or time.monotonic() - rows.nodes.pending_since > _RESOLVE_AFTER_S:
             try:
                 rows.nodes.resolve_pending(batch)
+                rows.calls.judge(batch)
             except Exception as error:
                 rows.troubles[f"locating older nodes: {type(error).__name__}: {error}"[:500]] += 1
 

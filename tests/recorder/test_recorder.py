@@ -27,7 +27,7 @@ EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)
 def node(token: str, body: str = "body", site: Any = None, gradient_of: str | None = None) -> NodeFacts:
     return NodeFacts(
         token, "py_function", Body(body, "user.py", 1, ("x",), False), None, None, EAGER if site else None, (),
-        ("float32",), ("x",), ("out",), False, gradient_of, site,
+        (), ("x",), ("out",), False, gradient_of, site,
     )  # fmt: skip
 
 

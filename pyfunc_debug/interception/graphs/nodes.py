@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Observer
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, input_names, unwrap
@@ -24,6 +24,8 @@ from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import caller, is_tensorflow, user_frames
 from pyfunc_debug.records import NodeKind
 
+_T = TypeVar("_T")
+_MOST_KEPT = 4096
 EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)
 
 
@@ -39,6 +41,7 @@ class Nodes:
         self._library = library
         self._maps = maps
         self._making = threading.local()
+        self._kept: dict[Any, Any] = {}  # what nodes have in common
         self._eager_numbers = iter(range(1, 1 << 62))
 
     # -- patches ------------------------------------------------------------------------------------------------------
@@ -130,11 +133,11 @@ class Nodes:
         op = self._op(made.result)
         if made.token is None:
             return None
-        body = find_body(made.func, self._names, self._maps)
-        tout, paths, out_paths = self._paths(made, body)
+        body = self._shared(find_body(made.func, self._names, self._maps))
+        tout, paths, out_paths = map(self._shared, self._paths(made, body))
         graph = self._names.ops.get_default_graph() if op is None else op.graph
         entries = () if op is None else op.traceback
-        stack = user_frames(entries)
+        stack = self._shared(user_frames(entries))
         function = self._functions.holding(graph, stack)
         unused = function is not None and function.kind == "graph" and function.internal
         return NodeFacts(
@@ -144,6 +147,13 @@ class Nodes:
             gradient_of=gradient_of(made.func, self._names) if made.is_grad else None,
             site=None,
         )  # fmt: skip
+
+    def _shared(self, value: _T) -> _T:
+        """One object for equal ones: a node's facts stay as long as we are on, and there may be thousands of nodes."""
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        kept: _T = self._kept.setdefault(value, value)
+        return kept
 
     def _op(self, result: Any) -> Any:
         """The op behind what `_internal_py_func` returned; None where it returned nothing that leads to it."""
