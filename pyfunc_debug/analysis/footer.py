@@ -73,7 +73,10 @@ def _lost(meta: dict[str, Any]) -> list[str]:
 
 def _words(reason: str, meta: dict[str, Any]) -> str:
     try:
-        return Loss(reason).said(meta.get("budget", "?"))
+        why = Loss(reason)
+        if why is Loss.BUDGET and meta.get("folder_full"):
+            return f"the budget of {meta.get('folder_budget', '?')} bytes for all recordings in its folder was used up"
+        return why.said(meta.get("budget", "?"))
     except ValueError:  # of a newer pyfunc_debug
         return reason
 

@@ -40,6 +40,7 @@ class ProcessRow:
       calls, errors: Calls of all bodies that the ledger shows, gradient calls too.
       total_ns: Time in these calls, summed.
       grade: How the GIL was measured.
+      folder_full: The bytes for all recordings in its folder, where these were used up; else None.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ProcessRow:
     errors: int
     total_ns: int
     grade: str
+    folder_full: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
         "", reader.path, str(meta.get("host", "?")), pid if isinstance(pid, int) else None, state,
         sum(one.calls for one in sums), sum(one.errors for one in sums), sum(one.times.total_ns for one in sums),
         str((meta.get("gil") or {}).get("grade", "none")),
+        meta.get("folder_budget") if meta.get("folder_full") else None,
     )  # fmt: skip
 
 
@@ -177,6 +180,12 @@ def _remarks(processes: Sequence[ProcessRow], rows: Sequence[BodyRow]) -> list[s
         f"{one.name} died: `pyfunc-debug show {os.path.relpath(one.path)}` says in which call"
         for one in processes if one.state == "died"
     ]  # fmt: skip
+    if full := [one for one in processes if one.folder_full is not None]:
+        names = ", ".join(one.name for one in full[:3]) + (f" and {len(full) - 3} more" if len(full) > 3 else "")
+        found.append(
+            f"the budget of {full[0].folder_full:,} bytes for the folder was used up: values or calls of {names} are "
+            "counted and not stored"
+        )
     missing = Counter(one.state for one in processes)["recording"]
     if missing:
         found.append(f"{missing} of {len(processes)} processes {'is' if missing == 1 else 'are'} still recording")

@@ -53,6 +53,7 @@ def first_meta(options: Options) -> dict[str, Any]:
         },
         "cores": cores(),
         "budget": options.budget.file_bytes,
+        "folder_budget": options.budget.folder_bytes,
     }  # fmt: skip
 
 

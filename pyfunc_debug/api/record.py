@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyfunc_debug.api.live import LiveRecording
 from pyfunc_debug.api.meta import Options
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.recorder import Budget, parse_bytes
+from pyfunc_debug.recorder import parse_budget
 from pyfunc_debug.recorder.sampling import parse_sampling
 from pyfunc_debug.values import Policies
 
@@ -19,7 +19,7 @@ def record(
     path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
     gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
     lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1, sample: str | None = None,
-    sample_when: str | None = None,
+    sample_when: str | None = None, folder_budget: str | int | None = None,
 ) -> LiveRecording:  # fmt: skip
     """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
 
@@ -44,6 +44,8 @@ def record(
         The GIL is not measured then.
       sample_when: Calls are stored only while this holds: "step % 1000 == 0". `step` is how often the tf.function that
         Python started last has been started, 0 before the first.
+      folder_budget: Largest size of all recordings in the folder together, of a job's processes: each looks at the
+        folder once a second and takes its part of what is left, and never more than a quarter of all.
       order: 2 with gradients="exact" for second derivatives as well (see `exact_gradients`).
 
     Returns:
@@ -69,7 +71,7 @@ def record(
     if lines not in (True, False, "graph"):
         raise BadOptionError(f"lines={lines!r} is not one of True, False, 'graph'")
     sampling = parse_sampling(sample, sample_when)
-    kept, room = Policies(values, nodes), Budget(parse_bytes(budget))
+    kept, room = Policies(values, nodes), parse_budget(budget, folder_budget)
     return LiveRecording(
         path, Options(kept, gradients, gil and sampling is None, room, overwrite, lines, hang_after, order, sampling)
     )

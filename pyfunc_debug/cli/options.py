@@ -51,6 +51,9 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-gil", action="store_true", help="do not measure waiting for the GIL")
     parser.add_argument("--budget", metavar="BYTES", default="256MB", help="largest size of the recording (256MB)")
+    parser.add_argument(
+        "--folder-budget", metavar="BYTES", help="largest size of all recordings in the folder together"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an older recording of that name")
 
 
@@ -63,6 +66,7 @@ def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "gil": not arguments.no_gil,
         "lines": "graph" if arguments.graph_lines else arguments.lines,
         "budget": arguments.budget,
+        "folder_budget": arguments.folder_budget,
         "overwrite": arguments.overwrite,
         "hang_after": arguments.hang_after or None,
         "order": arguments.order,

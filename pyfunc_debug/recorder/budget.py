@@ -15,7 +15,25 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, 
 _SMALLEST = 1_000_000
 
 
-def parse_bytes(text: str | int) -> int:
+_FOLDER_PART = 4
+
+
+def parse_budget(budget: str | int, folder: str | int | None) -> Budget:
+    """The budget of a recording, which takes at most a quarter of that of its folder.
+
+    Raises:
+      BadOptionError: as `parse_bytes`; the folder's is too little.
+    """
+    own = parse_bytes(budget)
+    if folder is None:
+        return Budget(own)
+    together = parse_bytes(folder, "folder_budget")
+    if together < _FOLDER_PART * _SMALLEST:
+        raise BadOptionError(f"folder_budget={folder!r} is too small: several recordings need at least 4MB")
+    return Budget(min(own, together // _FOLDER_PART), together)
+
+
+def parse_bytes(text: str | int, option: str = "budget") -> int:
     """`"256MB"` -> 256000000.
 
     Raises:
@@ -24,10 +42,10 @@ def parse_bytes(text: str | int) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(text))
     unit = _UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:
-        raise BadOptionError(f"budget={text!r} is not an amount of bytes: write 64MB, 1GB or 500000000")
+        raise BadOptionError(f"{option}={text!r} is not an amount of bytes: write 64MB, 1GB or 500000000")
     amount = int(float(match.group(1)) * unit)
     if amount < _SMALLEST:
-        raise BadOptionError(f"budget={text!r} is too small: a recording needs at least 1MB")
+        raise BadOptionError(f"{option}={text!r} is too small: a recording needs at least 1MB")
     return amount
 
 
@@ -36,6 +54,7 @@ class Budget:
     """Limits that follow from one number.
 
     Attributes:
+      folder_bytes: What all recordings in the folder may take together (folder_budget.py); None: that is not asked.
       file_bytes: The file with its log stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes`
         calls are counted but not stored, but for the first of each node, its slowest, those with NaN and those that a
         finding names, up to `marked_bytes`, and those that fail, up to `failures_bytes`: all these with their values.
@@ -50,6 +69,7 @@ class Budget:
     """
 
     file_bytes: int
+    folder_bytes: int | None = None
 
     @property
     def values_bytes(self) -> int:

@@ -25,6 +25,7 @@ from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.anchors import Anchors
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.folder_budget import FolderBudget
 from pyfunc_debug.recorder.gil_rows import GilRows
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
@@ -124,6 +125,8 @@ class Worker:
         self._closing_since = 0.0
         self._folded_ns = 0
         self._anchors = Anchors()
+        self._folder = FolderBudget(budget)
+        self._folder_said = False
         rows.allowance.open(budget, writer.stored)
         rows.allowance.reserve.forget = self._forget
         writer.start({**meta, "state": "recording", "anchors": self._anchors.taken}, budget.log_bytes)
@@ -305,6 +308,11 @@ class Worker:
             batch.add("meta", "inputs", text)
         if self._anchors.due():
             batch.add("meta", "anchors", json.dumps(self._anchors.take()))
+        if self._budget.folder_bytes is not None and not self.stopped:
+            self._allow()  # others may have taken room, or left some
+        if self._folder.used_up and not self._folder_said:
+            self._folder_said = True
+            batch.add("meta", "folder_full", "true")
         self._rows.returned(batch)
         self._count_left_out()
         if self._losses.changed and not self.stopped:
@@ -431,8 +439,13 @@ class Worker:
         if self._losses.waiting is not None:
             self._losses.waiting = None
             self._tell(f"the recording {self._writer.path} goes on")
-        budget, allowance = self._budget, self._rows.allowance
+        self._allow()
+
+    def _allow(self) -> None:
+        """What the file takes from now on."""
+        allowance = self._rows.allowance
         size, log = self._writer.measure()
+        budget = self._folder.now(self._writer.path, size + log)
         if log and size + log >= budget.calls_bytes and time.monotonic_ns() - self._folded_ns > 1_000_000_000:
             self._folded_ns = time.monotonic_ns()  # a reader may be in the way: not again at once
             self._writer.fold()
@@ -441,8 +454,8 @@ class Worker:
         if not allowance.keep_values and self.values_full is not None:
             self.values_full()
             self.values_full = None
-        if size + log >= budget.file_bytes:
-            self._stop(Loss.BUDGET, f"the budget of {budget.file_bytes:,} bytes is used up")
+        if size + log >= self._budget.file_bytes:
+            self._stop(Loss.BUDGET, f"the budget of {self._budget.file_bytes:,} bytes is used up")
 
     def _wait(self, why: Loss) -> None:
         """The file takes nothing now: waits for a moment; gives up at the end of the recording."""

@@ -56,8 +56,9 @@ PROGRAM = """
 def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     (folder / "train.py").write_text(textwrap.dedent(PROGRAM))
+    options = ["--processes", "--folder-budget", "80MB", "-o", "run"]
     done = subprocess.run(
-        [sys.executable, "-m", "pyfunc_debug", "record", "--processes", "-o", "run", "train.py"], cwd=folder,
+        [sys.executable, "-m", "pyfunc_debug", "record", *options, "train.py"], cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
         timeout=HANG_S,
     )  # fmt: skip
@@ -76,6 +77,7 @@ def test_each_process_has_a_file_with_all_its_calls_and_the_program_runs_as_ever
     assert {name: len(list(one.calls())) for name, one in found.items()} == {
         "main": 0, "train": 3, "loader": 4, "forked": 5, "victim": 4,
     }  # fmt: skip
+    assert {(one.meta["budget"], one.meta["folder_budget"]) for one in found.values()} == {(20_000_000, 80_000_000)}
     assert len({one.meta["pid"] for one in found.values()}) == 5
     assert [call.status for call in found["victim"].calls()][-1] == "running"
     assert [one.meta["state"] for name, one in sorted(found.items()) if name != "victim"] == ["complete"] * 4
