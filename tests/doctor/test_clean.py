@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.doctor import clean_programs, clean_tasks
+from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings
 
 
@@ -14,5 +15,6 @@ def test_there_are_eighty_of_them():
 
 
 @pytest.mark.parametrize("program", clean_programs.PROGRAMS, ids=lambda program: program.__name__)
-def test_nothing_is_found_in_a_healthy_program(program):
+def test_nothing_is_found_in_a_healthy_program(program, tmp_path, monkeypatch):
+    program = loaded(alone(program), program, tmp_path, monkeypatch)
     assert [(one.rule, one.message, one.line) for one in findings(program)] == []

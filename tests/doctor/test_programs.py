@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -16,6 +13,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
+from tests.doctor.alone import alone, loaded
 from tests.doctor.recordings import pasted
 
 
@@ -34,28 +32,14 @@ def findings(program, ends_with: type[BaseException] | None = None, **options) -
     return found
 
 
-def alone(name: str) -> list[str]:
-    """The lines of the file with this program only, where they are: each reader of a small file is quick."""
-    text = Path(programs.__file__).read_text()
-    lines = text.split("\n")
-    for one in ast.parse(text).body:
-        if isinstance(one, ast.FunctionDef) and one.decorator_list and one.name != name:
-            first = one.decorator_list[0].lineno
-            lines[first - 1 : one.end_lineno] = [""] * (one.end_lineno - first + 1)
-    return lines
-
-
-def mended(name: str, fix: str, folder: Path, monkeypatch):
+def mended(program, fix: str, folder: Path, monkeypatch):
     """The program with the fix pasted into its file, and what must be switched on around it."""
-    source = "\n".join(alone(name))
+    source = alone(program)
+    folder = folder / "mended"
+    folder.mkdir()
     switch = re.fullmatch(r"pyfunc_debug\.(exact_gradients\(.*\))  # at the top, before the functions are traced", fix)
-    path = folder / "programs.py"
-    path.write_text(source if switch else pasted(source, fix))
-    module = ModuleType(f"mended_{name}")
-    module.__file__ = str(path)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(path.read_text(), str(path), "exec"), vars(module))
-    return getattr(module, name), eval(f"pfd.{switch[1]}") if switch else contextlib.nullcontext()
+    program = loaded(source if switch else pasted(source, fix), program, folder, monkeypatch)
+    return program, eval(f"pfd.{switch[1]}") if switch else contextlib.nullcontext()
 
 
 WORDS = {
@@ -92,6 +76,7 @@ def name(case) -> str:
 def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
+    program = loaded(alone(program), program, tmp_path, monkeypatch)
     found = findings(program, options.get("ends_with"), **options.get("record", {}))
     ours = [one for one in found if one.rule == rule]
     assert ours, [(one.rule, one.message) for one in found]
@@ -101,16 +86,17 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         assert "FILE" not in one.fix
         assert options.get("says", "") in f"{one.message} {' '.join(one.evidence)} {one.fix}"
         if one.node is not None:
-            assert one.file == programs.__file__
+            assert one.file == program.__code__.co_filename
     if options.get("pastes"):
-        program, kept = mended(program.__name__, ours[0].fix, tmp_path, monkeypatch)
+        program, kept = mended(case[1], ours[0].fix, tmp_path, monkeypatch)
         with kept:
             found = findings(program, **options.get("record", {}))
         assert [one.message for one in found if one.rule == rule] == []
 
 
 @pytest.mark.parametrize("case", programs.NEAR, ids=name)
-def test_nothing_is_found_where_it_only_looks_so(case):
+def test_nothing_is_found_where_it_only_looks_so(case, tmp_path, monkeypatch):
     rule, program, options = case
+    program = loaded(alone(program), program, tmp_path, monkeypatch)
     found = findings(program, options.get("ends_with"), **options.get("record", {}))
     assert [one.message for one in found if one.rule == rule] == []
