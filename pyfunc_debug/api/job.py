@@ -11,6 +11,7 @@ from typing import Any
 from pyfunc_debug.analysis.job import JobLedger, each_open, make_job_ledger
 from pyfunc_debug.analysis.replicas import Replicas, compare_replicas
 from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.doctor import examine_job
 from pyfunc_debug.pfrec.folders import is_many, recordings_in
 from pyfunc_debug.records import Finding, Findings, Front
 
@@ -99,10 +100,12 @@ class Job(Sequence[Recording]):
                 same = (one.rule, one.severity, one.file, one.line)
                 seen = found.get(same)
                 if seen is None:
-                    plain = {field.name: getattr(one, field.name) for field in fields(Finding)}
-                    found[same] = JobFinding(**plain, processes=(name,))
+                    found[same] = _of_job(one, (name,))
                 elif name not in seen.processes:
                     found[same] = replace(seen, processes=(*seen.processes, name))
+        if len(self) > 1:
+            for one, who in examine_job(self.paths, lambda: self._replicas(names), front, select, ignore):
+                found[one.rule, one.file, one.line] = _of_job(one, who)
         order = {"error": 0, "warning": 1, "note": 2}
         return Findings(sorted(map(_told, found.values()), key=lambda one: order[one.severity]))
 
@@ -120,7 +123,9 @@ class Job(Sequence[Recording]):
           for value in job.differences().values:
               print(value.body, value.path, value.first, value.groups)
         """
-        names = [process.name for process in self.ledger().processes]
+        return self._replicas([process.name for process in self.ledger().processes])
+
+    def _replicas(self, names: Sequence[str]) -> Replicas:
         return compare_replicas(zip(names, each_open(self.paths), strict=True))
 
     def close(self) -> None:
@@ -128,6 +133,10 @@ class Job(Sequence[Recording]):
         for one in self._open.values():
             one.close()
         self._open.clear()
+
+
+def _of_job(finding: Finding, processes: tuple[str, ...]) -> JobFinding:
+    return JobFinding(**{field.name: getattr(finding, field.name) for field in fields(Finding)}, processes=processes)
 
 
 def _told(finding: JobFinding) -> JobFinding:

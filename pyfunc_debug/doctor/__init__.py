@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from pyfunc_debug.analysis.replicas import Replicas
+from pyfunc_debug.doctor import across
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import MODULES, Rule
 from pyfunc_debug.doctor.settings import Settings, settings
@@ -25,7 +28,7 @@ TROUBLE = "doctor-trouble"
 
 def names() -> list[str]:
     """Names of all rules, in the order of the alphabet."""
-    return sorted({name for module in MODULES for name in module.NAMES})
+    return sorted({name for module in MODULES for name in module.NAMES} | set(across.NAMES))
 
 
 def examine(
@@ -47,18 +50,7 @@ def examine(
     Raises:
       BadOptionError: no such rule; the message names the nearest.
     """
-    project = settings() if select is None or ignore is None else Settings()
-    chosen = project.select if select is None else tuple(select)
-    left_out = project.ignore if ignore is None else tuple(ignore)
-    known = [*names(), TROUBLE]
-    for pattern in (*chosen, *left_out):
-        if not fnmatch.filter(known, pattern):
-            near = difflib.get_close_matches(pattern, known, 3, 0.4) or known
-            raise BadOptionError(f"the doctor has no rule {pattern!r}. There are: {', '.join(near)}")
-
-    def wanted(name: str) -> bool:
-        return (not chosen or _fits(name, chosen)) and not _fits(name, left_out)
-
+    wanted = _wanted(select, ignore)
     facts = Facts(reader, front)
     silenced = Silenced(facts)
     found = [
@@ -69,6 +61,43 @@ def examine(
         if wanted(finding.rule) and not silenced(finding)
     ]
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
+
+
+def examine_job(
+    paths: Sequence[str],
+    replicas: Callable[[], Replicas],
+    front: Front = "python",
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+) -> list[tuple[Finding, tuple[str, ...]]]:
+    """What only several processes together show, with the processes that each finding names; not what each one shows.
+
+    Args:
+      paths: The recordings.
+      replicas: Compares the values of all processes; is called if somebody wants to know.
+      front: As in `examine`, as are the others.
+      select: Only these.
+      ignore: Not these.
+    """
+    if not any(map(_wanted(select, ignore), across.NAMES)):
+        return []
+    found = list(across.diverged(replicas(), paths, front))
+    with contextlib.closing(Reader(paths[0])) as reader:  # its source text may silence findings
+        silenced = Silenced(Facts(reader, front))
+        return [(finding, processes) for finding, processes in found if not silenced(finding)]
+
+
+def _wanted(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Callable[[str], bool]:
+    project = settings() if select is None or ignore is None else Settings()
+    chosen = project.select if select is None else tuple(select)
+    left_out = project.ignore if ignore is None else tuple(ignore)
+    known = [*names(), TROUBLE]
+    for pattern in (*chosen, *left_out):
+        if not fnmatch.filter(known, pattern):
+            near = difflib.get_close_matches(pattern, known, 3, 0.4) or known
+            raise BadOptionError(f"the doctor has no rule {pattern!r}. There are: {', '.join(near)}")
+
+    return lambda name: (not chosen or _fits(name, chosen)) and not _fits(name, left_out)
 
 
 def _of_stored(facts: Facts, finding: Finding) -> Finding:

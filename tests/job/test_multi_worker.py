@@ -80,5 +80,12 @@ def test_the_value_that_is_no_longer_equal_is_named_with_the_worker_and_the_step
     total = next(one for (body, role, _), one in differences.items() if (body, role) == ("work.rounded", "output"))
     assert (total.diverged, total.equal, total.first, total.steps) == (True, 3, 4, 6)
     assert total.groups == (("worker-0",), ("worker-1",))
+    (finding,) = pfd.open(str(job.folder)).findings(select=["diverged-replicas"], ignore=[])
+    assert finding.message == (
+        f"output {total.path} of work.rounded was equal in all processes and is not from step 4 on: worker-0, worker-1 "
+        "differ, though the inputs are equal: the body reads something else"
+    )
+    assert "worker-0: float32 14" in finding.evidence[0]
+    assert finding.processes == ("worker-0", "worker-1")
     assert main(["diff", str(job.folder)]) == 1
     assert "equal in 3 of 6 steps, first different in step 4" in capsys.readouterr().out

@@ -47,6 +47,24 @@ def test_the_process_that_differs_is_named_with_the_step_and_the_values(tmp_path
     )
 
 
+def test_the_doctor_names_who_differs_once_the_value_was_equal_in_three_steps(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for number in range(3):
+        worker(folder, number, wrong_from=4 if number == 1 else None)
+    assert main(["doctor", "run", "--select", "diverged-replicas"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "train.py:1: input x of weights was equal in all processes and is not from step 4 on: worker-1 differs from "
+        "worker-0, worker-2 [diverged-replicas] worker-0, worker-2: float32 1004 worker-1: float32 1005"
+    ) in said
+    assert "-> pyfunc-debug diff run # every value" in said
+    worker(folder, 1, wrong_from=3)
+    assert main(["doctor", "run", "--select", "diverged-replicas"]) == 0
+    assert capsys.readouterr().out == "No findings.\n"
+
+
 def test_what_is_equal_in_all_is_said_and_what_cannot_be_counted_is_left_out(tmp_path, capsys):
     for number in range(2):
         worker(tmp_path, number)
