@@ -99,12 +99,19 @@ class Facts:
     @cached_property
     def _calls(self) -> dict[tuple[int, str], Calls]:
         rows = self.reader.rows(
-            "SELECT node, kind, count(*), sum(status = 'error'), sum(status = 'running'), "
-            "total(end_ns - start_ns - coalesce(held.ns, 0)), min(id), max(id) "
-            f"FROM call LEFT JOIN {HELD_SQL} AS held ON held.call = call.id GROUP BY node, kind"
+            "SELECT node, kind, count(*), sum(status = 'error'), sum(status = 'running'), total(end_ns - start_ns), "
+            "min(id), max(id) FROM call NOT INDEXED GROUP BY node, kind"
         )
+        # Joined to all calls, the few that were held would take three times as long.
+        held = {
+            (node, kind): ns
+            for node, kind, ns in self.reader.rows(
+                f"SELECT node, kind, total(held.ns) FROM {HELD_SQL} AS held JOIN call ON call.id = held.call "
+                "WHERE end_ns IS NOT NULL GROUP BY node, kind"
+            )
+        }
         return {
-            (node, kind): Calls(count, errors, running, int(total), first, last)
+            (node, kind): Calls(count, errors, running, int(total - held.get((node, kind), 0)), first, last)
             for node, kind, count, errors, running, total, first, last in rows
         }
 

@@ -23,4 +23,4 @@ BLAMES = [
 def test_the_short_cut_reads_what_json_reads(blame):
     pairs = [(call_of(label), ns) for label, ns in blame]
     expected = [(body, "" if call is None else str(call), str(ns)) for (body, call), ns in pairs]
-    assert list(_parts(json.dumps(blame))) == expected
+    assert list(_parts([json.dumps(blame)])) == expected

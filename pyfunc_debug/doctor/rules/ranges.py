@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,20 @@ _ROWS = 2000
 
 def check(facts: Facts) -> Iterator[Finding]:
     """At most one finding a body and rule. Float outputs only; numbers that were not kept say nothing."""
-    largest = _largest(facts)
+    looked_at = list(_looked_at(facts))
+    for group, ids, rows in looked_at:
+        if len({row[5] for row in rows}) == 1 and rows[0][5] is not None:
+            yield from _constant(facts, group[0], ids)
+        yield from _saturated(facts, group[0], rows)
+    usual = {group[0].id: size for group, _, rows in looked_at if (size := _usual(rows)) > 0}
+    largest = _largest(facts, _JUMP * min(usual.values())) if usual else {}
+    for group, ids, rows in looked_at:
+        if group[0].id in usual and any(largest.get(node.id, 0.0) > _JUMP * usual[group[0].id] for node in group):
+            yield from _jump(facts, group[0], ids, rows, usual[group[0].id])
+
+
+def _looked_at(facts: Facts) -> Iterator[tuple[Sequence[Node], str, list[tuple[object, ...]]]]:
+    """The nodes of a line with enough calls, their ids as in SQL, and what is looked at of their first outputs."""
     for group in facts.lines:
         if facts.calls_of(group).count < _LEAST_CALLS:
             continue
@@ -40,19 +54,27 @@ def check(facts: Facts) -> Iterator[Finding]:
             "AND v.min IS NOT NULL ORDER BY c.id"
         )
         if len(rows) >= _LEAST_CALLS:
-            if len({row[5] for row in rows}) == 1 and rows[0][5] is not None:
-                yield from _constant(facts, group[0], ids)
-            yield from _saturated(facts, group[0], rows)
-            yield from _jump(facts, group[0], ids, rows, max(largest.get(node.id, 0.0) for node in group))
+            yield group, ids, rows
 
 
-def _largest(facts: Facts) -> dict[int, float]:
-    """The largest number that each node's first output ever held."""
+def _usual(rows: list[tuple[object, ...]]) -> float:
+    """The median of their largest numbers; 0 where all are."""
+    size = _sizes(rows)
+    return float(np.median(size[size > 0])) if (size > 0).any() else 0.0
+
+
+def _sizes(rows: list[tuple[object, ...]]) -> np.ndarray[Any, Any]:
+    return np.array([max(abs(float(str(row[1]))), abs(float(str(row[2])))) for row in rows])
+
+
+def _largest(facts: Facts, above: float) -> dict[int, float]:
+    """The largest number that each node's first output ever held, for nodes where it is `above` that."""
     return dict(
-        facts.reader.rows(
-            "SELECT c.node, max(max(abs(v.min), abs(v.max))) FROM value v JOIN call c ON c.id = v.call "
-            "WHERE v.role = 'output' AND v.position = 0 AND v.min IS NOT NULL AND v.dtype LIKE '%float%' "
-            "AND c.kind = 'forward' GROUP BY c.node"
+        facts.reader.rows(  # CROSS JOIN: values first, for almost none of a million is as large
+            "SELECT c.node, max(max(abs(v.min), abs(v.max))) FROM value v CROSS JOIN call c ON c.id = v.call "
+            "WHERE v.role = 'output' AND v.position = 0 AND (v.max > ? OR v.min < ?) AND v.dtype LIKE '%float%' "
+            "AND c.kind = 'forward' GROUP BY c.node",
+            (above, -above),
         )
     )
 
@@ -144,10 +166,8 @@ def squashed(facts: Facts, node: Node) -> str:
     return ""
 
 
-def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], largest: float) -> Iterator[Finding]:
-    size = np.array([max(abs(float(str(row[1]))), abs(float(str(row[2])))) for row in rows])
-    usual = float(np.median(size[size > 0])) if (size > 0).any() else 0.0
-    if not 0 < _JUMP * usual < largest or np.count_nonzero(size > _JUMP * usual) > max(1, 0.05 * len(rows)):
+def _jump(facts: Facts, node: Node, ids: str, rows: list[tuple[object, ...]], usual: float) -> Iterator[Finding]:
+    if np.count_nonzero(_sizes(rows) > _JUMP * usual) > max(1, 0.05 * len(rows)):
         return
     found = facts.reader.rows(
         "SELECT c.id, max(abs(v.min), abs(v.max)) AS size FROM call c JOIN value v ON v.call = c.id AND "
