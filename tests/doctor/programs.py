@@ -3024,3 +3024,115 @@ def one_name_for_two_values():
 
     for _ in tf.data.Dataset.from_tensors("a.wav").map(load):
         pass
+
+
+# -- dropped-dataset, same-draws --------------------------------------------------------------------------------------
+
+
+@triggers("dropped-dataset", says="data.batch(...) gives a new dataset", pastes=True)
+def a_batch_that_nothing_keeps():
+    data = tf.data.Dataset.range(4).map(lambda x: x + 1)
+    data.batch(2)
+    for _ in data:
+        pass
+
+
+@triggers("dropped-dataset", says="data itself stays as it was")
+def a_map_that_nothing_keeps():
+    data = tf.data.Dataset.range(4)
+    data = data.filter(lambda x: x >= 0)
+    data.map(
+        lambda x: tf.numpy_function(np.square, [x], tf.int64),
+    )
+    for _ in data:
+        pass
+
+
+@triggers("dropped-dataset", says="without this shuffle", pastes=True)
+def a_shuffle_that_nothing_keeps():
+    data = tf.data.Dataset.from_tensor_slices([1, 2, 3]).map(lambda x: x * 2)
+    data.shuffle(3)
+    list(data)
+
+
+@near("dropped-dataset")
+def each_step_kept():
+    data = tf.data.Dataset.range(4).map(lambda x: x + 1)
+    data = data.shuffle(4)
+    list(data.batch(2))
+
+
+@near("dropped-dataset")
+def a_list_with_a_method_of_that_name():
+    class Deck:
+        def shuffle(self, seed):
+            self.seed = seed
+
+    data = Deck()
+    data.shuffle(1)
+    list(tf.data.Dataset.range(2).map(lambda x: x + 1))
+
+
+@near("dropped-dataset")
+def a_name_that_may_be_something_else():
+    def feed(data):
+        data.take(1)
+        return data
+
+    list(feed(tf.data.Dataset.range(2).map(lambda x: x + 1)))
+
+
+@triggers("same-draws", says="all 3 calls drew the same numbers", pastes=True)
+def a_seed_in_the_body():
+    def noisy(x):
+        np.random.seed(42)
+        return x + np.random.rand()
+
+    list(mapped(noisy, np.zeros(3), tf.float64))
+
+
+@triggers("same-draws", says="random.seed(1): once, above", pastes=True)
+def a_seed_of_pythons_in_the_body():
+    def flipped(x):
+        random.seed(1)
+        return x if random.random() < 0.5 else -x
+
+    list(mapped(flipped, np.ones(3), tf.float64))
+
+
+@triggers("same-draws", says="rng = np.random.default_rng(7): once, above", pastes=True)
+def a_generator_made_in_the_body():
+    def noisy(x):
+        rng = np.random.default_rng(7)
+        return x + rng.random()
+
+    list(mapped(noisy, np.zeros(3), tf.float64))
+
+
+@near("same-draws")
+def a_seed_for_each_element():
+    def noisy(x):
+        rng = np.random.default_rng(int(x))
+        return x + rng.random()
+
+    list(mapped(noisy, np.zeros(3), tf.float64))
+
+
+@near("same-draws")
+def a_seed_outside():
+    np.random.seed(0)
+
+    def noisy(x):
+        return x + np.random.rand()
+
+    list(mapped(noisy, np.zeros(3), tf.float64))
+
+
+@near("same-draws")
+def a_seed_behind_the_draw():
+    def noisy(x):
+        rng = np.random.default_rng()
+        np.random.seed(3)
+        return x + rng.random()
+
+    list(mapped(noisy, np.zeros(3), tf.float64))

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import read
+from pyfunc_debug.doctor.failures.source import dotted, read
 from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "ragged-batch"
@@ -26,6 +26,41 @@ def explain(situation: Situation) -> Explanation | None:
         seen, _ = shapes.recorded(situation.rows, node.id)
         if node.site is not None and any(None in shape for shape in seen.values()):
             return _explanation(situation, node, seen)
+    return _of_generator(situation)
+
+
+def _of_generator(situation: Situation) -> Explanation | None:
+    """Elements of one generator that differ in shape."""
+    found = _SHAPES.search(situation.message)
+    two = [[int(size) for size in one.split(",") if size] for one in found.groups() if one is not None] if found else []
+    for file in dict.fromkeys(spot.file for spot in reversed(situation.spots)):
+        source = read(file)
+        every = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call)]
+        made = [one for one in every if dotted(one.func).endswith("from_generator")]
+        if len(made) != 1 or len(two) != 2 or len(two[0]) != len(two[1]):
+            continue
+        shape = tuple(one if one == other else None for one, other in zip(*two))
+        cause = f"batch() stacks elements of one shape, but the generator yielded {two[0]} and {two[1]}."
+        types = [one for one in made[0].keywords if one.arg == "output_types"]
+        shapes_known = any(one.arg in ("output_shapes", "output_signature") for one in made[0].keywords)
+        if types and not shapes_known and isinstance(types[0].value, ast.Attribute):
+            tf = dotted(types[0].value).partition(".")[0]
+            text = source.text(made[0]).replace(
+                f"output_types={source.text(types[0].value)}",
+                f"output_signature={tf}.TensorSpec({written(shape)}, {source.text(types[0].value)})",
+            )
+            placed = source.replaced({made[0]: text})
+            cause += " output_types says nothing of their rank, which a ragged or padded batch needs."
+        else:
+            batch = [one for one in every if isinstance(one.func, ast.Attribute) and one.func.attr == "batch"]
+            if len(batch) != 1 or not isinstance(batch[0].func, ast.Attribute):
+                continue
+            given = [*map(source.text, batch[0].args), f"padded_shapes={written(shape)}"]
+            given += [f"{one.arg}={source.text(one.value)}" for one in batch[0].keywords]
+            placed = source.replaced({batch[0]: f"{source.text(batch[0].func.value)}.padded_batch({', '.join(given)})"})
+        if placed is not None:
+            edit = Edit(file, placed[0], placed[1], (placed[2],))
+            return Explanation(RULE, file, edit.first, cause, edit, "", "likely")
     return None
 
 

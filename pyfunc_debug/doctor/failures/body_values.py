@@ -11,7 +11,7 @@ import re
 
 from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import argument, failed_node
+from pyfunc_debug.doctor.failures.nodes import argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.symbols import calls
@@ -57,7 +57,35 @@ def explain(situation: Situation) -> Explanation | None:
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found
-    return _arity(situation)
+    return _arity(situation) or _array_wanted(situation)
+
+
+def _array_wanted(situation: Situation) -> Explanation | None:
+    """Code without TensorFlow that refuses an eager tensor in its own words: the body gets arrays instead."""
+    refused = "EagerTensor" in situation.message and "to EagerTensor" not in situation.message
+    node = failed_node(situation) if refused else None
+    call, function = (node.call(), node.function()) if node is not None else (None, None)
+    given, inp = (argument(call, 0, "func"), argument(call, 1, "inp")) if call is not None else (None, None)
+    if node is None or node.site is None or node.kind != "py_function" or function is None or given is None:
+        return None
+    names = parameters(function)
+    if not isinstance(inp, (ast.List, ast.Tuple)) or len(names) != len(inp.elts) or isinstance(given, ast.Lambda):
+        return None
+    if any(dotted(one.func).startswith("tf.") for one in calls(function)):  # it may need tensors, or a gradient
+        return None
+    dtypes = inputs_of(node, situation)
+    texts = [f"{one}.numpy().decode()" if _is_string(dtypes.get(one)) else f"{one}.numpy()" for one in names]
+    found = node.source.replaced({given: f"lambda {', '.join(names)}: {node.source.text(given)}({', '.join(texts)})"})
+    return Explanation(
+        RULE, *node.site,
+        f"a py_function gives {node.called} eager tensors, and its code takes arrays. `.numpy()` gives their values.",
+        None if found is None else Edit(node.site[0], found[0], found[1], (found[2],)),
+        "Use tf.numpy_function in its place." if found is None else "", "likely",
+    )  # fmt: skip
+
+
+def _is_string(value: object) -> bool:
+    return getattr(getattr(value, "dtype", None), "name", "") == "string"
 
 
 def _variable(spot: Spot, name: str, kind: str) -> bool:

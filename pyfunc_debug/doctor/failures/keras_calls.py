@@ -8,8 +8,8 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import py_call
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, parameters
-from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic
+from pyfunc_debug.doctor.failures.source import dotted, names, parameters
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic, root_is
 
 
 def compiled_function(situation: Situation) -> Edit | None:
@@ -29,11 +29,40 @@ def compiled_function(situation: Situation) -> Edit | None:
     if len(inputs) != 2 or not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
     found = [one for one in given(spot) if dotted(one).rpartition(".")[2] == function.name]
-    if len(found) != 1:
+    if len(found) != 1 or (is_loss(situation) and _in_python(function, spot)):
         return None
     tf, listed, text = alias(spot, "tensorflow"), ", ".join(inputs), spot.source.text(found[0])
     whole = f"{tf}.reshape({tf}.py_function({text}, [{listed}], {tf}.float32), [-1])"
     return wrapping.replace_expression(spot, found[0], f"lambda {listed}: {whole}")
+
+
+def _in_python(function: ast.FunctionDef, spot: Spot) -> bool:
+    """Whether a loss computes with NumPy or values only: then nothing of it has a gradient."""
+    predicted = parameters(function)[-1:]
+    for call in calls(function):
+        inside = [one for one in calls(call) if not root_is(one.func, spot, "tensorflow")]
+        if root_is(call.func, spot, "tensorflow") and not inside and set(predicted) & set(names(call)):
+            return False
+    own = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
+    called = [own[name] for name in {dotted(one.func) for one in calls(function)} if name in own]
+    for one in (part for each in (function, *called) for part in calls(each)):
+        name = dotted(one.func)
+        if name.rpartition(".")[2] in ("numpy", "float", "int") or root_is(one.func, spot, "numpy"):
+            return True
+    return False
+
+
+def is_loss(situation: Situation) -> bool:
+    """Whether the function that Keras traced was given to `compile` as a loss: then it needs a gradient."""
+    index, by = wrapping.entry(situation)
+    function = situation.spots[index].function if by == "Keras" else None
+    name = getattr(function, "name", "")
+    for call in calls(situation.spots[index].source.tree):
+        if name and dotted(call.func).endswith("compile"):
+            given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "loss")]
+            if any(dotted(part) == name for one in given for part in ast.walk(one) if isinstance(part, ast.Name)):
+                return True
+    return False
 
 
 def whole_call(situation: Situation, keras: str) -> Edit | None:

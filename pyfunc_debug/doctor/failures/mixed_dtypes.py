@@ -6,13 +6,16 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures import wrapping
-from pyfunc_debug.doctor.failures.explanation import Explanation
+from pyfunc_debug.doctor.failures.dtypes import assignments
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, symbolic_parts
 
 RULE = "mixed-dtypes"
 _TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
+_OPERANDS = re.compile(r"Input 'y' of '\w+' Op has type (\w+) that does not match type (\w+) of argument 'x'")
+_WIDTHS = ("float16", "bfloat16", "float32", "float64")
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
 _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
@@ -24,6 +27,9 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
+    found = _OPERANDS.search(situation.message)
+    if found is not None:
+        return _floats(spot, statement, {found[1], found[2]})
     found = _TWO.search(situation.message)
     if found is not None:
         return _two(spot, statement, {found[1], found[2]})
@@ -44,6 +50,30 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
         f"is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops take two tensors "
         "of one dtype.",
     )  # fmt: skip
+
+
+def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
+    """Values of the function's own that are wider than what it was given: under mixed precision, or NumPy's float64."""
+    function = spot.function
+    if not wanted <= set(_WIDTHS) or len(wanted) != 2 or function is None:
+        return None
+    narrow, wide = sorted(wanted, key=_WIDTHS.index)
+    tf, made = alias(spot, "tensorflow"), assignments(function)
+    found: dict[ast.expr, str] = {
+        side: f"{tf}.cast({side.id}, {tf}.{narrow})"
+        for one in ast.walk(statement) if isinstance(one, ast.BinOp)
+        for side in (one.left, one.right)
+        if isinstance(side, ast.Name) and side.id in made and _dtype(side, spot) == wide
+    }  # fmt: skip
+    new = spot.source.replaced(found) if found else None
+    if new is None:
+        return None
+    names = " and ".join(dict.fromkeys(spot.source.text(one) for one in found))
+    cause = (
+        f"{names} {'are' if ' and ' in names else 'is'} {wide}, and what it meets here is {narrow}: "
+        "TensorFlow's ops take two tensors of one dtype."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, new[0], new[1], (new[2],)), "", "likely")
 
 
 def _cast(spot: Spot, node: ast.expr, dtype: str, why: str) -> Explanation | None:

@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures import control_flow, kept_by_python, wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.keras_calls import compiled_function, whole_call
+from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss, whole_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters, short
@@ -93,6 +93,8 @@ def _explanation(
         cause = (
             f"`{code}` ran once, {_when(situation)}, when {' and '.join(shown)} had no value yet. {_runs(situation)}"
         )
+    if edit is None and not advice and is_loss(situation):
+        advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     if edit is None and not advice:
         tf = alias(spot, "tensorflow")
         advice = f"Use ops of {tf}, or do it in a py_function: {tf}.py_function(f, [{', '.join(parts)}], Tout)."
@@ -285,6 +287,8 @@ def _iterate(
         f"`{code}` looped in Python over {_few(parts)} {_when(situation)}: it has no elements yet. {_runs(situation)}"
     )
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
+    if edit is None and is_loss(situation):
+        advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
 

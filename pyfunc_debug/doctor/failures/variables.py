@@ -27,9 +27,30 @@ def explain(situation: Situation) -> Explanation | None:
         "the first trace "
         "may make them."
     )
-    edit = _lifted(spot, function, statement)
+    edit = _lifted(spot, function, statement) or _once(spot, statement)
     target = "__init__" if "self." in code else f"a line above {function.name}"
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Move the line into {target}.")
+
+
+def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
+    """`if self.v is None: self.v = tf.Variable(...)`: TensorFlow's first trace makes it, and the second finds it."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    source, first, last = spot.source, statement.lineno, statement.end_lineno or statement.lineno
+    if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name) or target.value.id != "self":
+        return None
+    holder = next((one for one in source.around(statement) if isinstance(one, ast.ClassDef)), None)
+    name = source.text(target)
+    known = [
+        one for one in ast.walk(holder) if isinstance(one, ast.Assign) and one is not statement
+        and name in [source.text(part) for part in one.targets]
+    ] if holder is not None else []  # fmt: skip
+    none = all(isinstance(one.value, ast.Constant) and one.value.value is None for one in known)
+    if holder is None or not none:
+        return None
+    blanks = indent_of(source.lines[first - 1])
+    check = f"if {name} is None:" if known else f'if not hasattr(self, "{target.attr}"):'
+    inside = (f"    {line}" for line in source.lines[first - 1 : last])
+    return Edit(spot.file, first, last, (f"{blanks}{check}", *inside)) if last - first < 2 else None
 
 
 def _lifted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Edit | None:

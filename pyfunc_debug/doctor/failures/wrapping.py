@@ -207,8 +207,27 @@ def helper_call(situation: Situation) -> Wrap | None:
         tf = alias(outer, "tensorflow")
         wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
         tout = f"[{', '.join(wanted)}]" if many else wanted[0]
-        edit = _edit(outer, {one: f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"})
-        return None if edit is None else Wrap(edit, None not in dtypes)
+        pieces: dict[ast.expr, str] = {one: f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"}
+        kept = _without_dicts(function)
+        if kept is not None and many:
+            body = f"lambda *x: {dotted(one.func)}(*x)[:{kept}]"
+            pieces = {one: f"{tf}.py_function({body}, [{', '.join(inputs)}], [{', '.join(wanted[:kept])}])"}
+            target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
+            if not isinstance(target, ast.Tuple) or len(target.elts) != len(wanted):
+                return None
+            pieces[target] = ", ".join(outer.source.text(part) for part in target.elts[:kept])
+        edit = _edit(outer, pieces)
+        return None if edit is None else Wrap(edit, None not in dtypes[:kept])
+    return None
+
+
+def _without_dicts(function: Function) -> int | None:
+    """How many values a function returns before the dicts that end its tuple: `return state, reward, done, {}`."""
+    for one in ast.walk(function):
+        if isinstance(one, ast.Return) and isinstance(one.value, ast.Tuple):
+            kinds = [isinstance(part, ast.Dict) for part in one.value.elts]
+            count = kinds.index(True) if True in kinds else 0
+            return count if count and all(kinds[count:]) else None
     return None
 
 

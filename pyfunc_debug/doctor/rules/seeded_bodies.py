@@ -1,0 +1,72 @@
+"""Bodies that seed their random numbers in each call with one number: all calls draw the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.bodies import several
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.records import Finding
+
+NAMES = ("same-draws",)
+_SEEDS = {"np.random.seed", "numpy.random.seed", "random.seed"}
+_MADE = {"default_rng", "RandomState", "Random"}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a line."""
+    for group in facts.lines:
+        node, calls = group[0], facts.calls_of(group)
+        function = facts.function(node)
+        found = _seeding(function) if function is not None and calls.count > 1 else None
+        if found is None or function is None:
+            continue
+        statement, seed = found
+        yield Finding(
+            NAMES[0], "warning", node.id, (),
+            f"line {statement.lineno} of {node.body} seeds its random numbers with {seed} in each call: all "
+            f"{calls.count:,} calls drew the same numbers",
+            _once(facts, node.file, function, statement) or "seed once, outside of the body", node.file,
+            statement.lineno, several(one.id for one in group),
+            (f"line {statement.lineno}: {facts.line(node.file, statement.lineno)}",),
+        )  # fmt: skip
+
+
+def _seeding(function: Definition) -> tuple[ast.stmt, str] | None:
+    """The statement at a body's top level that seeds with a number, where the body draws after it; and the number."""
+    if isinstance(function, ast.Lambda):
+        return None
+    for place, statement in enumerate(function.body):
+        call = getattr(statement, "value", None)
+        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            continue
+        seed, name = call.args[0], ast.unparse(call.func)
+        if not isinstance(seed, ast.Constant) or type(seed.value) is not int:
+            continue
+        rest = [part for later in function.body[place + 1 :] for part in ast.walk(later)]
+        if isinstance(statement, ast.Expr) and name in _SEEDS:
+            heads = {name.rpartition(".")[0]}
+        elif isinstance(statement, ast.Assign) and name.rpartition(".")[2] in _MADE:
+            heads = {one.id for one in statement.targets if isinstance(one, ast.Name)}
+        else:
+            continue
+        if any(isinstance(one, ast.Attribute) and ast.unparse(one.value) in heads for one in rest):
+            return statement, ast.unparse(seed)
+    return None
+
+
+def _once(facts: Facts, file: str | None, function: Definition, statement: ast.stmt) -> str:
+    """The statement above the body, where it runs once."""
+    found = pastes.lines_of(facts, file, statement.lineno)
+    if found is None or file is None or len(found[1]) != 1 or len(code.parameters(function)) == 0:
+        return ""
+    if code.parameters(function)[0] == "self":
+        return ""
+    text = found[1][0].strip()
+    return pastes.written(
+        Edit(file, statement.lineno, statement.lineno, (f"{found[0]}# {text}: once, above",)),
+        pastes.above(facts, file, pastes.first_line(function), text),
+    )
