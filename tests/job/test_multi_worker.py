@@ -85,7 +85,7 @@ def test_the_value_that_is_no_longer_equal_is_named_with_the_worker_and_the_step
         f"output {total.path} of work.rounded was equal in all processes and is not from step 4 on: worker-0, worker-1 "
         "differ, though the inputs are equal: the body reads something else"
     )
-    assert "worker-0: float32 14" in finding.evidence[0]
+    assert finding.evidence[:2] == ("worker-0: float32[] 14.0", "worker-1: float32[] 15.0")
     assert finding.processes == ("worker-0", "worker-1")
     assert main(["diff", str(job.folder)]) == 1
     assert "equal in 3 of 6 steps, first different in step 4" in capsys.readouterr().out
