@@ -553,6 +553,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if line[:1] == "!":
             line = line[1:].strip()
         frame, names = self.curframe, self.curframe_locals
+        here = {"print": self._print, **frame.f_globals, **names}
         try:
             try:
                 expression = compile(line, "<prompt>", "eval")
@@ -562,16 +563,16 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                     if isinstance(statement, ast.Expr):  # `x; y` shows both
                         code = compile(ast.Expression(statement.value), "<prompt>", "eval")
                         with self.evaluating():
-                            value = eval(code, frame.f_globals, names)
+                            value = eval(code, here, names)
                         self.displayhook(value)
                     else:
                         code = compile(ast.Module([statement], []), "<prompt>", "exec")
-                        with self.evaluating():
+                        with self.evaluating(), self._printing(frame, names):
                             exec(code, frame.f_globals, names)  # typed by the user at the prompt
                         self._keep(frame, before, names)
             else:
                 with self.evaluating():
-                    value = eval(expression, {"print": self._print, **frame.f_globals, **names})
+                    value = eval(expression, here)
                 self.displayhook(value)
         except Abort:
             raise
@@ -579,6 +580,21 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.stop.aborted:
                 raise Abort("interrupted at a pyfunc_debug stop") from None
             self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+
+    @contextlib.contextmanager
+    def _printing(self, frame: Any, names: Any) -> Iterator[None]:
+        """Gives `print` to a statement, which runs in the frame's own names.
+
+        Not on Python 3.13 and newer: what is added to a frame there cannot be taken away.
+        """
+        ours = type(names) is dict and "print" not in names and "print" not in frame.f_globals
+        if ours:
+            names["print"] = self._print
+        try:
+            yield
+        finally:
+            if ours and names.get("print") == self._print:
+                del names["print"]
 
     def _print(self, *values: Any, file: Any = None, **options: Any) -> None:
         """`print` as it is typed at the prompt: its text lands there. The program's own prints stay where they are."""
