@@ -16,6 +16,7 @@ SIDE = 64
 LARGE = 256
 """Pixels of a side: of a thumbnail, and of a picture that somebody asks for."""
 _MAX_CELLS = 48
+_BYTES_FROM = 16.0
 _MAX_BYTES = 64 << 20
 
 
@@ -111,6 +112,7 @@ def picture(kept: Elements, side: int = SIDE) -> Json | None:
         array = array.reshape(edge, edge)
     if array.ndim < 2 or min(array.shape[:2]) < 4 or max(array.shape[:2]) > 40 * min(array.shape[:2]):
         return None
+    whole = array.dtype.kind in "biu"
     with np.errstate(invalid="ignore"):  # NumPy warns of some NaN
         array = _shrink(array[..., :3] if array.ndim == 3 else array, side).astype(np.float64)
     finite = array[np.isfinite(array)]
@@ -126,7 +128,8 @@ def picture(kept: Elements, side: int = SIDE) -> Json | None:
         high = max(-low, high)
         low, kind = -high, "diverging"
     elif kind == "rgb":
-        low, high = 0.0, 255.0 if high > 1.5 else 1.0
+        # Float images are 0 to 1 or 0 to 255; what is a little above 1 is the former, times something.
+        low, high = 0.0, 1.0 if high <= 1.5 else 255.0 if whole or high > _BYTES_FROM else high
     span = high - low or 1.0
     pixels = np.clip(np.nan_to_num((array - low) / span * 255), 0, 255).astype(np.uint8)
     return {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.report.answers import Answers
-from pyfunc_debug.report.pictures import Elements, frames
+from pyfunc_debug.report.pictures import Elements, frames, picture
 from tests.report import recordings
 
 
@@ -32,6 +32,13 @@ def test_a_batch_is_its_first_images_and_what_is_no_batch_is_none():
     assert frames(Elements(batch[:, :, :, 0]))[1] == 40, "gray images without a channel"
     assert frames(Elements(np.zeros((4, 2, 2, 3)))) == ([], 0), "too small for pictures"
     assert frames(Elements(None, ("a", "b"))) == ([], 0)
+
+
+def test_an_image_a_little_above_one_is_no_image_of_bytes():
+    image = np.linspace(0, 1, 8 * 8 * 3, dtype=np.float32).reshape(8, 8, 3)
+    highest = {scale: picture(Elements(image * scale))["high"] for scale in (1, 2, 255)}
+    assert highest == {1: 1.0, 2: pytest.approx(2), 255: 255.0}
+    assert picture(Elements((image * 9).astype(np.uint8)))["high"] == 255.0, "dark bytes stay dark"
 
 
 def test_a_value_is_large_when_somebody_asks(answers):
