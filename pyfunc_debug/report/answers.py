@@ -237,7 +237,7 @@ class Answers:
             "lost": meta.get("dropped"),
             "pid": meta.get("pid"),
             "holds": holds(meta),
-            "threads": threads(known, self.columns),
+            "threads": threads(self.connection, known, self.columns),
             # Of a recording that grows the worst call is not known yet.
             "first": look_now(known, self.columns)
             if known.recording

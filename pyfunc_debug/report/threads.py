@@ -1,11 +1,14 @@
-"""The threads of a recording: the pool of TensorFlow's that each belongs to, and how long its calls were under way.
+"""The threads of a recording: the pool that each belongs to, and from when to when it was busy.
 
-TensorFlow's pools make threads when they need them: each iteration of a dataset may come with new ones. A reader wants
-to see "the threads of tf.data", not a hundred of them.
+TensorFlow's pools make threads when they need them: each iteration of a dataset may come with new ones, and a program
+may start a thread an epoch. A reader wants to see "the threads of tf.data", not a hundred of them.
 """
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,19 +19,27 @@ from pyfunc_debug.analysis.facts import ProgramFacts
 Json = dict[str, Any]
 _CPP = "TF-"
 """How program/threads.py names threads that Python did not make."""
+_NUMBERED = re.compile(r"Thread-\d+(?: \((?P<target>.+)\))?|(?P<executor>.*Executor)-\d+_\d+")
+"""Names that Python gives to threads without one: `Thread-7 (evaluate)`, `ThreadPoolExecutor-2_0`."""
 
 
-def threads(facts: ProgramFacts, columns: Columns) -> list[Json]:
-    """One entry a thread: `id`, `name`, `pool` (None of Python's own), `first_ns` and `last_ns` of its calls.
+def threads(connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns) -> list[Json]:
+    """One entry a thread: `id`, `name`, `pool`, `python`, and `first_ns` and `last_ns` of what it did.
 
-    `last_ns` is None while one of its calls runs. A thread is tf.data's if most of its calls are of nodes in tf.data's
-    functions, else it is of the inter-op pool, which runs the nodes of all other graphs.
+    `last_ns` is None while something of it is under way. A thread is tf.data's if most of its calls are of nodes in
+    tf.data's functions, else it is of the inter-op pool, which runs the nodes of all other graphs. Threads that Python
+    made (`python`) have a pool, the name of their function, where several of that name have none of their own.
     """
     first, last, data, calls = _sums(facts, columns)
+    targets = {number: target(name) for number, name in facts.threads.items()}
+    often = Counter(name for name in targets.values() if name)
+    made = [number for number, name in targets.items() if name and often[name] > 1]
+    if made:
+        _widen(connection, columns.origin_ns, made, first, last, calls)
     result = []
     for number, name in sorted(facts.threads.items()):
         called = bool(calls[number])
-        pool = None
+        pool = targets[number] if number in made else None
         if name.startswith(_CPP):
             pool = "tf.data" if 2 * data[number] > calls[number] else "inter-op"
         result.append(
@@ -36,11 +47,38 @@ def threads(facts: ProgramFacts, columns: Columns) -> list[Json]:
                 "id": number,
                 "name": name,
                 "pool": pool,
+                "python": not name.startswith(_CPP),
                 "first_ns": int(first[number]) if called else None,
                 "last_ns": int(last[number]) if called and last[number] >= 0 else None,
             }
         )
     return result
+
+
+def target(name: str) -> str:
+    """What a thread runs, by the name that Python gave it; empty if somebody named it.
+
+    `Thread-7 (evaluate)` gives evaluate, `Thread-7` Thread, `ThreadPoolExecutor-2_0` ThreadPoolExecutor.
+    """
+    found = _NUMBERED.fullmatch(name)
+    return (found["target"] or found["executor"] or "Thread") if found else ""
+
+
+def _widen(
+    connection: sqlite3.Connection, origin_ns: int, made: list[int], first: Array, last: Array, calls: Array
+) -> None:
+    """Python's threads start runs and trace graphs as well, and may call no body themselves."""
+    spans = connection.execute(
+        "SELECT thread, min(start_ns), max(start_ns + duration_ns), count(*), count(duration_ns) FROM"
+        " (SELECT thread, start_ns, duration_ns FROM run UNION ALL SELECT thread, start_ns, duration_ns FROM trace)"
+        " GROUP BY thread"
+    )
+    for thread, start, end, all_of_them, ended in spans:
+        if thread not in made:
+            continue
+        first[thread] = min(first[thread], start - origin_ns)
+        last[thread] = -1 if last[thread] < 0 or ended < all_of_them else max(last[thread], end - origin_ns)
+        calls[thread] += all_of_them
 
 
 def _sums(facts: ProgramFacts, columns: Columns) -> tuple[Array, Array, Array, Array]:

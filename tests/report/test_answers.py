@@ -88,6 +88,24 @@ def test_a_row_with_a_mark_says_why(ask):
     assert all(row["why"] for row in rows.values() if row["severity"])
 
 
+def test_threads_that_python_made_and_nobody_named_have_the_pool_of_what_they_run(tmp_path):
+    path = tmp_path / "epochs.pfrec"
+    connection = recordings.empty(path)
+    names = ["Thread-3 (evaluate)", "Thread-9 (evaluate)", "reader", "ThreadPoolExecutor-0_0"]
+    connection.executemany("INSERT INTO thread VALUES (?, ?, ?)", [(i, n, i) for i, n in enumerate(names, 10)])
+    at = recordings.ORIGIN
+    runs = [(1, 10, at + 5, 20), (2, 10, at + 50, 9), (3, 11, at + 70, None)]
+    into = "INSERT INTO run (id, thread, start_ns, duration_ns, kind, name) VALUES (?, ?, ?, ?, 'forward', 'step')"
+    connection.executemany(into, runs)
+    connection.close()
+    answers = Answers(path)
+    with answers.reading():
+        found = {one["id"]: one for one in answers.ask("overview", {})[0]["threads"]}
+    assert [found[i]["pool"] for i in (1, 2, 10, 11, 12, 13)] == [None, "inter-op", "evaluate", "evaluate", None, None]
+    assert [found[i]["python"] for i in (1, 2, 10)] == [True, False, True]
+    assert [(found[i]["first_ns"], found[i]["last_ns"]) for i in (10, 11)] == [(5, 59), (70, None)]
+
+
 def test_a_badge_is_a_finding_once_the_doctor_has_looked(path):
     answers = Answers(path, findings=lambda: FINDINGS[1:])
     with answers.reading():

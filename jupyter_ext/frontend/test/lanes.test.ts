@@ -24,3 +24,9 @@ test("a thread keeps its lane while data arrive", () => {
   expect([1, 2].map((id) => after.of.get(id))).toEqual([1, 2].map((id) => before.of.get(id)));
   expect(after.rows).toHaveLength(3);
 });
+
+test("a thread an epoch that Python made shares a lane with those before it, above TensorFlow's", () => {
+  const epochs = Array.from({ length: 100 }, (_, i) => ({ ...thread(10 + i, "evaluate", i * 10, i * 10 + 9, `Thread-${i} (evaluate)`), python: true }));
+  const all = [thread(1, null, 0, 1000, "main"), thread(2, null, 0, 9, "reader"), thread(3, "inter-op", 0, 9), ...epochs];
+  expect(packLanes(all).rows.map((lane) => [lane.name, lane.threads.length])).toEqual([["main", 1], ["reader", 1], ["evaluate", 100], ["inter-op", 1]]);
+});

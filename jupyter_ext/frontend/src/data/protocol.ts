@@ -55,9 +55,11 @@ export interface StopSpan {
 export interface ThreadFacts {
   id: number;
   name: string;
-  /** Which of TensorFlow's pools it belongs to; null of a thread that Python made. */
+  /** Which of TensorFlow's pools it belongs to, or what several of Python's threads without a name run; else null. */
   pool: string | null;
-  /** From the beginning of its first call to the end of its last; null without a call or while one runs. */
+  /** Whether Python made it. Absent in files of older versions. */
+  python?: boolean;
+  /** From the beginning of what it did first to the end of what it did last; null without, or while it goes on. */
   first_ns: number | null;
   last_ns: number | null;
 }

@@ -1,5 +1,5 @@
-// Which lane a thread has. TensorFlow's pools make new threads for each epoch: those of one pool share lanes, one after the
-// other, so that a hundred epochs stay readable. A thread that Python made has a lane of its own.
+// Which lane a thread has. TensorFlow's pools make new threads for each epoch, and so may a program: those of one pool share
+// lanes, one after the other, so that a hundred epochs stay readable. A thread with a name has a lane of its own.
 import type { ThreadFacts } from "../data/protocol";
 
 export interface Lane {
@@ -19,7 +19,7 @@ export const noLanes = (): Lanes => ({ rows: [], of: new Map() });
 
 /** Gives each thread a lane of its pool that is free while the thread lives: the one it had before, if it can keep it. */
 export function packLanes(threads: readonly ThreadFacts[], before: Lanes = noLanes()): Lanes {
-  const pools = new Map<string, { own: boolean; lanes: { threads: number[]; free: number }[] }>();
+  const pools = new Map<string, { own: boolean; python: boolean; lanes: { threads: number[]; free: number }[] }>();
   const placed = [...threads].sort((a, b) => (a.first_ns ?? 0) - (b.first_ns ?? 0) || a.id - b.id);
   const slotBefore = (id: number): number | null => {
     const row = before.of.get(id);
@@ -31,7 +31,7 @@ export function packLanes(threads: readonly ThreadFacts[], before: Lanes = noLan
     const name = thread.pool ?? thread.name;
     // Two threads that Python made may have one name: each keeps its own lane.
     const key = thread.pool === null ? `${name}\0${thread.id}` : name;
-    const pool = pools.get(key) ?? { own: thread.pool === null, lanes: [] };
+    const pool = pools.get(key) ?? { own: thread.pool === null, python: thread.python ?? thread.pool === null, lanes: [] };
     pools.set(key, pool);
     const first = thread.first_ns ?? 0;
     const wanted = slotBefore(thread.id);
@@ -42,12 +42,17 @@ export function packLanes(threads: readonly ThreadFacts[], before: Lanes = noLan
     lane.threads.push(thread.id);
     lane.free = Math.max(lane.free, thread.last_ns ?? Infinity);
   }
-  const rank = (key: string, own: boolean): number => (key.startsWith("main\0") ? 0 : own ? 1 : 2);
-  const order = [...pools].sort(([a, one], [b, other]) => rank(a, one.own) - rank(b, other.own) || (one.own && other.own ? one.lanes[0]!.threads[0]! - other.lanes[0]!.threads[0]! : a < b ? -1 : 1));
+  const rank = (key: string, python: boolean): number => (key.startsWith("main\0") ? 0 : python ? 1 : 2);
+  const order = [...pools].sort(([a, one], [b, other]) => rank(a, one.python) - rank(b, other.python) || (one.python && other.python ? one.lanes[0]!.threads[0]! - other.lanes[0]!.threads[0]! : a < b ? -1 : 1));
   const rows: Lane[] = [];
   for (const [key, pool] of order) {
     const base = key.split("\0")[0]!;
     pool.lanes.forEach((lane, i) => rows.push({ name: pool.own || pool.lanes.length === 1 ? base : `${base} ${i + 1}`, pool: key, threads: lane.threads }));
   }
   return { rows, of: new Map(rows.flatMap((lane, i) => lane.threads.map((thread) => [thread, i] as const))) };
+}
+
+/** Whether all threads are called as before. */
+export function sameNames(before: Lanes, after: Lanes): boolean {
+  return before.of.size === after.of.size && [...after.of].every(([id, row]) => after.rows[row]!.name === before.rows[before.of.get(id) ?? -1]?.name);
 }
