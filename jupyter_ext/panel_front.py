@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from jupyter_ext import breakpoints
 from pyfunc_debug.report.colours import coloured
-from pyfunc_debug.stops import Abort, Stop
+from pyfunc_debug.stops import Abort, Breakpoint, Stop
 from pyfunc_debug.switchboard import board
 
 Json = dict[str, Any]
@@ -65,6 +65,7 @@ class PanelFront:
         self._acknowledged = ""
         self._view: Json | None = None
         self._said_in: Any = object()
+        self._next: Breakpoint | None = None
         self.watches: list[str] = []
         """Expressions that are evaluated at each prompt, in the selected frame."""
         self.guest: str | None = None
@@ -135,7 +136,7 @@ class PanelFront:
             }
         if command == "pause":
             self._dead = None  # somebody is there
-            return {"status": status if board.pause() else "No body runs now that could be stopped."}
+            return {"status": status if board.pause(self._stop_next) else self._stop_next()}
         if command == "pong":
             if self._ping and content.get("ping") == self._ping:  # a pong for an older ping proves nothing
                 if self.way != "control":
@@ -156,6 +157,15 @@ class PanelFront:
         else:
             status = "unknown"
         return {"status": status, "state": self.state() if command == "hello" else None}
+
+    def _stop_next(self) -> str:
+        """Nothing came to a line to pause at: the next call stops before its first one."""
+        old = self._next
+        if old is None or old.removed or not old.enabled:
+            self._next = board.rules.add("*", once=True)
+            if old is not None:  # it has stopped its call
+                old.remove()
+        return "No body runs now: the next call stops before its first line."
 
     def _watch(self, content: Json) -> str:
         watches = [str(one).strip() for one in content.get("watches") or () if str(one).strip()]

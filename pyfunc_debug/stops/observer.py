@@ -257,7 +257,7 @@ class StopObserver:
 
     # -- Ctrl-C -------------------------------------------------------------------------------------------------------
 
-    def pause(self, stop: Callable[[FrameType], object], missed: Callable[[], None]) -> Pause | None:
+    def pause(self, stop: Callable[[FrameType], object], missed: Callable[[], object]) -> Pause | None:
         """Stops one of the bodies that run, if somebody at a terminal can answer.
 
         Args:
@@ -266,7 +266,7 @@ class StopObserver:
         """
         return self.pause_for(stop, missed) if self.broker.can_pause(Stop(None, None, None, PAUSED)) else None
 
-    def pause_for(self, stop: Callable[[FrameType], object], missed: Callable[[], None]) -> Pause | None:
+    def pause_for(self, stop: Callable[[FrameType], object], missed: Callable[[], object]) -> Pause | None:
         """The same, for somebody who is there."""
         held = self.broker.held()
         running = {ident: stack for ident, stack in self.environment.running().items() if ident not in held}

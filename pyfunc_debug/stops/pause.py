@@ -35,7 +35,7 @@ class Pause:
     """
 
     def __init__(
-        self, stacks: Mapping[int, list[FrameType]], stop: Callable[[FrameType], object], missed: Callable[[], None]
+        self, stacks: Mapping[int, list[FrameType]], stop: Callable[[FrameType], object], missed: Callable[[], object]
     ) -> None:
         self._bodies = {ident: stack[0] for ident, stack in stacks.items()}
         self._codes = {frame.f_code for stack in stacks.values() for frame in stack}

@@ -311,15 +311,18 @@ class Switchboard:
             views.append(running.view(self._environment.user_line))
         return views
 
-    def pause(self) -> bool:
+    def pause(self, missed: Callable[[], object] = lambda: None) -> bool:
         """Stops one of the bodies that run, at its next line, whoever answers then; for a panel's button.
+
+        Args:
+          missed: Called when all of them returned before they came to a line, on the thread of the last.
 
         Returns:
           Whether a body runs that can be stopped. It may still return before it comes to another line.
         """
         if self._paused is not None:
             self._paused.cancel()
-        self._paused = self.observer.pause_for(lambda frame: self._stop_in_body(frame, "paused"), lambda: None)
+        self._paused = self.observer.pause_for(lambda frame: self._stop_in_body(frame, "paused"), missed)
         return self._paused is not None
 
     def _stop_in_body(self, frame: FrameType, why: str, header: str | None = None, others: bool = False) -> bool:

@@ -106,6 +106,20 @@ def test_a_panel_that_does_not_answer_is_passed_over_once_a_cell(tf, page, monke
     assert silent.front._ping == 1
 
 
+def test_a_pause_while_no_body_runs_stops_the_next_call_once(tf, page, monkeypatch):
+    monkeypatch.setattr(panel_front, "_PING_S", HANG_S)
+    seen = page("c")
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    for _ in range(2):  # the second is the same request, not another one
+        said = seen.front.request({"command": "pause"}, "control")["status"]
+        assert said == "No body runs now: the next call stops before its first line."
+    assert [float(function(tf.constant(value))) for value in (4.0, 5.0)] == [8.0, 10.0]
+    assert [view["node"].rpartition(".")[2] for view in seen.views] == ["body"]
+    [rule] = pfd.breakpoints()
+    rule.remove()
+    assert (rule.where, rule.outcomes) == ("*", {"stopped": 1})
+
+
 def test_commands_for_another_prompt_are_stale(page):
     front = page().front
     assert front.request({"command": "line", "stop": 1, "seq": 1, "line": "c"}, "comm")["status"] == "stale"

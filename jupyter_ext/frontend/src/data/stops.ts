@@ -205,7 +205,7 @@ export class StopLine {
     return reply.status === "ok" ? { running: reply["running"] as RunningView[], now_ns: Number(reply["now_ns"]) } : String(reply.status ?? "no answer");
   }
 
-  /** Stops a body that runs, at its next line. Resolves to what is wrong, or empty. */
+  /** Stops a body that runs, at its next line. Resolves to what else will stop, or what is wrong; empty: it was taken. */
   async pause(): Promise<string> {
     const status = await this.command({ command: "pause" });
     return status === "ok" ? "" : status;

@@ -12,16 +12,23 @@ export class Running {
   private readonly found = h("div");
   private readonly said = h("span", { role: "status" });
 
+  private readonly heading = h("h4", { hidden: true }, "Other bodies");
+  private readonly pausing = h("button.btn", { type: "button", title: "Stop one of the bodies that run, at its next line; else the next call", "data-focus": "pause-body" }, "Pause a running body");
+  private stopped = false;
+
   constructor(private readonly stops: StopLine) {
     const look = h("button.btn", { type: "button", title: "Show what runs in bodies now; nothing is stopped", "data-focus": "look-now" }, "Look");
-    const pause = h("button.btn", { type: "button", title: "Stop one of the bodies that run, at its next line", "data-focus": "pause-body" }, "Pause a running body");
     look.addEventListener("click", () => void this.look());
-    pause.addEventListener("click", () => void this.pause());
-    this.element.append(h("div.sbar", {}, look, pause, this.said), this.found);
+    this.pausing.addEventListener("click", () => void this.pause());
+    this.element.append(this.heading, h("div.sbar", {}, look, this.pausing, this.said), this.found);
   }
 
-  /** A stop is there, or is over: what was seen before is old. */
-  forget(): void {
+  /** A stop is there, or is over: what was seen before is old, and beside a stop the other bodies can be looked at. */
+  beside(stopped: boolean): void {
+    if (stopped === this.stopped) return;
+    this.stopped = stopped;
+    this.heading.hidden = !stopped;
+    this.pausing.hidden = stopped;
     clear(this.found);
     text(this.said, "");
   }
@@ -29,15 +36,18 @@ export class Running {
   private async look(): Promise<void> {
     const answer = await this.stops.look();
     if (typeof answer === "string") return text(this.said, answer);
-    const count = answer.running.length;
-    text(this.said, count ? `${count} ${count === 1 ? "body runs" : "bodies run"}, as of ${new Date().toLocaleTimeString()}` : "No body runs now.");
-    clear(this.found, ...answer.running.map((one) => this.call(one, answer.now_ns)));
+    // Beside a stop, those that are stopped too are in the list of waiting calls.
+    const running = answer.running.filter((one) => !(this.stopped && one.stopped));
+    const count = running.length;
+    const other = this.stopped ? "other " : "";
+    text(this.said, count ? `${count} ${other}${count === 1 ? "body runs" : "bodies run"}, as of ${new Date().toLocaleTimeString()}` : `No ${other}body runs now.`);
+    clear(this.found, ...running.map((one) => this.call(one, answer.now_ns)));
   }
 
   private async pause(): Promise<void> {
     text(this.said, "waiting for the next line of a body…");
     const problem = await this.stops.pause();
-    text(this.said, problem || "A body stops at its next line. One that returns before is not stopped: press again.");
+    text(this.said, problem || "A body stops at its next line; if all return before, the next call stops.");
   }
 
   private call(one: RunningView, now_ns: number): HTMLElement {

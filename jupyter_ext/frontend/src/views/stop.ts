@@ -58,7 +58,7 @@ export class StopPane {
   /** In the header: that something is stopped, wherever one looks. */
   readonly chip = h("button.chip", { type: "button", hidden: true, "data-focus": "stop-chip" });
   private readonly none = h("div.none");
-  /** Look and pause, while nothing is stopped. */
+  /** Look and pause; beside a stop only Look. */
   private readonly running: Running | null;
   private readonly why = h("span.swhy");
   private readonly way = h("small.way", { title: "How the kernel hears this panel: a ping at this stop showed it" });
@@ -175,8 +175,10 @@ export class StopPane {
     if (this.breakpoints && this.breakpoints.parentElement !== home) home.append(this.breakpoints);
     this.none.hidden = view !== null;
     if (this.running) {
-      if (this.running.element.hidden !== (stop !== null)) this.running.forget();
-      this.running.element.hidden = stop !== null;
+      this.running.beside(stop !== null);
+      const { element } = this.running;
+      if (view && element.parentElement !== this.side) this.about.after(element);
+      else if (!view && element.parentElement !== this.element) this.none.after(element);
     }
     this.element.setAttribute("aria-busy", String(shown.busy));
     for (const button of this.buttons) button.setAttribute("aria-disabled", String(shown.busy));
@@ -208,6 +210,7 @@ export class StopPane {
     const key = row?.key ?? null;
     const { selection } = this.state;
     if (selection.call === stop.call && selection.key === key) return;
+    this.state.chosen = true; // it stays selected when the recording ends
     this.state.selection = { call: stop.call, key: key ?? selection.key };
     this.state.emit("selection");
   }
