@@ -22,6 +22,7 @@ from pyfunc_debug.records import Finding, Function, GraphTrace
 
 Json = dict[str, Any]
 _RANK = {"error": 0, "warning": 1, "note": 2}
+_RAISED = "body-raised:"
 
 
 def rows(
@@ -125,11 +126,12 @@ def _node_rows(
         if not forward and not sums.calls:
             continue
         marks = _marks(findings, set(ids), None) if forward else []
-        if sums.failed:
+        # Findings say which exception left a body, and where: more than the numbers do.
+        if sums.failed and not any(text.startswith(_RAISED) for _, text in marks):
             failures = _failures(connection, _newest(columns, ids, kind), sums.failed, sums.stored)
             marks.insert(0, _own(findings, "error", failures))
         if forward:
-            marks += [_own(findings, "note", note) for note in row.notes]
+            marks += [(None, note) for note in row.notes]
         yield {
             "key": key if forward else f"{key}g",
             "parent": f"f{function.function.id}" if forward else key,

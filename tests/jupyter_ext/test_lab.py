@@ -94,10 +94,12 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(se
         notebook.theme("JupyterLab Light")
         page.wait_for_selector('.pfd[data-theme="light"]')
 
-        # Pause holds the picture.
-        page.locator(".pfd .pause").click()
-        page.wait_for_function("() => document.querySelector('.pfd .msg').textContent.startsWith('paused')")
-        page.locator(".pfd .pause").click()
+        # The picture is held, not the program.
+        page.locator(".pfd .hold").click()
+        page.wait_for_function(
+            "() => document.querySelector('.pfd .msg').textContent.startsWith('this picture stands still')"
+        )
+        page.locator(".pfd .hold").click()
 
         (folder / "enough").write_text("")
         notebook.wait(1)

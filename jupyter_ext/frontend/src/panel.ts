@@ -106,7 +106,7 @@ export class Panel {
       findings: new FindingsPane(state, source, goto, visible("findings"), report, signal),
     };
     this.help = this.makeHelp();
-    const header = new Header(state, source, this.stop.chip, () => this.toggleHelp(), () => this.pause(), signal);
+    const header = new Header(state, source, this.stop.chip, () => this.toggleHelp(), () => this.hold(), signal);
     if (report) this.layReport(header.element);
     else this.layPanel(header.element);
     root.append(this.help);
@@ -119,7 +119,7 @@ export class Panel {
       state.emit("link");
     }, signal);
     source.onRevision(() => {
-      if (!state.paused) void this.refresh();
+      if (!state.held) void this.refresh();
     }, signal);
     source.onShow((place) => void this.show(place), signal);
     this.showTab();
@@ -210,9 +210,9 @@ export class Panel {
     return detail?.values.filter((value) => value.role === "in").map((value) => value.path) ?? [];
   }
 
-  private pause(): void {
-    this.state.paused = !this.state.paused;
-    if (!this.state.paused) void this.refresh();
+  private hold(): void {
+    this.state.held = !this.state.held;
+    if (!this.state.held) void this.refresh();
     this.state.emit("link");
   }
 

@@ -16,7 +16,7 @@ export interface View {
   end: number;
 }
 
-type Topic = "overview" | "ledger" | "selection" | "tab" | "view" | "link" | "theme";
+type Topic = "overview" | "ledger" | "selection" | "tab" | "view" | "lanes" | "link" | "theme";
 
 export class State {
   overview: Overview | null = null;
@@ -30,7 +30,7 @@ export class State {
   lanes = noLanes();
   /** Whether the person has zoomed or panned: until then the whole recording is in view. */
   viewTouched = false;
-  paused = false;
+  held = false;
   /** `augment #12`: the call of this recording that is stopped now, or empty. */
   stopped = "";
   /** Why the last question for the header failed, or empty. */

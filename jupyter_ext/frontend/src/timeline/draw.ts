@@ -51,7 +51,9 @@ export function drawLanes(
   scene.lanes.rows.forEach(({ name }, i) => {
     const y = i * LANE;
     c.fillStyle = colours.fg;
-    c.fillText(middle(name, 10), 8, y + LANE / 2 + 1);
+    let length = name.length;
+    while (length > 3 && c.measureText(middle(name, length)).width > scale.left - 12) length--;
+    c.fillText(middle(name, length), 8, y + LANE / 2 + 1);
     c.beginPath();
     c.moveTo(0, y + LANE - 0.5);
     c.lineTo(right, y + LANE - 0.5);

@@ -1,5 +1,6 @@
 // The timeline: canvas lanes with axis and minimap, zoom, pan, box select and hover. Its text equivalent is the calls table.
 import { beginOf, ERROR, GRADIENT, INTERRUPTED } from "../data/columns";
+import type { CallDetail } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { clear, h, text } from "../dom";
 import { int, plural, time, waited } from "../format";
@@ -7,6 +8,7 @@ import type { State } from "../state";
 import { readTheme, watchTheme } from "../theme";
 import { drawAxis, drawLanes, drawMinimap } from "./draw";
 import { makePaints, swatch, type Paints } from "./paint";
+import { sameNames } from "./lanes";
 import { COLUMN_PX, LANE, Scene } from "./scene";
 import { makeScale, type Scale } from "./scale";
 
@@ -14,6 +16,9 @@ const LEFT = 70;
 const RIGHT = 8;
 const MINIMAP = 24;
 const AXIS = 20;
+/** How long the pointer rests on a call before it is asked for the rest. */
+const LINGER_MS = 120;
+const MOST_NAMED = 20;
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -170,7 +175,9 @@ export class Timeline {
         this.scene.folds = folds;
         this.scene.stops = overview.stops ?? [];
         this.scene.take(result, arrays, overview.threads);
+        const named = this.state.lanes;
         this.state.lanes = this.scene.lanes;
+        if (!sameNames(named, this.scene.lanes)) this.state.emit("lanes");
         this.answered = { ...asking, revision };
         this.lastEnd = folds.at(overview.end_ns);
         this.hover = null;
@@ -211,7 +218,7 @@ export class Timeline {
     });
     const nothing = overview.calls === 0;
     this.empty.hidden = !nothing;
-    if (nothing) text(this.empty, this.state.stopped ? `${this.state.stopped} is stopped: its lane is being drawn.` : "No calls yet: a thread gets its lane with its first call.");
+    if (nothing) text(this.empty, this.state.stopped ? `${this.state.stopped} is stopped: its lane is being drawn.` : overview?.state === "recording" ? "No calls yet: a thread gets its lane with its first call." : "No calls.");
     this.lanes.setAttribute("aria-label", this.words());
     this.paintArrow();
     this.paintLegend();
@@ -242,9 +249,10 @@ export class Timeline {
     const { view: folded, folds, overview } = this.state;
     const view = { start: folds.real(folded.start), end: folds.real(folded.end) };
     const calls = this.scene.viewport?.calls ?? 0;
+    const lanes = this.scene.lanes.rows;
     const left = folds.list.reduce((sum, [start, end]) => sum + end - start, 0);
     return (
-      `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(this.scene.lanes.rows.length, "lane")}, ` +
+      `Timeline from ${time(view.start)} to ${time(view.end)}, ${plural(lanes.length, "lane")}${lanes.length && lanes.length <= MOST_NAMED ? ` (${lanes.map((lane) => lane.name).join(", ")})` : ""}, ` +
       `${plural(calls, "call")} of ${int(overview?.calls ?? 0)}.${left ? ` The axis leaves out ${time(left)} at stops.` : ""} The table of calls lists the same calls.`
     );
   }
@@ -474,7 +482,10 @@ export class Timeline {
     }
     this.lanes.style.cursor = hit === null ? "default" : "pointer";
     if (!place) return this.hideTip();
-    if (hit !== null) this.showTip(event, this.callTip(hit));
+    if (hit !== null) {
+      this.showTip(event, this.callTip(hit));
+      this.askMore(event, hit);
+    }
     else {
       const trace = this.scene.traceAt(scale, place.lane, place.x);
       if (!trace) return this.hideTip();
@@ -485,6 +496,23 @@ export class Timeline {
       ]);
     }
   }
+
+  /** Who held the GIL meanwhile, and which exception it was: only a call that one looks at is asked. */
+  private askMore(event: PointerEvent, i: number): void {
+    const id = this.scene.calls.id[i]!;
+    if (this.more?.id === id) return;
+    window.clearTimeout(this.moreLater);
+    this.moreLater = window.setTimeout(() => {
+      void this.source.ask("call", { id }).then(({ result }) => {
+        if (!result || result.status === "running") return;
+        this.more = result;
+        // Meanwhile the pointer may be elsewhere, and other calls in the picture.
+        if (this.hover !== null && !this.tip.hidden && this.scene.calls.id[this.hover] === id) this.showTip(event, this.callTip(this.hover));
+      }, () => undefined);
+    }, LINGER_MS);
+  }
+  private more: CallDetail | null = null;
+  private moreLater = 0;
 
   private callTip(i: number): (Node | null)[] {
     const { calls } = this.scene;
@@ -497,11 +525,13 @@ export class Timeline {
     else if (!Number.isNaN(end)) rows.push([gradient ? "gradient" : "held", "body", end - calls.start[i]! - calls.stopped[i]!]);
     if (!Number.isNaN(calls.released[i]!)) rows.push(["released", "released", calls.released[i]!]);
     if (calls.stopped[i]!) rows.push(["stop", "stopped", calls.stopped[i]!]);
+    const more = this.more?.id === calls.id[i] ? this.more : null;
     const held = this.scene.stops.some((stop) => stop.call === calls.id[i] && stop.end_ns === null);
     return [
       h("div", {}, h("b", {}, `${gradient}${this.state.nodeName(calls.node[i]!)} #${calls.id[i]!}`), ` ${this.state.threadName(calls.thread[i]!)}`),
       h("table", {}, ...rows.map(([kind, name, ns]) => h("tr", {}, h("td", {}, swatch(kind)), h("td", {}, name), h("td", {}, kind === "wait" ? waited(ns, resolution, gil) : time(ns))))),
-      calls.flags[i]! & ERROR ? h("div", {}, "an exception left the body") : null,
+      ...(more?.gil?.blame ?? []).slice(0, 2).map(([who, ns]) => h("div.dim", {}, `behind ${who} ${time(ns)}`)),
+      calls.flags[i]! & ERROR ? h("div", {}, more?.failure ? `${more.failure.type}: ${more.failure.message.split("\n")[0]!.slice(0, 120)}` : "an exception left the body") : null,
       calls.flags[i]! & INTERRUPTED ? h("div", {}, "ended by hand at a stop") : null,
       Number.isNaN(end) ? h("div", {}, held ? "stopped" : "still running") : null,
     ];

@@ -87,6 +87,8 @@ export class CallPane {
       .then(({ result }) => {
         if (asked !== this.asked) return;
         if (JSON.stringify(result) === JSON.stringify(this.detail)) return;
+        // From call to call of a node one compares what is in sight; another node is read from the top.
+        if (result?.node !== this.detail?.node) this.element.scrollTop = 0;
         this.detail = result;
         this.looks.follow(result);
         this.state.span = result && { call, start: result.start_ns - (result.gil?.wait_ns ?? 0), end: result.end_ns ?? this.state.overview?.end_ns ?? result.start_ns };
@@ -107,13 +109,15 @@ export class CallPane {
     const live = overview.state === "recording";
     const words = functions.map((row) => `\`${row.name}\` (traced ${times(row.traced ?? 0)}, ${row.runs === null ? "runs not seen" : plural(row.runs, "run")})`);
     const verb = live ? "The cell runs" : "The recording holds";
+    // A function that was traced before recording has no graph here that could tell.
+    const without = functions.length > 0 && functions.every((row) => row.traced) && !this.state.ledger.rows.some((row) => row.type === "node");
     const nodes = this.state.ledger.rows.filter((row) => row.type === "node" && row.call_kind === "forward" && row.site);
     return [
       h(
         "div.none",
         {},
         h("p", {}, h("b", {}, live ? "No py_function ran yet." : "No py_function ran."), ...(words.length ? [` ${verb} `, ...prose(words.join(", ")), "."] : [])),
-        live ? h("p.dim", {}, "Calls appear here as soon as one ends.") : h("p.dim", {}, "Only nodes that are executed while recording have calls. Was the function called inside the recorded code?"),
+        live ? h("p.dim", {}, "Calls appear here as soon as one ends.") : h("p.dim", {}, without ? "The graphs that were traced while recording hold no py_function." : "Only nodes that are executed while recording have calls. Was the function called inside the recorded code?"),
         ...nodes.slice(0, 3).map((row) => h("p.dim", {}, h("code", {}, row.name), ` was built into a graph at ${shortSite(row.site!)}.`)),
       ),
     ];

@@ -63,6 +63,7 @@ export class CallsView {
     this.filter.addEventListener("change", () => this.changed(), { signal });
     state.on(["selection", "ledger"], () => this.changed(), signal);
     state.on("overview", () => this.renew(), signal);
+    state.on("lanes", () => this.paint(), signal);
     this.brk.addEventListener("click", () => this.toggleBreakpoint(), { signal });
     breakpoints?.onChange(() => this.paintBreak(), signal);
   }

@@ -2,7 +2,7 @@
 import type { GilPage, GilStage, GilWorst } from "../data/protocol";
 import type { DataSource } from "../data/source";
 import { breakable, clear, h, keepFocus, prose } from "../dom";
-import { inUnit, int, percent, sig3, time, unitOf, waited } from "../format";
+import { inUnit, int, percent, sig3, time, unitFor, unitOf, waited } from "../format";
 import type { State } from "../state";
 import { readTheme } from "../theme";
 import { makePaints, swatch } from "../timeline/paint";
@@ -114,7 +114,7 @@ export class GilPane {
     return h(
       "p.ifline",
       { "aria-label": "What if, in short" },
-      h("b", {}, "What if "), h("code", {}, "num_parallel_calls"), " of ", h("code", {}, breakable(best.name)), " were",
+      h("b", {}, "What if "), h("code", {}, "num_parallel_calls"), " of ", h("code", {}, breakable(best.name)), " were ",
       ...best.ceilings.flatMap((ceiling) => {
         const now = ceiling.calls === best.now;
         return [h("span.if", { class: now ? "if now" : "if", title: ceiling.why }, h("b", {}, ceiling.calls), now ? " now" : ` ≤ ×${ceiling.speedup.toFixed(1)}`), " "];
@@ -160,8 +160,9 @@ export class GilPane {
 
   private blame(page: GilPage): HTMLElement {
     if (!page.holders.length) return h("p.none.dim", {}, "It was not recorded who held the GIL meanwhile.");
-    const unit = unitOf(page.matrix.flatMap((node) => Object.values(node.blame)));
     const largest = Math.max(1, ...page.matrix.flatMap((node) => Object.values(node.blame)));
+    // Of the largest: few digits are read at a glance, and what is small beside it matters less.
+    const unit = unitFor(largest / 100);
     const of = page.blame_of === null ? "" : `, the last ${int(page.blame_of)} calls`;
     const waited = page.matrix.filter((node) => Object.values(node.blame).some((ns) => ns > 0));
     const others = page.matrix.length - waited.length;
@@ -195,8 +196,8 @@ export class GilPane {
     const { colours, font } = readTheme(this.root);
     const ratio = devicePixelRatio || 1;
     const small = width < 720;
-    const tall = small ? { waiting: 20, held: 18 } : { waiting: 32, held: 28 };
-    const second = series.waiting ? tall.waiting + 12 : 4;
+    const tall = small ? { waiting: 16, held: 14 } : { waiting: 32, held: 28 };
+    const second = series.waiting ? tall.waiting + (small ? 9 : 12) : 4;
     const height = (series.held ? second + tall.held : tall.waiting + 4) + 18;
     this.chart.width = width * ratio;
     this.chart.height = height * ratio;
@@ -231,11 +232,11 @@ export class GilPane {
     c.textAlign = "right";
     if (series.waiting) {
       c.fillText(String(most), 38, 7);
-      c.fillText("0", 38, tall.waiting + 2);
+      if (!small) c.fillText("0", 38, tall.waiting + 2);
     }
     if (series.held) {
       c.fillText("100 %", 38, second + 3);
-      c.fillText("0", 38, second + tall.held - 2);
+      if (!small) c.fillText("0", 38, second + tall.held - 2);
     }
     c.textAlign = "left";
     c.textBaseline = "top";

@@ -12,7 +12,7 @@ export class Header {
   private readonly facts = h("span.facts");
   private readonly message = h("span.msg", { role: "status" });
   private readonly file = h("span.file");
-  private readonly pause = h("button.btn.pause", { type: "button", "data-focus": "pause" }, "Pause");
+  private readonly hold = h("button.btn.hold", { type: "button", "data-focus": "hold" }, "Hold view");
   private link: Link = { state: "static" };
 
   constructor(
@@ -20,12 +20,12 @@ export class Header {
     private readonly source: DataSource,
     chip: HTMLElement,
     help: () => void,
-    onPause: () => void,
+    onHold: () => void,
     signal: AbortSignal,
   ) {
     const report = h("button.btn", { type: "button", "data-focus": "report", title: "Write one HTML file that opens anywhere" }, "Report");
     report.addEventListener("click", () => void this.report(report), { signal });
-    this.pause.addEventListener("click", onPause, { signal });
+    this.hold.addEventListener("click", onHold, { signal });
     const question = h("button.btn.sq", { type: "button", "aria-label": "Keys and help", "data-focus": "help" }, "?");
     question.addEventListener("click", help, { signal });
     this.element.append(
@@ -36,7 +36,7 @@ export class Header {
       this.facts,
       this.message,
       h("span.sp"),
-      ...(source.report ? [this.pause, report] : []),
+      ...(source.report ? [this.hold, report] : []),
       question,
     );
     state.on(["overview", "link"], () => this.paint(), signal);
@@ -61,9 +61,9 @@ export class Header {
       live ? h("i.rec", { "aria-hidden": "true" }) : null,
       h("span", {}, live ? "recording " : `${STATES[overview.state] ?? "recorded"} `, h("b", {}, elapsed)),
     );
-    this.pause.hidden = !live;
-    text(this.pause, this.state.paused ? "Resume" : "Pause");
-    this.pause.title = this.state.paused ? "Show what has come since" : "Hold this picture still; the recording goes on";
+    this.hold.hidden = !live;
+    text(this.hold, this.state.held ? "Follow" : "Hold view");
+    this.hold.title = this.state.held ? "Show what has come since" : "Hold this picture still; the recording goes on";
     text(this.message, this.words());
     this.message.classList.toggle("lost", this.link.state === "lost");
     keepFocus(this.element, () => {
@@ -78,7 +78,7 @@ export class Header {
           "findings",
           overview.findings === null ? [h("span", {}, "findings "), h("b", {}, "–")] : [h("b", {}, int(overview.findings)), overview.findings === 1 ? " finding" : " findings"],
         ),
-        this.tabLink("gil", ["GIL ", h("b", {}, overview.gil ?? "not measured")]),
+        this.tabLink("gil", ["GIL ", h("b", {}, overview.gil ?? (live && overview.options["gil"] !== false ? "not measured yet" : "not measured"))]),
         overview.cost === null ? null : h("span", { title: "The recorder's own share of the time, as it measured itself" }, "cost ", h("b", {}, `${(overview.cost * 100).toFixed(1)} %`)),
       );
     });
@@ -92,7 +92,7 @@ export class Header {
 
   private words(): string {
     if (this.link.state === "lost") return this.link.why;
-    if (this.state.paused) return "paused: this picture stands still, the recording goes on";
+    if (this.state.held) return "this picture stands still, the recording goes on";
     const live = this.state.overview?.state === "recording";
     if (live && this.link.state === "live" && this.link.via === "comm") return "answers come between cells only";
     return "";

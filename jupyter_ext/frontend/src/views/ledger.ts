@@ -36,7 +36,7 @@ export function arrange(
   const wanted = filter.trim();
   const match = matcher(wanted);
   const matches = (row: LedgerRow): boolean =>
-    match([row.name, row.title.split(" (")[0]!, row.place, row.kind], `${row.name} ${row.title} ${row.kind} ${row.place} ${row.severity ?? ""}`);
+    match([row.name, row.title.split(" (")[0]!, row.place, row.kind], `${row.name} ${row.kind} ${row.place} ${row.severity ?? ""}`);
   const children = new Map<string | null, LedgerRow[]>();
   for (const row of rows) {
     const list = children.get(row.parent);
