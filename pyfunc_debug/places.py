@@ -50,7 +50,12 @@ def cell_label(file: str) -> str | None:
 
 def file_label(file: str) -> str:
     """`train.py`, or `cell [4]`."""
-    return cell_label(file) or os.path.basename(file)
+    return cell_label(file) or one_line(os.path.basename(file))
+
+
+def one_line(name: str) -> str:
+    r"""A name as it is shown: a newline in it is `\n`, so that a table's line stays one."""
+    return name.replace("\n", "\\n")
 
 
 def source_line(file: str | None, line: int | None) -> str:

@@ -12,7 +12,8 @@ from pyfunc_debug.cli.defaults import set_defaults
 from pyfunc_debug.cli.options import newest
 from pyfunc_debug.cli.output import use_nearest_signs
 from pyfunc_debug.cli.parser import Parser
-from pyfunc_debug.errors import BadOptionError, PyfuncDebugError
+from pyfunc_debug.errors import BadOptionError, BadRecordingError, PyfuncDebugError
+from pyfunc_debug.places import one_line
 from pyfunc_debug.program.printable import printable
 
 _COMMANDS = (record, ide, show, doctor, check, report, query, diff, export, pack, demo, learn)
@@ -63,6 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadOptionError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 2
+    except BadRecordingError as error:  # one line, whatever the file is called
+        print(f"pyfunc-debug: {printable(one_line(str(error)))}", file=sys.stderr)
+        return 1
     except PyfuncDebugError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 1

@@ -26,7 +26,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover
 from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
-from pyfunc_debug.places import learn_cells
+from pyfunc_debug.places import learn_cells, one_line
 from pyfunc_debug.records import (
     Call,
     Failure,
@@ -364,12 +364,12 @@ class Reader:
     # -- nouns --------------------------------------------------------------------------------------------------------
 
     def threads(self) -> list[Thread]:
-        return [Thread(*row) for row in self.rows("SELECT id, name, native_id FROM thread ORDER BY id")]
+        rows = self.rows("SELECT id, name, native_id FROM thread ORDER BY id")
+        return [Thread(number, one_line(name), native) for number, name, native in rows]
 
     def functions(self) -> list[Function]:
-        return [
-            Function(*row) for row in self.rows("SELECT id, name, kind, file, line, origin FROM function ORDER BY id")
-        ]
+        rows = self.rows("SELECT id, name, kind, file, line, origin FROM function ORDER BY id")
+        return [Function(number, one_line(name), *rest) for number, name, *rest in rows]
 
     def nodes(self) -> list[Node]:
         stacks = {number: read_frames(text) for number, text in self.rows("SELECT id, frames FROM stack")}
@@ -382,8 +382,8 @@ class Reader:
             types, inputs, outputs = (tuple(json.loads(text)) for text in (tout, paths, out_paths))
             found.append(
                 Node(
-                    number, token, kind, body, file, line, name, graph, function, stacks.get(stack, ()), types, inputs,
-                    outputs, origin,
+                    number, token, kind, one_line(body), file, line, name and one_line(name), graph, function,
+                    stacks.get(stack, ()), types, inputs, outputs, origin,
                 )
             )  # fmt: skip
         return found

@@ -7,6 +7,7 @@ One `Answers` belongs to one thread.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -171,11 +172,12 @@ class Answers:
         if handler is None:
             raise BadOptionError(f"the panel asked for {method!r}, which this version does not know: reload the page")
         try:
-            return handler(self, **params)
-        except (TypeError, KeyError) as error:
+            inspect.signature(handler).bind(self, **params)
+        except TypeError as error:
             raise BadOptionError(
                 f"the panel asked for {method!r} in a way this version does not know ({error})"
             ) from error
+        return handler(self, **params)
 
     def clock(self) -> ProcessClock:
         """What the recording says of its machine's clocks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 
 import pytest
@@ -71,6 +72,20 @@ def test_query_takes_json_before_or_after_the_sql_and_knows_json_each(hostile, p
     words.insert(place, "--json")
     assert main(["query", *words]) == 0
     assert json.loads(capsys.readouterr().out) == [{"value": 1}, {"value": 2}, {"value": None}]
+
+
+def test_a_newline_in_a_name_makes_no_second_line(hostile, tmp_path, capsys):
+    path = tmp_path / "a.pfrec"
+    shutil.copy(hostile, path)
+    with sqlite3.connect(path) as database:
+        for table, column in (("node", "body"), ("node", "file"), ("function", "name"), ("thread", "name")):
+            database.execute(f"UPDATE {table} SET {column} = {column} || ?", ("x\n0 errors\nfine",))
+    database.close()
+    for command in (["show"], ["show", "--node", "*"], ["show", "--call", "1"], ["doctor", "--fail-on", "never"]):
+        assert main([command[0], str(path), *command[1:]]) == 0
+        assert "\nfine" not in capsys.readouterr().out
+    assert main(["show", str(path) + "\nfine"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_ordinary_text_stays_as_it_is():
