@@ -24,7 +24,15 @@ from pyfunc_debug.doctor.failures.nodes import (
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, read, short
-from pyfunc_debug.doctor.failures.symbols import Described, alias, dtype_of, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import (
+    Described,
+    alias,
+    calls,
+    dtype_of,
+    is_symbolic,
+    shape_of,
+    symbolic_parts,
+)
 
 RULE = "unknown-shape"
 _SAID = re.compile(
@@ -311,8 +319,12 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
     blanks = line[: len(line) - len(line.lstrip())]
     after = (statement.end_lineno or statement.lineno) + 1
     assigned = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     if isinstance(assigned, ast.Name) and len(known) == 1 and known[0] is not None:
-        new = f"{blanks}{assigned.id} = {tf}.ensure_shape({assigned.id}, {written(known[0])})"
+        name, shape = assigned.id, written(known[0])
+        new = f"{blanks}{name} = {tf}.ensure_shape({name}, {shape})"
+        if many:  # it is a list of one tensor
+            new = f"{blanks}{name} = [{tf}.ensure_shape({name}[0], {shape})]"
         return Edit(node.site[0], after, after - 1, (new,))
     if isinstance(assigned, (ast.Tuple, ast.List)):
         lines = [
@@ -321,7 +333,9 @@ def _edit(node: Node, spot: Spot, call: ast.Call, known: list[Shape | None]) -> 
         ]  # fmt: skip
         return Edit(node.site[0], after, after - 1, tuple(lines[:2]))
     text = source.text(call)
-    many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
+    around = [one for one in source.around(call) if isinstance(one, (ast.Call, ast.ListComp))]
+    if any("ensure_shape" in dotted(part.func) for one in around for part in calls(one)):
+        return None  # it has what is known, and that was not enough
     if not many and known[0] is not None:
         new = f"{tf}.ensure_shape({text}, {written(known[0])})"
     elif many:
