@@ -15,6 +15,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyfunc_debug.errors import BadOptionError, NotInstalledError
 
@@ -22,6 +23,8 @@ ENGINES = ("duckdb", "dask")
 _STRAGGLES = 1.5
 _LEAST_CALLS = 5
 _LEAST_NS = 100_000
+_OLD = "an export in it is of before exports had digests: export the recordings again"
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, order=True)
@@ -73,6 +76,42 @@ class Straggler:
     times: float
 
 
+@dataclass(frozen=True, order=True)
+class Outcome:
+    """What one version of a body gave for one input.
+
+    Attributes:
+      body: Of the calls.
+      input, code, output: Digests of the inputs, of the body's text and of the outputs.
+      call: The first such call: (job, process, its number).
+    """
+
+    body: str
+    input: str
+    code: str
+    output: str
+    call: tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A body whose outputs for equal inputs are others in another version of its text.
+
+    Attributes:
+      body: Its name.
+      inputs: How many inputs were given to more than one version.
+      changed: For how many of them two versions gave different outputs.
+      unsteady: For how many one version gave several outputs (a random number, a clock, a state): not compared.
+      calls: Two calls that show the first of them: (job, process, number).
+    """
+
+    body: str
+    inputs: int
+    changed: int
+    unsteady: int
+    calls: tuple[tuple[str, str, int], tuple[str, str, int]]
+
+
 def sums(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Sums]:
     """Reads a lake.
 
@@ -91,6 +130,37 @@ def sums(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Sums]:
       for one in pyfunc_debug.fleet.stragglers(pyfunc_debug.fleet.sums("lake/")):
           print(one.job, one.process, one.body, one.times)
     """
+    engines: dict[str, Callable[[Sequence[str]], list[Sums]]] = {"duckdb": _duckdb, "dask": _dask}
+    rows = _asked(lake, engine, engines)
+    return sorted(rows, key=lambda one: (one.job, one.process, one.body))
+
+
+def outcomes(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Outcome]:
+    """Reads what several versions of a body gave for the same input: of the calls whose values were all read.
+
+    Args:
+      lake: A folder with an export in `job=NAME` for each job.
+      engine: As in `sums`.
+
+    Returns:
+      A row for each input, version and output, of inputs that more than one version was given; sorted.
+
+    Raises:
+      BadOptionError: there is no export in it, one is older than digests in exports, or no such engine.
+      NotInstalledError: the engine is not installed.
+
+    Example:
+      fleet.changes(fleet.outcomes("lake/"))
+    """
+    engines: dict[str, Callable[[Sequence[str]], list[Outcome]]] = {
+        "duckdb": _duckdb_outcomes, "dask": _dask_outcomes
+    }  # fmt: skip
+    return sorted(_asked(lake, engine, engines))
+
+
+def _asked(
+    lake: str | os.PathLike[str], engine: str, engines: dict[str, Callable[[Sequence[str]], list[_Row]]]
+) -> list[_Row]:
     if engine not in ENGINES:
         raise BadOptionError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")
     root = glob.escape(os.fspath(lake))
@@ -100,9 +170,8 @@ def sums(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Sums]:
             f"{os.fspath(lake)} holds no export of a job: pyfunc-debug export run/ --format parquet "
             f"-o {os.path.join(os.fspath(lake), 'job=NAME')}"
         )
-    engines: dict[str, Callable[[Sequence[str]], list[Sums]]] = {"duckdb": _duckdb, "dask": _dask}
     try:
-        return sorted(engines[engine](paths), key=lambda one: (one.job, one.process, one.body))
+        return engines[engine](paths)
     except ImportError as error:
         raise NotInstalledError(f"engine={engine!r} needs it: pip install 'pyfunc-debug[fleet]'") from error
 
@@ -183,6 +252,48 @@ def first_nan(rows: Sequence[Sums]) -> list[Sums]:
     return [row for _, (_, row) in sorted(first.items())]
 
 
+def changes(rows: Sequence[Outcome]) -> list[Change]:
+    """Bodies whose output for equal input changed between versions of their text.
+
+    Args:
+      rows: What `outcomes` gives.
+
+    Returns:
+      Those with the most changed inputs first.
+
+    Example:
+      for one in fleet.changes(fleet.outcomes("lake/")):
+          print(one.body, one.changed, one.calls)
+    """
+    given: dict[tuple[str, str], dict[str, dict[str, Outcome]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        given[row.body, row.input][row.code][row.output] = row
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    shown: dict[str, tuple[Outcome, Outcome]] = {}
+    for (body, _), versions in sorted(given.items()):
+        if len(versions) < 2:
+            continue
+        counts = found[body]
+        counts[0] += 1
+        if any(len(outputs) > 1 for outputs in versions.values()):
+            counts[2] += 1
+            continue
+        first, *others = sorted((row for outputs in versions.values() for row in outputs.values()), key=_when)
+        other = next((row for row in others if row.output != first.output), None)
+        if other is not None:
+            counts[1] += 1
+            shown.setdefault(body, (first, other))
+    rows_of = []
+    for body, (first, other) in shown.items():
+        inputs, changed, unsteady = found[body]
+        rows_of.append(Change(body, inputs, changed, unsteady, (first.call, other.call)))
+    return sorted(rows_of, key=lambda one: (-one.changed, one.body))
+
+
+def _when(row: Outcome) -> tuple[str, str, int]:
+    return row.call
+
+
 # -- engines ----------------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +321,67 @@ def _duckdb(paths: Sequence[str]) -> list[Sums]:
         Sums(*_of_path(path), body, calls, errors, int(total), int(most), nans, first)
         for path, body, calls, errors, total, most, nans, first in rows
     ]
+
+
+_OUTCOMES_SQL = """
+WITH one AS (
+    SELECT body, input_digest AS i, code AS c, output_digest AS o, min((filename, id)) AS call
+    FROM read_parquet($paths, filename = true, hive_partitioning = false)
+    WHERE kind = 'forward' AND status = 'ok' AND i IS NOT NULL AND c IS NOT NULL AND o IS NOT NULL GROUP BY ALL
+)
+SELECT body, i, c, o, call[1], call[2] FROM one
+WHERE (body, i) IN (SELECT (body, i) FROM one GROUP BY body, i HAVING count(DISTINCT c) > 1)
+"""
+
+
+def _duckdb_outcomes(paths: Sequence[str]) -> list[Outcome]:
+    import duckdb
+
+    with duckdb.connect() as db:
+        try:
+            rows = db.execute(_OUTCOMES_SQL, {"paths": list(paths)}).fetchall()
+        except duckdb.BinderException as error:
+            raise BadOptionError(_OLD) from error
+    return [Outcome(body, i, c, o, (*_of_path(path), call)) for body, i, c, o, path, call in rows]
+
+
+def _dask_outcomes(paths: Sequence[str]) -> list[Outcome]:
+    import dask
+
+    (rows,) = dask.compute(dask.delayed(_of_several)([dask.delayed(_outcomes_of_file)(path) for path in paths]))
+    return list(rows)
+
+
+def _outcomes_of_file(path: str) -> list[Outcome]:
+    """On a worker of Dask."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    keys = ["body", "input_digest", "code", "output_digest"]
+    file = pq.ParquetFile(path)
+    if not {*keys} <= {*file.schema_arrow.names}:
+        raise BadOptionError(_OLD)
+    table = file.read(columns=[*keys, "kind", "status", "id"])
+    table = table.filter(pc.and_(pc.equal(table["kind"], "forward"), pc.equal(table["status"], "ok")))
+    table = pa.table({key: table[key] for key in [*keys, "id"]}).drop_null()
+    grouped = table.group_by(keys).aggregate([("id", "min")])
+    return [
+        Outcome(row["body"], row["input_digest"], row["code"], row["output_digest"], (*_of_path(path), row["id_min"]))
+        for row in grouped.to_pylist()
+    ]
+
+
+def _of_several(parts: Sequence[Sequence[Outcome]]) -> list[Outcome]:
+    """Each outcome with its first call, of inputs that more than one version was given."""
+    first: dict[tuple[str, str, str, str], Outcome] = {}
+    versions: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in (row for part in parts for row in part):
+        key = row.body, row.input, row.code, row.output
+        if key not in first or row.call < first[key].call:
+            first[key] = row
+        versions[row.body, row.input].add(row.code)
+    return [row for row in first.values() if len(versions[row.body, row.input]) > 1]
 
 
 def _dask(paths: Sequence[str]) -> list[Sums]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import sqlite3
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,29 @@ import pytest
 from pyfunc_debug import fleet
 from pyfunc_debug.cli import main
 from pyfunc_debug.errors import BadOptionError
+from tests import forked
 from tests.job.test_job_ledger import recorded
 
+ROOT = Path(__file__).parents[2]
+VERSIONS = """
+    import random, sys
+    import tensorflow as tf
+    import pyfunc_debug as pfd
+
+    def changed(x):
+        return x * {factor}
+
+    def same(x):
+        return x + 1{comment}
+
+    def drawn(x):
+        return x + random.random(){comment}
+
+    with pfd.record(sys.argv[1]):
+        for x in [0.0, 1.0, 2.0, 3.0] * 2:
+            for body in (changed, same, drawn):
+                tf.numpy_function(body, [tf.constant(x, tf.float64)], tf.float64)
+"""
 START_NS = 1_790_000_000_000_000_000
 
 
@@ -84,6 +107,26 @@ def test_a_job_is_exported_as_a_folder_and_asked(tmp_path, monkeypatch):
     ]
     (straggler,) = fleet.stragglers(rows)
     assert (straggler.process, straggler.times) == ("h-2-worker-2", pytest.approx(8))
+
+
+@pytest.mark.slow
+def test_a_body_that_gives_something_else_for_equal_input_since_its_text_changed_is_found(tmp_path, monkeypatch):
+    """Two jobs of real recordings: `changed` is another function in the second, `same` only looks so, `drawn` draws."""
+    pytest.importorskip("duckdb")
+    pytest.importorskip("dask")
+    monkeypatch.chdir(tmp_path)
+    for job, factor, comment in (("monday", 2, ""), ("tuesday", 3, "  # the same")):
+        (tmp_path / "train.py").write_text(textwrap.dedent(VERSIONS.format(factor=factor, comment=comment)))
+        done = forked.run("train.py", f"{job}.pfrec", cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert main(["export", f"{job}.pfrec", "--format", "parquet", "-o", f"lake/job={job}"]) == 0
+    rows = fleet.outcomes("lake")
+    assert rows == fleet.outcomes("lake", engine="dask")
+    assert {row.body for row in rows} == {"changed", "same", "drawn"}
+    assert len({row.code for row in rows if row.body == "same"}) == 2
+    (found,) = fleet.changes(rows)
+    assert (found.body, found.inputs, found.changed, found.unsteady) == ("changed", 4, 3, 0)  # 0 * 2 is 0 * 3
+    assert [(job, process) for job, process, _ in found.calls] == [("monday", "monday"), ("tuesday", "tuesday")]
 
 
 def test_what_cannot_be_asked_is_said(tmp_path):
