@@ -120,9 +120,10 @@ def calls(share):
     """100,000 calls of one node, in a loop of the graph."""
     import tensorflow as tf
 
-    @tf.function(autograph=False)
+    @tf.function
     def loop(x):
-        return tf.while_loop(lambda i, x: i < int(100_000 * share), lambda i, x: (i + 1, node(x)), (0, x))
+        for _ in tf.range(int(100_000 * share)):
+            node(x)
 
     loop(tf.constant(1.0))
 
