@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADIENT, INTERRUPTED, Array, Columns
+from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.facts import ProgramFacts
+from pyfunc_debug.gil import RESOLUTION_NS
 from pyfunc_debug.pfrec.reader import read_frames
 from pyfunc_debug.pfrec.stopped import without
 from pyfunc_debug.records import Node
@@ -262,7 +264,8 @@ def _gil(connection: sqlite3.Connection, call: int, stopped: int) -> Json | None
         return None
     names = ("grade", "wait_ns", "held_ns", "released_ns", "reacquire_ns")
     blame = sorted(json.loads(row[5] or "[]"), key=lambda item: -item[1])
-    return {**dict(zip(names, (*row[:2], *without(stopped, *row[2:5])), strict=True)), "blame": blame}
+    numbers = dict(zip(names, (*row[:2], *without(stopped, *row[2:5])), strict=True))
+    return {**numbers, "resolution_ns": RESOLUTION_NS[grade_of(row[0])], "blame": blame}
 
 
 def _failure(connection: sqlite3.Connection, facts: ProgramFacts, failure: int | None) -> Json | None:

@@ -195,6 +195,7 @@ def test_a_call_is_told_in_full(ask, path):
     assert y["delta"]["value"] > 0
     assert values["grad out", "of y"]["picture"]["kind"] == "diverging"
     assert call["gil"]["grade"] == "native"
+    assert call["gil"]["resolution_ns"] == 10_000, "of its own grade: the overview may not know any yet"
     assert call["trace_stack"][0]["function"] == "train_step", "the innermost frame first"
 
 

@@ -283,6 +283,8 @@ export interface Replayed {
 
 export interface GilOfCall {
   grade: string;
+  /** Of its grade. Absent in reports of older versions. */
+  resolution_ns?: number;
   wait_ns: number | null;
   held_ns: number | null;
   released_ns: number | null;

@@ -286,8 +286,9 @@ export function note(text: string): HTMLElement {
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
 const shortSite = (site: string): string => site.replace(/^.*[\\/]/, "");
 
-function times_(call: CallDetail, resolution: number): HTMLElement {
+function times_(call: CallDetail, ofAll: number): HTMLElement {
   const gil = call.gil;
+  const resolution = gil?.resolution_ns ?? ofAll;
   const kv = (name: string, ns: number | null, rest = ""): HTMLElement | null => (ns === null ? null : h("span.kv", {}, `${name} `, h("b", {}, time(ns)), rest && h("span.dim", {}, ` ${rest}`)));
   const body = call.duration_ns;
   const stopped = call.stopped_ns ? h("span.kv", { title: "held at a breakpoint: no part of its time" }, "stopped ", h("b", {}, time(call.stopped_ns))) : null;
