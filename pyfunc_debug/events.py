@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pyfunc_debug.records import Frame, FunctionKind, NodeKind, RunKind
 
@@ -24,6 +24,9 @@ class Body:
     parameters: tuple[str, ...]
     internal: bool
     """Whether the function is TensorFlow's or Keras' own."""
+    elements: Literal["", "own", "another's", "elsewhere"] = ""
+    """Of a node that takes elements for a Dataset: whether this function yields them, whether it only makes what does,
+    or whether other threads than the node's run it."""
 
 
 @dataclass(frozen=True, slots=True)

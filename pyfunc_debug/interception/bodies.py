@@ -151,8 +151,7 @@ def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body
         function = unwrap(registered, names)
         generator = user_generator(function)
         if generator is not None and generator.asks:  # still TensorFlow's node, but whose elements it takes is known
-            found = find_body(generator.function, names, maps)
-            return Body(found.name, found.file, found.line, (), internal=True)
+            return _of_elements(generator.function, names, maps)
         name, code = _name_and_code(function)
         file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
         if file is not None and line is not None and is_generated(file):
@@ -162,6 +161,23 @@ def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body
         return Body(name, file, line, _parameters(function), internal=file is not None and is_tensorflow(file))
     except Exception:  # a hostile __getattr__, say: a name is not worth an exception in the user's program
         return Body(type(registered).__name__, None, None, (), internal=False)
+
+
+def _of_elements(function: Any, names: TensorFlowNames, maps: SourceMaps) -> Body:
+    """The body of a node that takes elements: the user's function that makes them, also where Keras stands between."""
+    source, elsewhere = private.keras_source(function)
+    if isinstance(function, type):  # a class whose objects are iterators
+        made = (vars(function).get(name) for name in ("__next__", "__iter__"))
+        source = next((one for one in made if isinstance(one, types.FunctionType)), None)
+    if isinstance(source, types.GeneratorType):
+        code = source.gi_code
+        return Body(readable_name(source.__qualname__), code.co_filename, code.co_firstlineno, (), True, "own")
+    found = find_body(function if source is None else source, names, maps)
+    plain = function if hasattr(function, "__code__") else getattr(function, "__func__", type(function).__call__)
+    own = source is not None or inspect.isgeneratorfunction(plain)
+    return Body(
+        found.name, found.file, found.line, (), True, "elsewhere" if elsewhere else "own" if own else "another's"
+    )  # fmt: skip
 
 
 def unwrap(registered: Any, names: TensorFlowNames) -> Any:

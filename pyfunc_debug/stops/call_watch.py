@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import inspect
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterable
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Notice
-from pyfunc_debug.program.frames import user_traceback
+from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
 from pyfunc_debug.stops.generated import Generated
@@ -50,10 +51,14 @@ class CallWatch(TracerHost):
         self.lines = [rule for rule in plan.lines if rule.enabled]
         self.after = [rule for rule in plan.after if rule.enabled]
         self.errors = [rule for rule in plan.errors if rule.enabled]
+        self.entries = [rule for rule in plan.starts if rule.enabled] if plan.elements else []
+        """Judged where the user's code is entered: a node that takes elements may come to none, or to a helper."""
         self.previous: Any = None
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
         self.generated = Generated(shared.environment)
+        self.resumed: tuple[CodeType, int] | None = None
+        """The generator in which a step led from one call into this one."""
         self._nested = False
         self._armed = False
         self._seen = False
@@ -65,7 +70,8 @@ class CallWatch(TracerHost):
     def arm(self) -> None:
         """Waits for the body's frame on this thread."""
         before = self.before
-        if self.facts is None or self.facts.body.file is None or self.facts.gradient_of is not None:
+        file = self.facts.body.file if self.facts is not None else None
+        if self.facts is None or (file is None and not self.plan.elements) or self.facts.gradient_of is not None:
             if before is not None:
                 self._stand_in(before, self.before_reason)
             if self.lines and not self._armed:  # in what a tf.custom_gradient runs
@@ -153,6 +159,21 @@ class CallWatch(TracerHost):
             return False
         return self.user_line(code.co_filename, code.co_firstlineno) == (body.file, body.line)
 
+    def _is_entered(self, frame: FrameType) -> bool:
+        """Whether this is the body's frame; where that only makes what yields the elements, one that a rule names."""
+        if self.facts is None or self.facts.body.elements != "another's":
+            return self._is_body_code(frame)
+        return any(self._means(rule, frame) for rule in (*self.entries, *self.after))
+
+    def _means(self, rule: Breakpoint, frame: FrameType) -> bool:
+        """Whether a rule of this node's plan means this frame."""
+        facts = self.facts
+        if facts is None or facts.body.elements != "another's":
+            return True
+        if self._is_body_code(frame):
+            return rule.file is not None or rule.fits(facts)
+        return rule.file is None and is_user(frame.f_code.co_filename) and rule.fits_name(_qualified(frame))
+
     def _wait(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The thread's trace function until the body's frame is entered; its own frames are never traced before."""
         other = self.chained
@@ -163,10 +184,17 @@ class CallWatch(TracerHost):
 
     def _await_body(self, frame: FrameType, event: str) -> Any:
         try:
-            if event != "call" or not self._is_body_code(frame):
+            if event != "call":
                 return None
+            again = self.resumed == (frame.f_code, id(frame))
+            if not again and not self._is_entered(frame):
+                return self.entered(frame) if self.plan.elements and is_user(frame.f_code.co_filename) else None
             self._seen = True
             self.frame = frame
+            for rule in self.entries:
+                reason = self._reason(rule, self.generated.names(frame), frame) if self._means(rule, frame) else None
+                if reason is not None and self.before is None:
+                    self.before, self.before_reason = rule, reason
             before = self.before
             if before is not None and before.prompt == "debugger" and self.shared.environment.attach_debugger():
                 settrace(self.previous)
@@ -176,7 +204,9 @@ class CallWatch(TracerHost):
                 return theirs(frame, event, None) if theirs is not None else None
             if before is not None:
                 why = f"breakpoint {before.number} ({before.when})"
-                return self.tracer_for(before, why, self.before_reason).from_call(frame)
+                return self._stop_at_call(frame, self.tracer_for(before, why, self.before_reason))
+            if again:
+                return self._stop_at_call(frame, self.tracer_for(None, "stepped on after its yield"))
             frame.f_trace_lines = bool(self.lines) or self.generated.base(frame) is not None
             settrace(self._call)
             return self.local
@@ -186,6 +216,11 @@ class CallWatch(TracerHost):
             settrace(self.previous)
             self.trouble("arming a breakpoint", error)
             return None
+
+    @staticmethod
+    def _stop_at_call(frame: FrameType, tracer: Tracer) -> Any:
+        """At the first line that comes; a generator in `yield from` goes on in another, and may come to none."""
+        return tracer.from_line(frame) if _delegates(frame) else tracer.from_call(frame)
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A function that the body calls: traced if a `file.py:line` may be in it."""
@@ -223,7 +258,7 @@ class CallWatch(TracerHost):
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
             elif event == "return" and frame is self.frame and _returns(frame, arg):
                 for rule in self.after:
-                    reason = self._reason(rule, {"outputs": arg}, frame)
+                    reason = self._reason(rule, self._returned(frame, arg), frame) if self._means(rule, frame) else None
                     if reason is not None:
                         self.tracer_for(rule, f"breakpoint {rule.number} (after)", reason).from_return(frame, arg)
                         break
@@ -242,10 +277,14 @@ class CallWatch(TracerHost):
         if event == "line":
             rules, more = self._rules_at(frame), self.generated.names(frame)
         elif event == "return" and frame is self.frame and _returns(frame, arg):
-            rules, more = self.after, {"outputs": arg}
+            rules, more = [rule for rule in self.after if self._means(rule, frame)], self._returned(frame, arg)
         for rule in rules:
             if rule is not already and self._reason(rule, more, frame) == "":
                 rule.tally(STOPPED)
+
+    def _returned(self, frame: FrameType, value: Any) -> dict[str, Any]:
+        """What conditions see at the end of a call: a generator's inputs say nothing, its variables do."""
+        return {**(self.generated.names(frame) if self.plan.elements else {}), "outputs": value}
 
     def _reason(self, rule: Breakpoint, more: dict[str, Any], frame: FrameType | None = None) -> str | None:
         """Why a rule stops this call here (see `Judge.reason`); None if it does not."""
@@ -294,12 +333,15 @@ class CallWatch(TracerHost):
     # -- the end of the call ------------------------------------------------------------------------------------------
 
     def leave(self, outputs: Any) -> Any:
+        frame, tracer = self.frame, self.tracer
+        if tracer is not None and frame is not None and self.plan.elements and tracer.steps_on(frame):
+            self.shared.stepped[self.token] = frame.f_code, id(frame)
         self._disarm()
         self._note()
         if self.before is not None and self._armed and not self._seen and self.stand_in is None:
             self.trouble("a breakpoint", RuntimeError(f"the frame of {self.body} was not seen"))
         outputs = self._replaced(outputs)
-        if self.after and self.facts is not None and self.facts.body.file is None:
+        if self.after and self.facts is not None and self.facts.body.file is None and not self.plan.elements:
             for rule in self.after:
                 reason = self._reason(rule, {"outputs": outputs})
                 if reason is not None:
@@ -347,7 +389,9 @@ class CallWatch(TracerHost):
                 return
 
     def _passed(self, rule: Breakpoint, traceback_: TracebackType | None) -> bool:
-        """Whether a rule that names a line means an error with this traceback."""
+        """Whether a rule that names a line, or a function that makes elements, means an error with this traceback."""
+        if rule.file is None and traceback_ is not None and self.plan.elements:
+            return any(self._means(rule, frame) for frame, _ in traceback.walk_tb(traceback_))
         if rule.file is None or self.plan.at_line(rule):
             return True
         while traceback_ is not None:
@@ -436,9 +480,30 @@ class CallWatch(TracerHost):
         return self.shared.environment.evaluation()
 
 
+def _qualified(frame: FrameType) -> str:
+    """The function of a frame as its class and its module name it; Python 3.10 knows its last name only."""
+    name: str = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
+    return name.replace("<locals>.", "")
+
+
+def _delegates(frame: FrameType) -> bool:
+    """Whether a frame is being entered again in a `yield from`."""
+    code, last = frame.f_code.co_code, frame.f_lasti
+    if last < 0:
+        return False
+    near = [(dis.opname[code[at]], code[at + 1]) for at in (last, last + 2) if at + 1 < len(code)]
+    return any(name == "YIELD_FROM" or (name == "RESUME" and argument & 3 == 2) for name, argument in near)
+
+
 _RETURNS = {dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap}
 
 
 def _returns(frame: FrameType, value: Any) -> bool:
-    """Whether a return event is one: Python also reports it, with None, of a frame that an exception leaves."""
-    return value is not None or frame.f_code.co_code[frame.f_lasti] in _RETURNS
+    """Whether a return event is one: Python also reports it, with None, of a frame that an exception leaves.
+
+    That of a generator is one where it yields: it returns at its end.
+    """
+    last = frame.f_code.co_code[frame.f_lasti]
+    if frame.f_code.co_flags & inspect.CO_GENERATOR:
+        return last not in _RETURNS and (value is not None or last == dis.opmap["YIELD_VALUE"])
+    return value is not None or last in _RETURNS

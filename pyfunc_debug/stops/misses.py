@@ -31,7 +31,18 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
     nodes = [node for node in nodes if not node.internal or is_user(node.body.file or "<none>")]
     if not nodes and not gone:
         return "no node was called since it was set"
+    elsewhere = next((node.body for node in nodes if node.body.elements == "elsewhere" and _means(rule, node)), None)
+    if elsewhere is not None:
+        return f"Keras calls {elsewhere.name} on its own threads (its PyDataset has workers > 1); set workers=1"
     return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)
+
+
+def _means(rule: Breakpoint, node: NodeFacts) -> bool:
+    """Whether it names a node, or a line of its body."""
+    file, first, line = node.body.file, node.body.line, rule.line
+    if rule.file is None or line is None:
+        return rule.fits(node)
+    return bool(file and first and same_file(rule.file, file) and first <= line < first + length(file, first))
 
 
 def _name(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool) -> str:

@@ -112,7 +112,11 @@ class StopObserver:
         rules = self.rules.all() if not self.broker.closed else ()
         facts = self.node(token, count) if rules else None
         fitting = [rule for rule in rules if facts is not None and self._names(rule, facts)]
-        self._fitted += [rule for rule in fitting if rule not in self._fitted]
+        self._fitted += [
+            rule
+            for rule in fitting
+            if rule not in self._fitted and (facts is None or facts.body.elements != "another's" or rule.fits(facts))
+        ]
         plan = self._plans[token] = self.plan(token, facts, fitting)
         return plan
 
@@ -133,11 +137,14 @@ class StopObserver:
         return rule.when != "gradient" and self._named(rule, facts)
 
     def _named(self, rule: Breakpoint, facts: NodeFacts) -> bool:
-        if rule.file is None:
-            return rule.fits(facts)
+        elements = facts.body.elements
+        if elements == "elsewhere":  # not in calls of this node
+            return False
+        if rule.file is None:  # what a lambda gives to Dataset.from_generator has a name only when it runs
+            return rule.fits(facts) or elements == "another's"
         # The line may be in the body, at the call site, or in a helper of the body; TensorFlow's node that takes the
-        # elements of a Dataset.from_generator has the user's generator as its body.
-        return not facts.internal or (facts.body.file is not None and is_user(facts.body.file))
+        # elements of a Dataset.from_generator calls the user's code.
+        return not facts.internal or bool(elements)
 
     def _why_not_hit(self, rule: Breakpoint) -> str:
         return why_not_hit(rule, list(self._nodes.values()), list(self._gone_names), rule in self._fitted)
@@ -198,20 +205,21 @@ class StopObserver:
         if self.debugger:
             self.environment.let_coverage_see()
         first, why = None, ""
-        for rule in plan.starts:
+        for rule in () if plan.elements else plan.starts:  # else it is judged where the user's code is entered
             if rule.enabled:
                 reason = self._shared.judge.reason(
                     rule, plan, number, args, {}, recorded, functools.partial(plan.names, args)
                 )
                 if reason is not None and first is None:
                     first, why = rule, reason
-        if first is None and not plan.watches:
+        resumed = self._shared.stepped.pop(token, None) if plan.elements else None
+        if first is None and not plan.watches and not (plan.elements and plan.starts):
             if self.debugger:  # else the thread's trace function is ours during this call
                 self.environment.attach_debugger()
             return None
         call_watch = CallWatch(self._shared, plan, token, args, number, recorded)
-        call_watch.before, call_watch.before_reason = first, why
-        if first is None and not call_watch.lines and not call_watch.after:
+        call_watch.before, call_watch.before_reason, call_watch.resumed = first, why, resumed
+        if first is None and not (call_watch.lines or call_watch.after or call_watch.entries or resumed):
             if self.debugger:
                 self.environment.attach_debugger()
             return call_watch if call_watch.errors else None

@@ -21,7 +21,9 @@ class Plan:
       numbers: Numbers its calls where nobody records them.
     """
 
-    __slots__ = ("_names", "after", "body", "errors", "facts", "forward", "lines", "numbers", "starts", "watches")
+    __slots__ = (
+        "_names", "after", "body", "elements", "errors", "facts", "forward", "lines", "numbers", "starts", "watches",
+    )  # fmt: skip
 
     def __init__(
         self, facts: NodeFacts | None, forward: NodeFacts | None, body: str, rules: Iterable[Breakpoint],
@@ -42,6 +44,8 @@ class Plan:
                 (self.after if rule.when == "after" else self.starts).append(rule)
             elif rule.when == "before":
                 self.lines.append(rule)
+        self.elements = facts is not None and facts.body.elements not in ("", "elsewhere")
+        """Whether this is TensorFlow's node that takes the elements of a user's generator."""
         self.watches = bool(self.lines or self.after or self.errors)
         """Whether a call is to be watched even if no breakpoint stops its beginning."""
         paths = facts.paths if facts is not None and forward is None else ()

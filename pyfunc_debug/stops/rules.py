@@ -17,6 +17,7 @@ from typing import Literal
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.places import cell_label
+from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.conditions import Condition, expressions
 
 When = Literal["before", "after", "error", "gradient"]
@@ -166,11 +167,15 @@ class Breakpoint:
         """Whether it names this node: by token, body or op name, for a glob only the user's nodes."""
         if self.where == node.token:
             return True
-        if node.internal and self.where not in (node.body.name, node.name):
+        users = not node.internal or (node.body.elements and node.body.file is not None and is_user(node.body.file))
+        if not users and self.where not in (node.body.name, node.name):
             return False
-        names = [name for name in (node.body.name, node.name) if name]
-        names += [name.rpartition(".")[2] for name in names] + [name.rpartition("/")[2] for name in names]
-        return any(fnmatch.fnmatchcase(name, self.where) for name in names)
+        return self.fits_name(*(name for name in (node.body.name, node.name) if name))
+
+    def fits_name(self, *names: str) -> bool:
+        """Whether it names one of these, or the last part of one."""
+        parts = [*names, *(name.rpartition(".")[2] for name in names), *(name.rpartition("/")[2] for name in names)]
+        return any(fnmatch.fnmatchcase(name, self.where) for name in parts)
 
     def text(self) -> str:
         """`augment* if x.max() > 1`."""

@@ -15,6 +15,7 @@ class Script:
       lines: Command lines, one for each prompt. When they have been used up, calls go on.
     """
 
+    reads_pdbrc = False
     name = "the prepared answers"
 
     def __init__(self, lines: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Protocol
 
 from pyfunc_debug.stops.broker import Broker
@@ -30,6 +31,7 @@ class Shared:
       say: Tells whoever debugs something.
       aborted: By thread: of calls ended at a `breakpoint()` of theirs, on a thread that another tool traces, what
         gives it its thread back.
+      stepped: By node: the code and the frame of a generator in which the last command was a step over its yield.
     """
 
     rules: Rules
@@ -38,3 +40,4 @@ class Shared:
     judge: Judge
     say: Say
     aborted: dict[int, Callable[[], None]] = field(default_factory=dict)
+    stepped: dict[str, tuple[CodeType, int]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -224,6 +225,47 @@ class Answers(Terminal):
     def close(self) -> None:
         self._given.close()
         super().close()
+
+
+class Piped(Terminal):
+    """What is piped to a program that calls `breakpoint()`: its lines are read as pdb reads them, from sys.stdin.
+
+    Only where there is something to read, or was at an earlier prompt: else the program would wait for it for ever.
+    """
+
+    name = "what is piped to the program"
+    pauses = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = False
+
+    def can_answer(self, stop: Stop) -> bool:
+        """Whether the code asked for a stop, and stdin is a pipe or a file that holds something."""
+        if self._ended or stop.breakpoint is not None or stop.why != "breakpoint()":
+            return False
+        stdin: Any = sys.stdin
+        try:
+            descriptor = stdin.fileno()
+            kind = os.fstat(descriptor).st_mode
+            if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind)):
+                return False
+            return self._begun or bool(select.select([descriptor], [], [], 0)[0] and stdin.buffer.peek(1))
+        except (AttributeError, OSError, ValueError):  # closed, or replaced
+            return False
+
+    def ask(self, stop: Stop, prompt: str) -> str | None:
+        self._begun = True
+        line = super().ask(stop, prompt)
+        self._ended = self._ended or (line is None and not stop.released)
+        self.tell(stop, "\n" if line is None else f"{line}\n")  # as it would have been typed
+        return line
+
+    def _wait(self, stop: Stop, descriptor: int) -> None:
+        """Not for the descriptor: sys.stdin has read ahead."""
+
+    def _out(self) -> Any:
+        return sys.stdout
 
 
 class _Unbuffered:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import bdb
+import codeop
 import contextlib
-import ctypes
 import functools
+import inspect
+import os
 import sys
 import time
 import traceback
@@ -23,7 +25,7 @@ from pyfunc_debug.program.frames import is_installed, is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
-from pyfunc_debug.stops.generated import UserFrame
+from pyfunc_debug.stops.generated import UserFrame, store
 from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
@@ -87,6 +89,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._counted = False
         self._touched: list[tuple[FrameType, Any, bool]] = []
         self._event = ""
+        self._yielded = False
         self._raised: tuple[int, FrameType | None] | None = None
         self._outermost: FrameType | None = None
         self._bottom: FrameType | None = None
@@ -137,6 +140,12 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def stepping(self) -> bool:
         """Whether the last command was a step."""
         return not self.ended and self.stopframe is None and self.stoplineno != -1
+
+    def steps_on(self, frame: FrameType) -> bool:
+        """Whether the last command was a step that ended at the yield of this generator."""
+        return _is_generator(frame) and (
+            self.stepping or (not self.ended and self.stopframe is frame and self.stoplineno == 0)
+        )
 
     def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True) -> None:
         """Stops at the next line of a frame that is running: `breakpoint()`.
@@ -243,7 +252,11 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return self.host.look(frame, event, arg) if self.resume else None
         prompts = len(self.stop.spans)
         self._event = event
-        local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
+        if event == "call" and self._yielded:  # NumPy, which TensorFlow converts the element with
+            local = None
+        else:
+            local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
+        self._yielded = self._yielded or (event == "return" and frame is self.host.frame and _is_generator(frame))
         if self.resume and event == "call" and local is None:  # not stepped into: another breakpoint may be in it
             local = self.host.entered(frame)
         elif self.resume and len(self.stop.spans) != prompts:
@@ -425,6 +438,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self.say(f"--- {self.headline()}\n")
             if self.header is not None:
                 self.say(f"{self.header}\n")
+            if getattr(self.stop.front, "reads_pdbrc", True):
+                self.rcLines = _pdbrc()
             if self.stop.condition_error:
                 self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
         prompt()
@@ -552,6 +567,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Evaluates an expression or runs a statement in the selected frame, without touching sys.stdout."""
         if line[:1] == "!":
             line = line[1:].strip()
+        line = self._whole(line)
         frame, names = self.curframe, self.curframe_locals
         here = {"print": self._print, **frame.f_globals, **names}
         try:
@@ -596,19 +612,49 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if ours and names.get("print") == self._print:
                 del names["print"]
 
+    def _whole(self, line: str) -> str:
+        """The statement that a line begins (`for x in xs:`), with the lines that are typed after it."""
+        whole = line + "\n"
+        while True:
+            try:
+                if codeop.compile_command(whole, "<prompt>", "single") is not None:
+                    return whole
+            except (SyntaxError, ValueError, OverflowError):  # is said when it is compiled
+                return line if whole == line + "\n" else whole
+            self.stdout.write("...   ")
+            more = self.read()
+            if not more:
+                return whole
+            whole += ("" if whole == line + "\n" else "\n") + more.rstrip("\n")
+
     def _print(self, *values: Any, file: Any = None, **options: Any) -> None:
         """`print` as it is typed at the prompt: its text lands there. The program's own prints stay where they are."""
         print(*values, file=self.stdout if file is None else file, **options)
 
     def _keep(self, frame: FrameType, before: dict[str, Any], names: Any) -> None:
         """Makes assignments stick in the frame, and notes which there were."""
+        changed = {name: value for name, value in names.items() if name not in before or before[name] is not value}
         if isinstance(frame, UserFrame):
             frame.keep(before)
         elif sys.version_info < (3, 13):
-            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
-        for name, value in dict(names).items():
-            if name != "__return__" and (name not in before or before[name] is not value):
-                self.changed.append(name)
+            gone = before.keys() - names.keys()
+            store(frame, changed)  # Python 3.11 takes what is in f_locals once for each time that it was asked for it
+            for name in gone:
+                names.pop(name, None)
+        self.changed += [name for name in changed if name != "__return__"]
+
+
+def _pdbrc() -> list[str]:
+    """Lines for the first prompt of a stop, as pdb reads them: of the home folder, then of this one."""
+    lines: list[str] = []
+    for path in (os.path.expanduser("~/.pdbrc"), ".pdbrc"):
+        with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
+            lines += file
+    return lines
+
+
+def _is_generator(frame: FrameType) -> bool:
+    return bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
 
 
 def _real(frame: Any) -> Any:

@@ -26,7 +26,7 @@ from pyfunc_debug.stops.look import RunningCall
 from pyfunc_debug.stops.observer import PAUSED
 from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.stop import Abort
-from pyfunc_debug.stops.terminal import Terminal
+from pyfunc_debug.stops.terminal import Piped, Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
 from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
 from pyfunc_debug.switchboard.relay import Relay
@@ -56,7 +56,7 @@ class Switchboard:
         self.broker = Broker()
         self.broker.pool_of = pool_of
         self.terminal = Terminal()
-        self.broker.fronts += [self.terminal, Uncaptured()]
+        self.broker.fronts += [self.terminal, Uncaptured(), Piped()]
         self._environment = ProcessEnvironment()
         self.observer = StopObserver(self.rules, self.broker, self._environment)
         self._environment.observer = self.relay = Relay(self.observer, self.broker)

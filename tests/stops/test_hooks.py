@@ -115,3 +115,58 @@ def test_other_hooks_are_honoured(tmp_path):
     said = ["none 4.0", "hook in body", "theirs 4.0", "ours 4.0", "asked", "previous 4.0", "True"]
     assert done.stdout.splitlines() == said
     assert done.stderr.count("nobody can answer") == 1
+
+
+PIPED = """
+import sys
+import tensorflow as tf
+import pyfunc_debug as pfd
+
+def body(x):
+    breakpoint()
+    return x
+
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+with pfd.record(gil=False):
+    print("first", float(f(tf.constant(4.0))))
+    print("second", float(f(tf.constant(5.0))))
+print("rest", sys.stdin.read())
+"""
+
+SAID = """\
+--- breakpoint(): body #1 on TF-1
+'of the home folder'
+'of this folder'
+> {file}(8)body()
+-> return x
+(body #1) dbl float(x)
+8.0
+(body #1) for i in range(2):
+...       print("i", i)
+...   \n\
+i 0
+i 1
+(body #1) def g(a): return a + 1
+(body #1) p g(41)
+42
+(body #1) x = tf.constant(100.0)
+(body #1) c
+first 100.0
+--- breakpoint(): body #2 on \
+"""
+
+
+def test_commands_are_piped_startup_files_read_and_blocks_typed_as_pdb_has_it(tmp_path):
+    path, home, here = tmp_path / "program.py", tmp_path / "home", tmp_path / "here"
+    for folder, text in ((home, "alias dbl p 2 * %1\n\np 'of the home folder'\n"), (here, "p 'of this folder'\n")):
+        folder.mkdir()
+        (folder / ".pdbrc").write_text(text)
+    path.write_text(PIPED)
+    typed = 'dbl float(x)\nfor i in range(2):\n    print("i", i)\n\ndef g(a): return a + 1\np g(41)\n'
+    done = forked.run(
+        path, input=typed + "x = tf.constant(100.0)\nc\nc\nof the program", cwd=here,
+        env={**os.environ, "HOME": str(home)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(SAID.format(file=path)), done.stdout
+    assert done.stdout.endswith("second 5.0\nrest of the program\n")

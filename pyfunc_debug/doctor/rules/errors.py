@@ -11,7 +11,8 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import short
-from pyfunc_debug.records import Finding, Node, Severity
+from pyfunc_debug.program.frames import is_tensorflow
+from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 
 NAMES = ("body-raised", "stop-iteration")
 _SAME = 150
@@ -24,13 +25,15 @@ def check(facts: Facts) -> Iterator[Finding]:
     reader = facts.reader
     rows = reader.rows(  # wrong_tapes reports a gradient without a tape
         "SELECT n.id, n.body, n.file, n.line, f.type, count(*), min(c.id), min(f.id) FROM call c "
-        "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node WHERE n.origin = 'user' "
+        "JOIN failure f ON f.id = c.failure JOIN node n ON n.id = c.node "
+        f"LEFT JOIN function o ON o.id = n.function WHERE (n.origin = 'user' OR o.name = '{FROM_GENERATOR}') "
         "AND NOT (c.kind = 'gradient' AND f.type = 'KeyError' AND (c.forward IS NOT NULL AND c.tape IS NULL "
         "OR f.message LIKE '%pyfunc_%')) AND c.id NOT IN (SELECT call FROM notice WHERE rule = 'stop' AND call IS NOT "
         "NULL AND json_extract(facts, '$.interrupted')) "  # a person ended these at a stop
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
     explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])
+    rows = [row for row in rows if row[2] is None or not is_tensorflow(row[2])]
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
         counts = {row[0]: row[5] for row in group}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -178,6 +179,26 @@ dataset_inputs = operator.methodcaller("_inputs")
 def generator(state: Any) -> Any:
     """The function that Dataset.from_generator was given, of the state that its nodes share; None if it has none."""
     return getattr(state, "_generator", None)
+
+
+def keras_source(function: Any) -> tuple[Any, bool]:
+    """What makes the elements of a function of Keras' own that `fit` has given to tf.data.
+
+    Returns:
+      A PyDataset's `__getitem__`, or the generator that `fit` was given; None for other functions. And whether Keras
+      calls it on threads or in processes of its own.
+    """
+    adapter = getattr(function, "__self__", None)
+    dataset = getattr(adapter, "py_dataset", None)
+    if dataset is not None and type(adapter).__name__ == "PyDatasetAdapter":
+        return dataset.__getitem__, getattr(adapter, "enqueuer", None) is not None
+    if getattr(function, "__name__", "") == "get_tf_iterator" and (cells := getattr(function, "__closure__", None)):
+        held = dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in cells))).get("self")
+        restored = getattr(held, "generator", None)
+        for cell in getattr(restored, "__closure__", None) or ():
+            if isinstance(cell.cell_contents, types.GeneratorType):
+                return cell.cell_contents, False
+    return None, False
 
 
 def keras_compiled(model: Any) -> bool:

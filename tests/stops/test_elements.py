@@ -1,0 +1,141 @@
+"""Breakpoints in what makes the elements of a Dataset: generators, iterators, Keras' PyDataset and `fit`."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import pyfunc_debug as pfd
+
+
+def numbers():
+    for i in range(3):
+        value = i * 2.0
+        yield value
+        i += 10
+
+
+class Loader:
+    def __iter__(self):
+        for i in range(2):
+            yield i + 1.0
+
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.n += 1
+        if self.n > 2:
+            raise StopIteration
+        return float(self.n)
+
+
+def _line(function, offset):
+    return f"{os.path.basename(__file__)}:{function.__code__.co_firstlineno + offset}"
+
+
+def _elements(tf, generator):
+    data = tf.data.Dataset.from_generator(generator, output_signature=tf.TensorSpec([], tf.float32))
+    return [float(one) for one in data]
+
+
+@pytest.mark.parametrize(
+    ("generator", "where", "options", "hits"),
+    [
+        (numbers, "numbers", {}, 4),  # the last call finds the end
+        (numbers, "numbers", {"when": "after", "condition": "outputs > 1 and i < 9"}, 2),
+        (lambda: numbers(), "numbers", {}, 4),
+        (lambda: numbers(), "numbers", {"when": "after"}, 3),
+        (lambda: Loader(), "Loader.__iter__" if hasattr(numbers.__code__, "co_qualname") else "__iter__", {}, 3),
+        (Counter, "*__next__", {}, 3),
+        (Counter, _line(Counter.__next__, 4), {}, 2),
+        (lambda: [1.0], "numbers", {}, 0),
+    ],
+)  # fmt: skip
+def test_each_element_of_a_generator_by_name_and_by_line(tf, generator, where, options, hits, capsys):
+    stop = pfd.break_on(where, **options)
+    with pfd.answers(*["c"] * hits, "never read") as said:
+        _elements(tf, generator)
+    stop.remove()
+    assert (stop.hits, said.left) == (hits, ["never read"]), said
+    assert stop.outcomes == ({"stopped": hits} if hits else {})
+    assert "trouble" not in capsys.readouterr().err
+
+
+def test_steps_lead_across_a_yield_into_the_call_for_the_next_element(tf):
+    stop = pfd.break_on(_line(numbers, 2), once=True)
+    with pfd.answers("n", "n", "p i", "n", "n", "n", "s", "s", "n", "c") as said:
+        assert _elements(tf, numbers) == [0.0, 2.0, 4.0]
+    stop.remove()
+    first = numbers.__code__.co_firstlineno
+    shown = [int(line) - first for line in re.findall(r"> \S*test_elements\.py\((\d+)\)", str(said))]
+    assert (shown, said.left) == ([2, 3, 4, 1, 2, 3, 3, 4, 1], []), said
+    assert str(said).count("stepped on after its yield: numbers #") == 2
+
+
+def _fit(tf, data):
+    import keras
+
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, verbose=0, shuffle=False)
+
+
+def test_keras_fit_with_a_generator_and_a_py_dataset(tf):
+    import keras
+
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            if i == getattr(self, "bad", None):
+                raise ValueError("bad batch")
+            x = np.full((2, 3), i, "f")
+            return x, x[:, :1]
+
+    def batches():
+        data = Batches()
+        yield from (data[i] for i in range(4))
+
+    named = pfd.break_on("*Batches.__getitem__", condition="i > 1")
+    line = pfd.break_on(_line(Batches.__getitem__, 3))
+    with pfd.answers("p i", *["c"] * 6) as said:
+        _fit(tf, Batches())
+    assert (named.hits, line.hits, said.left) == (2, 4, []), said
+    assert "\n0\n" in str(said)
+    named.remove()
+    line.remove()
+    inside = pfd.break_on("*batches")
+    # Keras takes the first two elements itself; the last call finds the end.
+    with pfd.answers(*["c"] * 3, "never read") as said:
+        _fit(tf, batches())
+    assert (inside.hits, said.left) == (3, ["never read"]), said
+    inside.remove()
+    threads = pfd.break_on("*Batches.__getitem__")
+    _fit(tf, Batches(workers=2))
+    assert "0 hits because Keras calls" in repr(threads)
+    threads.remove()
+
+    error = pfd.break_on("*Batches.__getitem__", when="error")
+    bad = Batches()
+    bad.bad = 3
+    with pfd.record(gil=False) as recording, pfd.answers("p i", "c") as said, pytest.raises(tf.errors.OpError):
+        _fit(tf, bad)
+    error.remove()
+    assert "\n3\n" in str(said)
+    ledger = str(recording.ledger())
+    assert "Batches.__getitem__" in ledger
+    assert "(generator)" in ledger
+    (node,) = [node for node in recording.nodes() if node.body.endswith("Batches.__getitem__")]
+    assert [call.status for call in recording.calls() if call.node == node.id][:4] == ["ok", "ok", "ok", "error"]
+    (found,) = [found for found in recording.findings() if found.node == node.id]
+    assert "raised ValueError" in found.message
