@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pyfunc_debug.api.recording import Recording
+from tests import forked
 from tests.doctor.recordings import call, node, written
-from tests.limits import HANG_S
 
 SAID = {
     "a_node_in_each_replica": ("distribution", "note", "the py_function of double once for each of 2 replicas"),
@@ -37,10 +34,7 @@ SILENT = {
 @pytest.fixture(scope="module")
 def told():
     """What is found in each program: one process runs them all."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.doctor.placed_programs"], capture_output=True, text=True, timeout=HANG_S,
-        cwd=Path(__file__).parents[2], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, check=False,
-    )  # fmt: skip
+    done = forked.run("-m", "tests.doctor.placed_programs", cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
     return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
 

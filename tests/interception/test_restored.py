@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -79,11 +79,9 @@ def found(tmp_path_factory):
     """What each way of loading gave, in a process of its own."""
     file = tmp_path_factory.mktemp("models") / "program.py"
     file.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(file), str(file.with_name("model")), "stock", "stock clash", "record", "break_on", "clash",
-         "older", "own"],
-        cwd=file.parent, env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True, text=True, check=False,
+    done = forked.run(
+        file, file.with_name("model"), "stock", "stock clash", "record", "break_on", "clash", "older", "own",
+        cwd=file.parent, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(map(json.loads, done.stdout.splitlines()))

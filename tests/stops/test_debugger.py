@@ -11,6 +11,7 @@ import textwrap
 
 import pytest
 
+from tests import forked
 from tests.limits import HANG_S
 
 PROGRAM = textwrap.dedent(
@@ -97,12 +98,14 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     told = tmp_path / "endpoints.json"
-    process = subprocess.Popen(
-        [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", "127.0.0.1:0", "--wait-for-client",
-         str(program), mode],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", TOLD: str(told)},
-    )  # fmt: skip
+    printed, output = os.pipe()
+    with open(os.devnull, "r+") as nothing, open(output, "w") as theirs:
+        process = forked.Program(
+            ["-m", "debugpy", "--listen", "127.0.0.1:0", "--wait-for-client", str(program), mode],
+            stdin=nothing.fileno(), stdout=theirs.fileno(), stderr=nothing.fileno(),
+            env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", TOLD: str(told)},
+        )  # fmt: skip
+    stdout = os.fdopen(printed)
     try:
         client = _connect(told, process)
         client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
@@ -121,7 +124,7 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
         assert "numpy=20.0" in names["x"]
         assert ("y" in names) is (mode != "debugger")
         client.ask("continue", threadId=stopped["threadId"])
-        assert process.stdout.readline() == "result 41.0\n"
+        assert stdout.readline() == "result 41.0\n"
         client.event("terminated")
         client.send("disconnect")
         client.socket.close()
@@ -129,7 +132,7 @@ def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        stdout.close()
 
 
 def _connect(told, process):
@@ -231,5 +234,5 @@ def test_an_imported_debugpy_that_nobody_uses_stays_asleep():
         "one = pfd.break_on('body')\none.remove()\n"
         "print(sys.breakpointhook is sys.__breakpointhook__, 'debugpy.server.api' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=True)
+    done = forked.run("-c", program)
     assert done.stdout == "True False\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits import HANG_S
+from tests import forked
 
 PROGRAM = """
 import os, sys, threading
@@ -60,9 +60,8 @@ ROOT = str(Path(__file__).parents[3])
 def run(tmp_path, command, before=""):
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(PROGRAM).replace("BEFORE", before))
-    done = subprocess.run(
-        [sys.executable, *command, str(path), str(tmp_path / "r.pfrec")], capture_output=True, text=True,
-        timeout=HANG_S, cwd=tmp_path, check=False,
+    done = forked.run(
+        *command, path, tmp_path / "r.pfrec", cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path]), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
