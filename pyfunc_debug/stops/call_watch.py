@@ -220,6 +220,7 @@ class CallWatch(TracerHost):
     @staticmethod
     def _stop_at_call(frame: FrameType, tracer: Tracer) -> Any:
         """At the first line that comes; a generator in `yield from` goes on in another, and may come to none."""
+        frame.f_trace_lines = True  # a generator's frame has that of the call before
         return tracer.from_line(frame) if _delegates(frame) else tracer.from_call(frame)
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
