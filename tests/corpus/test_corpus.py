@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.corpus import programs  # noqa: F401  # fills the table
 from tests.corpus.table import ALONE, PROGRAMS
 from tests.corpus.transcript import transcript
-from tests.limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = Path(__file__).with_name("expected.txt")
@@ -27,11 +25,8 @@ def outcomes(tmp_path_factory) -> dict[str, Any]:
     for group in ([], *([name] for name in sorted(ALONE))):
         here = folder / (group[0] if group else "together")
         here.mkdir()
-        ran = subprocess.run(
-            [sys.executable, "-m", "tests.corpus.run", str(here), *group],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG_S, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stdout[-4000:]
+        ran = forked.run("-m", "tests.corpus.run", here, *group, cwd=ROOT)
+        assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]
         for mode in ("stock", "recorded"):
             done = json.loads((here / f"{mode}.json").read_text())
             found[mode] |= done

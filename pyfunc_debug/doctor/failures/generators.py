@@ -269,13 +269,16 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         places = [one for one in ast.walk(call) if isinstance(one, (ast.Tuple, ast.List)) and _literal(one) == wanted]
         if not places:
             continue
-        new = source.replaced({places[0]: str(got)}) if len(places) == 1 else None
+        # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
+        seen = _yields(_function(source, _given(call)))
+        new = source.replaced({places[0]: str(got)}) if len(places) == 1 and seen else None
         edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
         return Explanation(
             RULE, file, call.lineno,
             f"the generator yielded an element of shape {got}, but its signature says {wanted}. It describes "
             "one yielded element, before any batch().",
-            edit, "" if edit else f"Write {got} there, or yield elements of shape {wanted}.", "likely",
+            edit, "" if edit else f"Write {got} there, or yield elements of shape {wanted}, in the signature's order.",
+            "likely",
         )  # fmt: skip
     return None
 

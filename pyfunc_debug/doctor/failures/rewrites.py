@@ -202,6 +202,15 @@ class _Ops(ast.NodeTransformer):
             raise _NoOpError
         return node
 
+    def _comprehension(self, node: Any) -> ast.AST:
+        """What it names of a tensor's parts is a tensor, too."""
+        for one in node.generators:
+            if self.is_tainted(one.iter):
+                self.tainted.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
+        return self.generic_visit(node)
+
+    visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension  # noqa: N815
+
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         if self.is_tainted(node):
             raise _NoOpError
