@@ -5,13 +5,13 @@ While a session runs that the program started, or somebody from afar, each call 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.interception.bodies import SourceMaps, find_body
 from pyfunc_debug.interception.graphs.nodes import gradient_of
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.places import source_line
 from pyfunc_debug.profiler.session import ours_is_open
 
 _MOST = 10_000
@@ -73,4 +73,4 @@ class Annotations:
             forward = self._names.registry.get(gradient_of(function, self._names))
             return "gradient of " + (self._name(forward)[0] if forward is not None else "a py_function"), ""
         body = find_body(function, self._names, self._maps)
-        return body.name, f"{os.path.basename(body.file)}:{body.line}" if body.file else ""
+        return body.name, source_line(body.file, body.line)
