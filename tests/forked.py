@@ -39,6 +39,8 @@ HANG_S = 600.0
 
 _server: list[socket.socket] = []
 _kernels: list[str] = []
+_interrupted: list[BaseException] = []
+"""The KeyboardInterrupt that nobody caught in a forked program."""
 _ADDED: dict[str, str] = {}
 """What TensorFlow adds to the environment as it is imported."""
 
@@ -285,6 +287,10 @@ def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
     if logs := sys.modules.get("tensorflow.python.platform.tf_logging"):  # it logs to the stream of its first use
         logging.getLogger("tensorflow").handlers.clear()
         logs._logger = None
+    if matplotlib := sys.modules.get("matplotlib"):  # Keras imports it; it reads MPLBACKEND then, which a kernel sets
+        kernel = "module://matplotlib_inline.backend_inline" if "ipykernel_launcher" in request["arguments"] else None
+        if backend := os.environ.get("MPLBACKEND", kernel):
+            matplotlib.rcParams["backend"] = backend
     if "numpy" in sys.modules:  # its generator is seeded as it is imported
         sys.modules["numpy"].random.seed()
     atexit.register(_die_if_interrupted)
@@ -300,7 +306,7 @@ def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
 
 def _die_if_interrupted() -> None:
     """What nobody catches of Ctrl-C ends a program by that signal, after its last words."""
-    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+    if _interrupted:
         sys.stdout.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -309,6 +315,8 @@ def _die_if_interrupted() -> None:
 def _said(error: BaseException) -> int:
     """Says that the program failed, as Python does: without the frame of ours that it ran in; the exit code."""
     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+    if type(error) is KeyboardInterrupt:
+        _interrupted.append(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.excepthook(type(error), error, error.__traceback__)
     return 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.stops.stop import Stop
 
+_IGNORE = 1
+"""SIG_IGN, as C has it."""
 _WORD = re.compile(r"[\w.]*$")
 _COLOURS = (  # of what a prompt says: a line's beginning, and how it is shown
     (re.compile(r"^--- .*$", re.MULTILINE), "1"),
@@ -81,7 +85,7 @@ class LineEditor:
             self._history = InMemoryHistory()
         session: PromptSession[str] = PromptSession(
             history=self._history, completer=_completer(stop.complete), complete_while_typing=False,
-            complete_style=CompleteStyle.READLINE_LIKE, enable_suspend=True, input=create_input(stdin),
+            complete_style=CompleteStyle.READLINE_LIKE, key_bindings=_keys(), input=create_input(stdin),
             # Not `from_pty`: it asks the terminal where its cursor is, and says so where no answer comes.
             output=Vt100_Output(stdout, lambda: _size(stdout), term=os.environ.get("TERM"), enable_cpr=False),
         )  # fmt: skip
@@ -110,6 +114,32 @@ def _size(stdout: Any) -> Any:
 
     columns, rows = os.get_terminal_size(stdout.fileno())
     return Size(rows or 24, columns or 80)
+
+
+def _keys() -> Any:
+    from prompt_toolkit.application import run_in_terminal
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("c-z")
+    def suspend(event: Any) -> None:
+        run_in_terminal(_suspend)
+
+    return keys
+
+
+def _suspend() -> None:
+    """Stops the foreground job as Ctrl-Z does: the others in it first, then this process, in this very call.
+
+    A signal to the process stops its main thread first. This one would go on meanwhile and draw the prompt before it
+    stops, and not again after `fg` (prompt_toolkit's own Ctrl-Z does that).
+    """
+    set_handler = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(("PyOS_setsig", ctypes.pythonapi))
+    before = set_handler(signal.SIGTSTP, _IGNORE)  # signal.signal() is the main thread's
+    os.kill(0, signal.SIGTSTP)
+    set_handler(signal.SIGTSTP, before)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
 
 
 def _end(app: Any) -> None:
