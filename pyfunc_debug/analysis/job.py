@@ -18,6 +18,7 @@ from pyfunc_debug.analysis.death import calls_in_progress, how_it_ended
 from pyfunc_debug.analysis.facts import read_facts
 from pyfunc_debug.analysis.footer import is_interrupted
 from pyfunc_debug.analysis.ledger import CallSums, NodeRow, make_ledger, shows
+from pyfunc_debug.analysis.replicas import first_names
 from pyfunc_debug.analysis.sums import added, summary, sums_row
 from pyfunc_debug.pfrec import Reader
 
@@ -181,7 +182,7 @@ def _remarks(processes: Sequence[ProcessRow], rows: Sequence[BodyRow]) -> list[s
         for one in processes if one.state == "died"
     ]  # fmt: skip
     if full := [one for one in processes if one.folder_full is not None]:
-        names = ", ".join(one.name for one in full[:3]) + (f" and {len(full) - 3} more" if len(full) > 3 else "")
+        names = first_names([one.name for one in full])
         found.append(
             f"the budget of {full[0].folder_full:,} bytes for the folder was used up: values or calls of {names} are "
             "counted and not stored"

@@ -63,8 +63,7 @@ class ReplicaValue:
             return f"{what}: different in all {self.steps:,} steps, as where each process has its own data"
         lines = [f"{what}: equal in {self.equal:,} of {self.steps:,} steps, first different in step {self.first:,}"]
         for names, text in zip(self.groups, self.texts, strict=True):
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            lines.append(f"  {', '.join(names[:_SHOWN])}{more}: {text}")
+            lines.append(f"  {first_names(names)}: {text}")
         return "\n".join(lines)
 
 
@@ -159,3 +158,9 @@ def _values(reader: Reader) -> Iterator[tuple[Place, tuple[int, int], str, str]]
             calls = list(group)  # of a loop, say: in whatever order they ran
             same = " ".join(sorted(f"{dtype} {shape} {digest}" for *_, dtype, shape, digest, _ in calls))
             yield place, (step, count[place, step]), same, calls[0][-1]
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Processes in a sentence: `worker-0, worker-1, worker-2 and 5 more`."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

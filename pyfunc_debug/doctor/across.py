@@ -7,7 +7,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pyfunc_debug.analysis.replicas import Replicas, ReplicaValue
+from pyfunc_debug.analysis.replicas import Replicas, ReplicaValue, first_names
 from pyfunc_debug.records import Finding, Front
 
 NAMES = ("diverged-replicas",)
@@ -39,7 +39,7 @@ def diverged(found: Replicas, paths: Sequence[str], front: Front) -> Iterator[tu
             f"{what} was equal in all processes and is not from step {value.first:,} on: {_who(value)}"
             + (", though the inputs are equal: the body reads something else" if same else "")
         )  # fmt: skip
-        evidence = [f"{_named(names)}: {text}" for names, text in zip(value.groups, value.texts, strict=True)]
+        evidence = [f"{first_names(names)}: {text}" for names, text in zip(value.groups, value.texts, strict=True)]
         evidence.append(f"equal in {value.equal:,} of {value.steps:,} steps")
         yield Finding("diverged-replicas", "warning", None, (), message, _fix(paths, front), file, line,
                       evidence=tuple(evidence)), _odd(value)  # fmt: skip
@@ -55,12 +55,8 @@ def _odd(value: ReplicaValue) -> tuple[str, ...]:
 def _who(value: ReplicaValue) -> str:
     odd = _odd(value)
     if len(odd) == sum(map(len, value.groups)):
-        return f"{_named(odd)} differ"
-    return f"{_named(odd)} {'differs' if len(odd) == 1 else 'differ'} from {_named(value.groups[0])}"
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return f"{first_names(odd)} differ"
+    return f"{first_names(odd)} {'differs' if len(odd) == 1 else 'differ'} from {first_names(value.groups[0])}"
 
 
 def _fix(paths: Sequence[str], front: Front) -> str:

@@ -70,8 +70,8 @@ class Profiler:
             try:
                 self._start()(self._folder, self._options)
             except Exception as error:  # AlreadyExistsError; whatever else it is, it must not reach the program
-                mine = next((one for one in _running if one.is_open), None)
-                self.yielded = f"the profiler is in use ({'by this recording' if mine else type(error).__name__})"
+                by = "by this recording" if ours_is_open() else type(error).__name__
+                self.yielded = f"the profiler is in use ({by})"
                 if isinstance(error.__context__, type(error)):
                     # A remote capture is running. TensorFlow keeps our failed session then, and would refuse the
                     # program's next start (profiler_v2.py): take it away again.

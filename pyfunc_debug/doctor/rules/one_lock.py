@@ -9,6 +9,7 @@ from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.gil.whatif import percent
+from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding
 
 NAMES = ("one-lock",)
@@ -74,14 +75,9 @@ def _is_lock(tree: ast.Module | None, name: str) -> bool:
 
 def _busy_ns(facts: Facts, nodes: list[int]) -> int:
     """How long at least one of the nodes' calls was in progress."""
-    marks = ", ".join("?" * len(nodes))
-    busy, until = 0, 0
-    for start, end in facts.reader.rows(
-        f"SELECT start_ns, end_ns FROM call WHERE node IN ({marks}) AND kind = 'forward' AND end_ns IS NOT NULL "
-        "ORDER BY start_ns",
+    spans = facts.reader.rows(
+        f"SELECT start_ns, end_ns FROM call WHERE node IN ({', '.join('?' * len(nodes))}) AND kind = 'forward' "
+        "AND end_ns IS NOT NULL",
         nodes,
-    ):
-        if end > until:
-            busy += end - max(start, until)
-            until = end
-    return max(busy, 1)
+    )
+    return max(covered_ns(spans), 1)
