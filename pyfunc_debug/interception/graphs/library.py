@@ -141,7 +141,12 @@ def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:
 
 
 def live_graphs(names: TensorFlowNames) -> list[Any]:
-    """All graphs of the process, found through the garbage collector."""
+    """All whole graphs of the process, found through the garbage collector.
+
+    The collector also hands out a graph that another thread is making and one whose parts another thread has just let
+    go, but which the rest of its cycle still holds. TensorFlow's C++ code crashes on the second kind; neither has its
+    Python attributes. One that is whole when it is found stays so for as long as the caller holds it.
+    """
     kinds = {names.ops.Graph}
     todo = [names.ops.Graph]
     while todo:
@@ -150,7 +155,7 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
         todo.extend(new)
     # An instance refers to its class. gc.get_objects() would also hand out tuples that other threads are just making,
     # and CPython's tuple() fails with SystemError when anybody else holds what it makes.
-    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
+    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds and hasattr(one, "finalized")]
 
 
 def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+
+import numpy as np
 
 from pyfunc_debug.interception import names
 from pyfunc_debug.interception.graphs import library
@@ -41,3 +45,28 @@ def test_all_graphs_are_found(tf):
         tf.constant(1)
     found = library.live_graphs(names.load())
     assert {id(graph), id(concrete.graph)} <= {id(one) for one in found}
+
+
+def test_a_graph_that_is_half_made_or_half_collected_is_left_alone(tf):
+    """TensorFlow crashes when the operations of the second are asked for."""
+    half_made = tf.Graph.__new__(tf.Graph)
+    seen: dict[str, set[int]] = {}
+
+    class Holder:
+        pass
+
+    def look(_):
+        seen["alive"] = {id(one) for one in gc.get_objects() if type(one) is tf.Graph}
+        seen["found"] = {id(one) for one in library.live_graphs(names.load())}
+
+    graph, holder = tf.Graph(), Holder()
+    # The collector takes the graph apart first: it is older. The array, which is not the collector's, goes after it.
+    holder.array, holder.graph, holder.itself, graph.holder = np.zeros(1), graph, holder, holder
+    half_collected = id(graph)
+    last = weakref.ref(holder.array, look)
+    del graph, holder
+    gc.collect()
+    assert last() is None
+    assert half_collected in seen["alive"]
+    assert half_collected not in seen["found"]
+    assert id(half_made) not in {id(one) for one in library.live_graphs(names.load())}
