@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.records import Call, calls_html
+from pyfunc_debug.records import items_html
 
 
 def static_forms(shown: Any, panel_id: str | None) -> dict[str, str]:
@@ -20,8 +20,8 @@ def static_forms(shown: Any, panel_id: str | None) -> dict[str, str]:
     return {"text/html": f'<div class="{marks}">{table._repr_html_()}</div>', "text/plain": str(table)}
 
 
-def lists_of_calls(shell: Any) -> Callable[[], None]:
-    """Shows a plain list of calls as a table in HTML; every other list as before.
+def lists_of_ours(shell: Any) -> Callable[[], None]:
+    """Shows a plain list or tuple of calls, values or findings as a table in HTML; every other one as before.
 
     Args:
       shell: IPython's shell.
@@ -30,21 +30,33 @@ def lists_of_calls(shell: Any) -> Callable[[], None]:
       Puts it back.
     """
     formatter = shell.display_formatter.formatters["text/html"]
-    before = formatter.type_printers.get(list)
-
-    def show(items: list[Any]) -> str | None:
-        if items and all(type(one) is Call for one in items):
-            return calls_html(items)
-        found: str | None = before(items) if before is not None else None
-        return found
-
-    formatter.for_type(list, show)
+    backs = [_show_items(formatter, kind) for kind in (list, tuple)]
 
     def back() -> None:
-        if formatter.type_printers.get(list) is show:
-            formatter.pop(list)
+        for one in backs:
+            one()
+
+    return back
+
+
+def _show_items(formatter: Any, kind: type[Any]) -> Callable[[], None]:
+    before = formatter.type_printers.get(kind)
+
+    def show(items: Any) -> str | None:
+        if type(items) is kind and (table := items_html(items)) is not None:
+            return table
+        # IPython asks us for subclasses too, before their own method.
+        printer = before if before is not None else getattr(type(items), formatter.print_method, None)
+        found: str | None = printer(items) if printer is not None else None
+        return found
+
+    formatter.for_type(kind, show)
+
+    def back() -> None:
+        if formatter.type_printers.get(kind) is show:
+            formatter.pop(kind)
             if before is not None:
-                formatter.for_type(list, before)
+                formatter.for_type(kind, before)
 
     return back
 

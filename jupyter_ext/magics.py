@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 
 from jupyter_ext import cells, options, stops
-from jupyter_ext.display import has_widgets, lists_of_calls, static_forms
+from jupyter_ext.display import has_widgets, lists_of_ours, static_forms
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.program import syntax
 from pyfunc_debug.stops.look import look_text
@@ -117,6 +117,7 @@ class PyfuncMagics:
         """First line of a recorded cell; written by the input transformer, not by people."""
         words, rest = options.split(self.shell.var_expand(line))
         if rest:
+            options.parse(words)  # an option that is misspelled is named first
             raise UsageError(
                 f"%%pyfunc_trace does not understand {rest!r}: what to record goes into the cell's next lines"
             )
@@ -386,7 +387,7 @@ class _Extension:
         shell.events.register("pre_run_cell", self.magics.cell_begins)
         shell.events.register("post_run_cell", self.magics.cell_ended)
         self.stops = self.magics.stops = stops.install(shell)
-        self.lists = lists_of_calls(shell)
+        self.lists = lists_of_ours(shell)
         self.commands = ("%pyfunc_show", "%pyfunc_break", "%pyfunc_trace", "%%pyfunc_trace")
         for command in self.commands:
             shell.set_hook("complete_command", self.complete, str_key=command)

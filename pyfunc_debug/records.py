@@ -92,6 +92,11 @@ class Node:
     out_paths: tuple[str, ...]
     origin: Origin
 
+    def __repr__(self) -> str:
+        place = f" at {source_line(self.file, self.line)}" if self.file else ""
+        op = f", op {self.name} in {self.graph or 'a graph'}" if self.name else ""
+        return f"<node {self.id}: {self.kind} {self.body}{place}{op}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -111,6 +116,10 @@ class Function:
     file: str | None
     line: int | None
     origin: Origin
+
+    def __repr__(self) -> str:
+        place = f" at {source_line(self.file, self.line)}" if self.file else ""
+        return f"<function {self.id}: {self.kind} {self.name}{place}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +312,7 @@ class Value:
         return f"<value {self.path}: {self.text}>"
 
     def _repr_html_(self) -> str:
-        return _html_table(["value", "", "kept"], [[self.path, self.text, self.kept or self.note or "no elements"]])
+        return items_html([self]) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +330,11 @@ class Failure:
     message: str
     traceback: str
     frames: tuple[Frame, ...]
+
+    def __repr__(self) -> str:
+        last = self.frames[-1] if self.frames else None
+        place = f" at {source_line(last.file, last.line)} {last.function}" if last is not None else ""
+        return f"<{self.type}{place}: {self.message}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +406,7 @@ class Call:
     tape: int | None = None
     stopped_ns: int = 0
     crowded: bool = False
+    _body: str = field(default="", repr=False, compare=False)
     _check: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     _replay: Callable[..., list[Any]] | None = field(default=None, repr=False, compare=False)
     _to_pytest: Callable[..., str] | None = field(default=None, repr=False, compare=False)
@@ -466,7 +481,7 @@ class Call:
 
     def __repr__(self) -> str:
         what = "gradient call" if self.kind == "gradient" else "call"
-        parts = [f"{what} #{self.id} of node {self.node}: {_outcome(self)}"]
+        parts = [f"{what} #{self.id} of {self._body or f'node {self.node}'}: {_outcome(self)}"]
         if self.inputs or self.outputs:
             parts.append(
                 f"{', '.join(map(_named, self.inputs)) or 'nothing'} -> {', '.join(map(_named, self.outputs))}"
@@ -477,7 +492,8 @@ class Call:
         rows = [["in", one.path, one.text] for one in self.inputs] + [
             ["out", one.path, one.text] for one in self.outputs
         ]
-        return _html_table([f"call #{self.id}", _outcome(self), ""], rows or [["", "", "values were not kept"]])
+        what = f"call #{self.id}{f' of {self._body}' if self._body else ''}"
+        return _html_table([what, _outcome(self), ""], rows or [["", "", "values were not kept"]])
 
     @property
     def duration_ns(self) -> int | None:
@@ -540,7 +556,7 @@ class Finding:
         return f"<{self.severity} {self.rule}{where}: {self.message}>"
 
     def _repr_html_(self) -> str:
-        return Findings([self])._repr_html_()
+        return items_html([self]) or ""
 
 
 class Findings(list[Finding]):
@@ -550,24 +566,52 @@ class Findings(list[Finding]):
         return "\n".join(map(repr, self)) or "<no findings>"
 
     def _repr_html_(self) -> str:
-        rows = [[one.severity, one.rule, source_line(one.file, one.line), one.message, one.fix] for one in self]
-        return _html_table(["", "rule", "line", "what", "what to do"], rows or [["", "", "", "no findings", ""]])
+        return items_html(self) or _html_table(_TABLES[Finding][0], [["", "", "", "no findings", ""]])
 
 
-def calls_html(calls: Sequence[Call]) -> str:
-    """Calls as a table: what a notebook shows for a plain list of them."""
-    heads = ["call", "outcome", "in", "out"]
-    rows = [
-        [
-            f"#{one.id} gradient" if one.kind == "gradient" else f"#{one.id}",
-            _outcome(one),
-            "\n".join(map(_named, one.inputs)),
-            "\n".join(map(_named, one.outputs)),
-        ]
-        for one in calls[:_MOST_ROWS]
+def items_html(items: Sequence[Any]) -> str | None:
+    """Calls, values or findings as a table: what a notebook shows for a plain list of them.
+
+    Args:
+      items: A list or tuple.
+
+    Returns:
+      The table; None where they are something else, or not all the same.
+    """
+    kinds = {type(one) for one in items}
+    table = _TABLES.get(kinds.pop()) if len(kinds) == 1 else None
+    if table is None:
+        return None
+    heads, row_of = table
+    more = len(items) - _MOST_ROWS
+    return _html_table(heads, [row_of(one) for one in items[:_MOST_ROWS]]) + (
+        f"<p>and {more:,} more</p>" if more > 0 else ""
+    )
+
+
+def _call_row(call: Call) -> list[str]:
+    body = call._body  # noqa: SLF001 - a noun's own
+    return [
+        f"#{call.id} {body}{' gradient' if call.kind == 'gradient' else ''}",
+        _outcome(call),
+        "\n".join(map(_named, call.inputs)),
+        "\n".join(map(_named, call.outputs)),
     ]
-    more = len(calls) - len(rows)
-    return _html_table(heads, rows) + (f"<p>and {more:,} more</p>" if more else "")
+
+
+def _value_row(value: Value) -> list[str]:
+    return [value.path, value.text, value.kept or value.note or "no elements"]
+
+
+def _finding_row(one: Finding) -> list[str]:
+    return [one.severity, one.rule, source_line(one.file, one.line), one.message, one.fix]
+
+
+_TABLES: dict[type, tuple[list[str], Callable[[Any], list[str]]]] = {
+    Call: (["call", "outcome", "in", "out"], _call_row),
+    Value: (["value", "", "kept"], _value_row),
+    Finding: (["", "rule", "line", "what", "what to do"], _finding_row),
+}
 
 
 def _outcome(call: Call) -> str:

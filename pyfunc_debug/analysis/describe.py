@@ -33,7 +33,10 @@ def node_text(node: Node, reader: Reader, shown: int = 20) -> str:
         row[0] for row in reader.rows("SELECT id FROM call WHERE node = ? ORDER BY id DESC LIMIT ?", (node.id, shown))
     ]
     total = int(reader.rows("SELECT count(*) FROM call WHERE node = ?", (node.id,))[0][0])
-    lines.append(f"  {total:,} calls" + (f", the last {len(ids)}:" if total > len(ids) else ":" if total else ""))
+    lines.append(
+        f"  {total:,} {'call' if total == 1 else 'calls'}"
+        + (f", the last {len(ids)}:" if total > len(ids) else ":" if total else "")
+    )
     for number in reversed(ids):
         call = reader.call(number)
         if call is not None:

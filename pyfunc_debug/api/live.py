@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -291,16 +291,9 @@ class LiveRecording(Recording):
                 self._temporary.append(self._open_reader)
         return self._open_reader
 
-    def call(self, number: int) -> Call:
-        """One call; its `check_gradient` and `replay` work, as long as the body lives."""
-        return replace(super().call(number), _check=self.check_gradient)
-
-    def calls(
-        self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
-    ) -> Iterator[Call]:
-        """Calls in the order in which they began; see `Recording.calls`."""
-        calls = super().calls(node, status, condition)
-        return (replace(call, _check=self.check_gradient) for call in calls)
+    def _alive(self, call: Call) -> Call:
+        """Its `check_gradient` and `replay` work, as long as the body lives."""
+        return replace(super()._alive(call), _check=self.check_gradient)
 
     def check_gradient(self, number: int) -> GradientCheck:
         """Finite differences of a call's body at its recorded inputs, against the recorded gradient.

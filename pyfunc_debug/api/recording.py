@@ -20,6 +20,7 @@ from pyfunc_debug.analysis.ledger import Ledger, make_ledger
 from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
+from pyfunc_debug.api.call_list import Calls
 from pyfunc_debug.api.replay import forward_only, function_here, given_runner, whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
@@ -221,11 +222,11 @@ class Recording:
         if call is None:
             count = self._reader.counts()["call"]
             raise NotKeptError(f"there is no call {number} in this recording of {count:,} calls")
-        return replace(call, _to_pytest=self._to_pytest, _replay=self.replay)
+        return self._alive(call)
 
     def calls(
         self, node: str | int | Node | None = None, status: str | None = None, condition: str | None = None
-    ) -> Iterator[Call]:
+    ) -> Calls:
         """Calls in the order in which they began, read as you go.
 
         Args:
@@ -236,7 +237,7 @@ class Recording:
             and a warning at the end counts them.
 
         Returns:
-          An iterator: one pass, and nothing is read ahead.
+          An iterator: one pass, and nothing is read ahead. Shown in a notebook or at a prompt, it lists the first ten.
 
         Raises:
           BadOptionError: no node matches, no such status, or no such condition; the message names the nearest.
@@ -248,10 +249,18 @@ class Recording:
         """
         if status is not None and status not in ("ok", "error", "running"):
             raise BadOptionError(f"status={status!r} is not one of ok, error, running")
-        calls = self._reader.calls(None if node is None else self.node_ids(node), status)
-        if condition is not None:
-            calls = self._fulfilling(calls, Filter(self._reader, condition))
-        return (replace(call, _to_pytest=self._to_pytest, _replay=self.replay) for call in calls)
+        ids = None if node is None else self.node_ids(node)
+        judge = None if condition is None else Filter(self._reader, condition)
+
+        def read() -> Iterator[Call]:
+            calls = self._reader.calls(ids, status)
+            return map(self._alive, calls if judge is None else self._fulfilling(calls, judge))
+
+        return Calls(read, condition)
+
+    def _alive(self, call: Call) -> Call:
+        """A call whose methods work."""
+        return replace(call, _to_pytest=self._to_pytest, _replay=self.replay)
 
     @staticmethod
     def _fulfilling(calls: Iterator[Call], judge: Filter) -> Iterator[Call]:

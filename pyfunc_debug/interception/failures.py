@@ -21,9 +21,9 @@ from pyfunc_debug.program.frames import failure_frames, is_user
 
 _KEEP = 32
 """How many failures are remembered; each keeps its frames alive, and with them their tensors."""
-_MARK = "[pyfunc_debug call #{}]"
+_MARK = "[pyfunc_debug failure {}]"
 # py_func.cc joins the lines of a traceback with one more newline.
-_FOUND = re.compile(r"\[pyfunc_debug call #(\d+)\](?:\n\n?)?")
+_FOUND = re.compile(r"\[pyfunc_debug failure (\d+)\](?:\n\n?)?")
 _SHORTEST_TEXT = 3
 _COUNT = " values, but expects to see "
 _WRONG_COUNT = re.compile(

@@ -455,12 +455,14 @@ class Reader:
         failures = {row[0]: _failure(row[1:]) for row in self._among(
             "SELECT id, type, message, traceback, frames FROM failure WHERE id IN ({})",
             [row[11] for row in rows if row[11] is not None])}  # fmt: skip
+        bodies = dict(self._among("SELECT id, body FROM node WHERE id IN ({})", list({row[1] for row in rows})))
         for number, node, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape in rows:
             candidates = tuple(json.loads(runs)) if runs else (() if run is None else (run,))
             yield Call(
                 number, node, kind, forward, tuple(gradients.get(number, ())), run, candidates, thread, start, end, cpu,
                 status, tuple(values.get((number, "input"), ())), tuple(values.get((number, "output"), ())),
                 failures.get(failure), gil.get(number), tape, held.get(number, 0), runs is not None and not candidates,
+                one_line(bodies.get(node, "")),
             )  # fmt: skip
 
     def _among(self, sql: str, ids: Sequence[int]) -> list[tuple[Any, ...]]:

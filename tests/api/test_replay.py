@@ -245,7 +245,7 @@ def test_other_inputs_have_the_recorded_type_and_a_known_name(recording):
 
 def test_reprs_read_well_and_html_is_text(recording):
     call = next(recording.calls(node="scale"))
-    assert repr(call).startswith("<call #1 of node 1: ok, ")
+    assert repr(call).startswith("<call #1 of scale: ok, ")
     assert "x float32[2]" in repr(call)
     assert repr(call.inputs[0]).startswith("<value x: float32[2]")
     assert "<td" in call._repr_html_()
@@ -253,10 +253,21 @@ def test_reprs_read_well_and_html_is_text(recording):
     assert repr(findings).startswith("<")
     assert repr(findings[0]) in repr(findings)
     failed = next(recording.calls(status="error"))
-    assert repr(failed).startswith(f"<call #{failed.id} of node {failed.node}: ValueError")
+    node = recording.nodes()[failed.node - 1]
+    assert repr(failed).startswith(f"<call #{failed.id} of {node.body}: ValueError")
+    assert repr(node).startswith(f"<node {node.id}: {node.kind} {node.body} at test_replay.py:")
+    assert "ValueError at test_replay.py:" in repr(failed.failure)
     assert "not 42" in findings._repr_html_()
     assert "<table" in recording._repr_html_()
     assert repr(recording)[1:-1].replace("<", "") in recording._repr_html_()
+
+
+def test_calls_that_are_still_to_be_read_say_what_they_are(recording):
+    calls = recording.calls(node="scale")
+    assert repr(calls).startswith("<call #1 of scale: ok, ")
+    assert next(calls).id == 1, "a repr takes none of them"
+    assert repr(recording.calls(condition="nan(x)")) == "<calls with nan(x); list() reads them>"
+    assert repr(recording.calls(node="scale", status="running")) == "<no calls>"
 
 
 def test_a_recording_that_goes_on_keeps_more_of_a_node_when_it_is_told_to():

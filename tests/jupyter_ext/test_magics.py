@@ -11,6 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import jupyter_ext
+from pyfunc_debug.records import Finding, Findings
 
 SETUP = """
 import numpy as np, tensorflow as tf
@@ -52,14 +53,25 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
 
 
-def test_a_list_of_calls_shows_as_a_table_and_other_lists_as_themselves(shell):
+class _Own(list):
+    def _repr_html_(self):
+        return "own"
+
+
+def test_lists_of_calls_values_and_findings_show_as_tables_and_others_as_themselves(shell):
     run(shell, "%%pyfunc_trace\nfor i in range(3): y = step(one * np.nan if i == 1 else one)")
-    calls = list(shell.user_ns["_pyfunc"].calls())
-    kinds = [shell.display_formatter.format(value)[0] for value in (calls, calls * 50, [], [1, 2])]
-    table = kinds[0]["text/html"]
-    assert [table.count(part) for part in ("<tr>", "<th ", ">#", "NaN 2")] == [4, 4, 3, 2]
-    assert "and 50 more" in kinds[1]["text/html"]
-    assert all(set(kind) == {"text/plain"} for kind in kinds[2:])
+    recording = shell.user_ns["_pyfunc"]
+    calls = list(recording.calls())
+    html_of = lambda value: shell.display_formatter.format(value)[0].get("text/html")  # noqa: E731 - three words
+    table = html_of(calls)
+    assert [table.count(part) for part in ("<tr>", "<th ", "augment<", "NaN 2")] == [4, 4, 3, 2]
+    assert html_of(recording.calls()) == table, "also while they are still to be read"
+    assert "and 50 more" in html_of(calls * 50)
+    assert "float32[2]" in html_of(calls[0].inputs)
+    found = Finding("nan", "note", None, (), "NaN came in", "look", None, None)
+    assert html_of([found]) == html_of(Findings([found])) == html_of(found)
+    assert "no findings" in html_of(recording.findings())
+    assert [html_of(one) for one in ([], (), [1, 2], (1, calls[0]), _Own([1]))] == [None, None, None, None, "own"]
 
 
 def test_a_cell_typed_line_by_line_ends_with_a_blank_line(shell):
