@@ -40,6 +40,12 @@ def calls_in_progress(reader: Reader) -> list[Call]:
     return sorted(found, key=lambda call: call.start_ns)
 
 
+def died_in_calls(reader: Reader) -> bool:
+    """Whether there are any, without reading them."""
+    death = reader.meta.get("death")
+    return isinstance(death, dict) and bool(death.get("running"))
+
+
 def how_it_ended(reader: Reader) -> str:
     """`died` or `was ended by SIGTERM`: of all signals that one alone leaves a note."""
     death = reader.meta.get("death")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.analysis.clocks import ProcessClock, make_clocks, process_clock
 from pyfunc_debug.analysis.contention import grade_of
-from pyfunc_debug.analysis.death import calls_in_progress, how_it_ended
+from pyfunc_debug.analysis.death import died_in_calls, how_it_ended
 from pyfunc_debug.analysis.facts import read_facts
 from pyfunc_debug.analysis.footer import is_interrupted
 from pyfunc_debug.analysis.ledger import CallSums, NodeRow, make_ledger, shows
@@ -160,7 +160,7 @@ def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
     state = str(meta.get("state", "?"))
     if is_interrupted(reader.path, meta):
         outside = "unfinished" if how_it_ended(reader) == "died" else "SIGTERM"
-        state = "died" if calls_in_progress(reader) and outside == "unfinished" else outside
+        state = "died" if died_in_calls(reader) and outside == "unfinished" else outside
     pid = meta.get("pid")
     return ProcessRow(
         "", reader.path, str(meta.get("host", "?")), pid if isinstance(pid, int) else None, state,

@@ -1,4 +1,4 @@
-"""What a recording says itself of its nodes in sums: the ledger of many recordings need not read their calls."""
+"""What a recording says of its nodes in sums: the ledger of many recordings need not read one call after the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Parts, Times
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.sums import CallSum
 from pyfunc_debug.records import Node
 
 Sums = Mapping[tuple[int, str], CallSums]
@@ -14,33 +15,46 @@ _NONE = CallSums(0, 0, 0, 0, 0, Times(0, None, None, 0), None)
 
 
 def summary(reader: Reader) -> Sums | None:
-    """Sums by node and kind; None where the recording has none, or they include time at stops."""
-    if not reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'summary'"):
-        return None  # a file of before there were sums
-    rows = reader.rows(
-        "SELECT node, kind, calls, errors, total_ns, max_ns, measured, wait_ns, held_ns, released_ns, reacquire_ns "
-        "FROM summary"
-    )
-    if not rows or reader.rows("SELECT 1 FROM notice WHERE rule IN ('stop', 'held') LIMIT 1"):
+    """Sums by node and kind: those that a completed recording keeps, else over its calls.
+
+    None where calls were held at stops: that time is in the sums, and in no call's time that is shown.
+    """
+    if reader.rows("SELECT 1 FROM notice WHERE rule IN ('stop', 'held') LIMIT 1"):
         return None
+    stored = _kept(reader) or reader.call_sums()
     lost = {
         (node, kind): numbers
         for node, kind, *numbers in reader.rows("SELECT node, kind, calls, errors, total_ns FROM dropped")
     }
-    found: dict[tuple[int, str], CallSums] = {}
-    for node, kind, *numbers in rows:
-        found[node, kind] = _call_sums(numbers, *lost.pop((node, kind), (0, 0, 0)))
+    found = {key: _call_sums(one, *lost.pop(key, (0, 0, 0))) for key, one in stored.items()}
     for key, (calls, errors, _) in lost.items():
         found[key] = CallSums(0, calls, errors, 0, 0, Times(0, None, None, 0), None)
     return found
 
 
-def _call_sums(numbers: Sequence[Any], lost: int, lost_errors: int, lost_ns: int) -> CallSums:
-    calls, errors, total, longest, measured, wait, held, released, inside = numbers
-    all_calls, all_ns = calls + lost, total + lost_ns
-    parts = Parts(wait, held, released, inside, float(total)) if measured else None
-    times = Times(all_calls, all_ns / all_calls, None, all_ns, longest)
-    return CallSums(calls, lost, errors + lost_errors, errors, 0, times, parts)
+def _kept(reader: Reader) -> dict[tuple[int, str], CallSum]:
+    """The table `summary`; empty in a file of before there was one, and where it was not completed or lacks calls."""
+    if not reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'summary'"):
+        return {}
+    return {
+        (node, kind): CallSum(calls, errors, 0, calls, total, longest, measured, tuple(gil))
+        for node, kind, calls, errors, total, longest, measured, *gil in reader.rows(
+            "SELECT node, kind, calls, errors, total_ns, max_ns, measured, wait_ns, held_ns, released_ns, reacquire_ns "
+            "FROM summary"
+        )
+    }
+
+
+def _call_sums(one: CallSum, lost: int, lost_errors: int, lost_ns: int) -> CallSums:
+    wait, held, released, inside = one.gil
+    times, parts = Times(0, None, None, 0), None
+    if one.ended:
+        ended, total = one.ended + lost, one.total_ns + lost_ns
+        times = Times(ended, total / ended, None, total, one.max_ns)
+    if one.measured:
+        assert wait is not None
+        parts = Parts(wait, held, released, inside, float(one.total_ns))
+    return CallSums(one.calls, lost, one.errors + lost_errors, one.errors, one.running, times, parts)
 
 
 def sums_row(nodes: Sequence[Node], sums: Sums) -> NodeRow:

@@ -283,6 +283,16 @@ def fits(value: Any, spec: Spec) -> bool:
     return isinstance(value, spec)
 
 
+def words(table: str, column: str) -> frozenset[str]:
+    """What an enumeration's column may hold."""
+    return frozenset(_ENUMERATIONS[table, column].split())
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is what a column of integers may hold."""
+    return isinstance(value, int) and -_LARGEST <= value <= _LARGEST
+
+
 def guarded(do: Callable[[], Any]) -> Any:
     """What `do` gives; what a damaged list or text makes of it is `DamagedError`.
 

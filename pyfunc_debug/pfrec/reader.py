@@ -26,6 +26,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover
 from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
+from pyfunc_debug.pfrec.sums import CallSum, read_sums
 from pyfunc_debug.places import learn_cells, one_line
 from pyfunc_debug.records import (
     Call,
@@ -360,6 +361,16 @@ class Reader:
         """Stored rows of the main tables."""
         tables = ("node", "function", "trace", "run", "call", "failure", "value")
         return {table: int(self.rows(f"SELECT count(*) FROM {table}")[0][0]) for table in tables}
+
+    def call_sums(self) -> dict[tuple[int, str], CallSum]:
+        """Sums over the stored calls by node and kind; the tables are not checked for it, but what it reads of them.
+
+        Raises:
+          BadRecordingError: the file turned out to be damaged.
+        """
+        self.look("FROM node")
+        with self._reading(), self._at_work() as desk:
+            return read_sums(desk.cursor)
 
     # -- nouns --------------------------------------------------------------------------------------------------------
 

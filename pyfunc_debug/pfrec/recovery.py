@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyfunc_debug.pfrec.losses import Loss
@@ -18,6 +18,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, place_of
 
 _BUSY_S = 2.0
+_TOGETHER = 1000
 _NOTE = "the program died before all of it was stored"
 
 
@@ -82,12 +83,9 @@ class _Rows:
     def write(self) -> None:
         """The rows of all calls that the file does not have."""
         db = self._db
-        stored = dict(db.execute("SELECT id, status FROM call").fetchall())
         given, running = 0, []
         found: list[tuple[int, str, int]] = []
-        for call in self._ring.calls():
-            if stored.get(call.call, "running") != "running":
-                continue
+        for call in self._ring.calls(known=self._ended(self._ring.numbers())):
             node, kind = self._node(call.token)
             status = "running" if call.end_ns is None else "error" if call.failed else "ok"
             db.execute(
@@ -116,6 +114,16 @@ class _Rows:
         }
         for key, value in (("state", "interrupted"), ("death", death)):
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    def _ended(self, calls: Sequence[int]) -> set[int]:
+        """Those of these calls that the file has with their end."""
+        found: set[int] = set()
+        for first in range(0, len(calls), _TOGETHER):
+            some = ", ".join(map(str, calls[first : first + _TOGETHER]))
+            found.update(
+                one for (one,) in self._db.execute(f"SELECT id FROM call WHERE id IN ({some}) AND status <> 'running'")
+            )
+        return found
 
     def _take_back(self, found: list[tuple[int, str, int]]) -> int:
         """Calls that the budget had no room for were counted as lost; the newest of them stood in the ring.

@@ -13,6 +13,7 @@ File systems where that does not help (they copy on write, or lie across a netwo
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import mmap
 import os
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ _BRIEF = struct.Struct("<cB6x4qddqq")  # element kind, rank, sizes, min, max, el
 _OPEN_BYTES = 512
 _OPEN_SLOTS = 1024
 _MOST_INPUTS = 5
+_WORD = 8
 _DONE = struct.Struct("<qqqqii24s")  # call (0: none), start_ns, end_ns, cpu_ns, thread, whether it failed, token
 _GIVEN = struct.Struct("<qq")  # call (0: none), inputs, which follow as in an open call
 _GIVEN_BYTES = 376
@@ -214,8 +216,8 @@ class RingReader:
         self._end = self._done_end + given * _GIVEN_BYTES
         if magic != _MAGIC or len(self._data) < self._end:
             raise ValueError("not a ring")
-        for at in range(_HEADER_BYTES, self._open_end, _OPEN_BYTES):  # its process may have ended just before counting
-            self.begun = max(self.begun, *struct.unpack_from("<q", self._data, at))
+        opened = self._numbers(_HEADER_BYTES, self._open_end, _OPEN_BYTES)  # its process may have ended just before
+        self.begun = max(self.begun, *opened)  # counting
         self.nodes: dict[str, dict[str, Any]] = {}
         self.threads: dict[int, str] = {}
         for line in self._data[self._end : text_end].splitlines():
@@ -228,22 +230,37 @@ class RingReader:
             except (ValueError, KeyError, TypeError):  # the last line may be half
                 continue
 
-    def calls(self) -> Iterator[RingCall]:
-        """Finished calls, then those in progress."""
-        given = {}
-        for at in range(self._done_end, self._end, _GIVEN_BYTES):
-            call, inputs = _GIVEN.unpack_from(self._data, at)
-            given[call] = at, inputs
-        for call, start, end, cpu, thread, failed, token in _DONE.iter_unpack(
-            self._data[self._open_end : self._done_end]
-        ):
-            if call > 0:
-                at, inputs = given.get(call, (0, -1))
+    def numbers(self) -> list[int]:
+        """Those of all calls in it."""
+        ended = self._numbers(self._open_end, self._done_end, _DONE.size)
+        return [call for call in ended + self._numbers(_HEADER_BYTES, self._open_end, _OPEN_BYTES) if call > 0]
+
+    def _numbers(self, start: int, end: int, size: int) -> list[int]:
+        """The first word of each slot: its call, or 0."""
+        return memoryview(self._data)[start:end].cast("q")[:: size // _WORD].tolist()
+
+    def calls(self, known: Container[int] = ()) -> Iterator[RingCall]:
+        """Finished calls, then those in progress.
+
+        Args:
+          known: Numbers of calls to leave out.
+        """
+        given = dict(zip(self._numbers(self._done_end, self._end, _GIVEN_BYTES), itertools.count()))
+        for slot, call in enumerate(self._numbers(self._open_end, self._done_end, _DONE.size)):
+            if call > 0 and call not in known:
+                _, start, ended, cpu, thread, failed, token = _DONE.unpack_from(
+                    self._data, self._open_end + slot * _DONE.size
+                )
+                at, inputs = 0, -1
+                if call in given:
+                    at = self._done_end + given[call] * _GIVEN_BYTES
+                    _, inputs = _GIVEN.unpack_from(self._data, at)
                 briefs = self._briefs(at + _GIVEN.size, inputs)
-                yield RingCall(call, _text(token), thread, start, end, cpu, bool(failed), briefs)
-        for at in range(_HEADER_BYTES, self._open_end, _OPEN_BYTES):
-            call, start, thread, inputs, token = _OPEN.unpack_from(self._data, at)
-            if call > 0:
+                yield RingCall(call, _text(token), thread, start, ended, cpu, bool(failed), briefs)
+        for slot, call in enumerate(self._numbers(_HEADER_BYTES, self._open_end, _OPEN_BYTES)):
+            if call > 0 and call not in known:
+                at = _at_open(slot)
+                _, start, thread, inputs, token = _OPEN.unpack_from(self._data, at)
                 yield RingCall(
                     call, _text(token), thread, start, None, -1, False, self._briefs(at + _OPEN.size, inputs)
                 )

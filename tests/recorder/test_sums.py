@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.events import Body
+from pyfunc_debug.pfrec import sums
 from pyfunc_debug.pfrec.losses import Loss
 from tests.recorder.test_recorder import call, finish, make, node  # noqa: F401 - `make` is a fixture
 
@@ -38,15 +40,23 @@ def test_a_job_says_the_same_from_sums_as_from_calls(make):  # noqa: F811
         assert db.execute("SELECT count(*), sum(calls), sum(measured) FROM summary").fetchone() == (4, 40, 40)
         db.execute("DELETE FROM summary")
     db.close()
-    slow = pfd.open([recorder.path]).ledger()
-    assert quick.processes == slow.processes
-    assert [(row.body, row.calls, row.errors) for row in quick.rows] == [
-        (row.body, row.calls, row.errors) for row in slow.rows
-    ]
-    for one, other in zip(quick.rows, slow.rows, strict=True):
-        mine, theirs = one.by[0], other.by[0]
+    same_as_calls(recorder.path, quick)
+    same_as_calls(recorder.path, pfd.open([recorder.path]).ledger())
+
+
+def same_as_calls(path, job):
+    """Against the ledger of the one recording, which reads each call."""
+    with contextlib.closing(pfd.open(path)) as recording:
+        nodes = {(node.node.body, node.node.line): node for row in recording.ledger().rows for node in row.nodes}
+    assert job.processes[0].calls == sum(node.calls + node.gradients for node in nodes.values())
+    assert len(job.rows) == len(nodes)
+    for row in job.rows:
+        mine, theirs = row.by[0], nodes[row.body, row.line].forward
+        assert replace(mine, times=None, parts=None) == replace(theirs, times=None, parts=None, wait="")
         assert replace(mine.times, p95_ns=None) == replace(theirs.times, p95_ns=None)
-        assert vars_of(mine.parts) == pytest.approx(vars_of(theirs.parts))
+        assert (mine.parts is None) == (theirs.parts is None)
+        if mine.parts is not None:
+            assert vars_of(mine.parts) == pytest.approx(vars_of(theirs.parts))
 
 
 def vars_of(parts):
@@ -62,3 +72,44 @@ def test_a_recording_that_lacks_calls_has_no_sums(make):  # noqa: F811
     recording = finish(recorder)
     assert recording.sql("SELECT calls FROM dropped") == [{"calls": 1}]
     assert recording.sql("SELECT 1 FROM summary") == []
+
+
+def incomplete(make):  # noqa: F811
+    """As a process leaves it that died in a call: without sums, a call lost, one failed, one measured."""
+    recorder = make()
+    recorder.node_made(node("t"))
+    for number in range(4):
+        call(recorder, "t", error=ValueError("x") if number == 3 else None)
+    recorder._rows.allowance.losses.call(SimpleNamespace(token="t", failure=None, start_ns=0, end_ns=7), Loss.QUEUE)
+    finish(recorder).close()
+    with sqlite3.connect(recorder.path) as db:
+        db.execute("DELETE FROM summary")
+        db.execute("UPDATE call SET status = 'running', end_ns = NULL WHERE id = 2")
+        db.execute("INSERT INTO gil VALUES (1, 'native', 5, 20, 30, 40, '[]')")
+    db.close()
+    return recorder.path
+
+
+def test_a_recording_that_was_not_completed_is_summed_without_reading_each_call(make, monkeypatch):  # noqa: F811
+    path = incomplete(make)
+    monkeypatch.setattr(sums, "_TOGETHER", 3)
+    ledger = pfd.open([path]).ledger()
+    one = ledger.rows[0].by[0]
+    assert (one.stored, one.dropped, one.failed, one.running, one.times.count) == (4, 1, 1, 1, 4)
+    same_as_calls(path, ledger)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "call SET end_ns = x'00'", "call SET start_ns = 1.5", "call SET kind = 'other'", "call SET status = 'gone'",
+        "call SET node = 99", "gil SET held_ns = 'long'", "gil SET wait_ns = 4611686018427387904",
+    ],
+)  # fmt: skip
+def test_what_is_summed_must_be_what_a_recording_has(make, damage):  # noqa: F811
+    path = incomplete(make)
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE {damage}")
+    db.close()
+    with pytest.raises(pfd.BadRecordingError, match="damaged"):
+        pfd.open([path]).ledger()
