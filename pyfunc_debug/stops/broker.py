@@ -38,7 +38,7 @@ class Broker:
       fronts: Asked in this order.
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
-      pool_of: The thread pool of a native thread.
+      pool_of: The thread pool that a stop's call runs on.
       evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
       judging: Threads that evaluate a condition.
     """
@@ -47,7 +47,7 @@ class Broker:
         self.fronts: list[Front] = []
         self.listeners: list[Callable[[], None]] = []
         self.on_unanswered: Callable[[Stop], None] = lambda stop: None
-        self.pool_of: Callable[[int], Pool | None] = lambda native_id: None
+        self.pool_of: Callable[[Stop], Pool | None] = lambda stop: None
         self._turn = threading.Condition()
         self._active: Stop | None = None
         self._waiting: list[Stop] = []
@@ -74,11 +74,7 @@ class Broker:
 
     def held(self) -> set[int]:
         """The threads whose calls are at a prompt or wait for one."""
-        found, active = {stop.ident for stop in self.waiting()}, self._active
-        while active is not None:
-            found.add(active.ident)
-            active = active.outer
-        return found
+        return {one.ident for stop in (*self.waiting(), self._active) for one in _with_outer(stop)}
 
     # -- turns, on the bodies' threads --------------------------------------------------------------------------------
 
@@ -116,7 +112,7 @@ class Broker:
             if late:
                 self.tell_listeners()  # fewer wait now
                 return late
-        self._active = stop
+        self._active, stop.running_since = stop, None
         return ""
 
     def _refuse(self, stop: Stop) -> str:
@@ -126,13 +122,36 @@ class Broker:
             return SKIPPED
         return ""
 
-    def _wait(self, stop: Stop) -> str:
+    def switch(self, stop: Stop, other: Stop) -> str:
+        """Gives the turn of a stop to one that waits, until that goes on or has run on for long after a step.
+
+        Returns:
+          Why `stop` goes on, then: `rules.RELEASED`; empty when it has its turn again, at once where `other` is gone.
+
+        Raises:
+          Abort: the stop was interrupted meanwhile.
+        """
+        with self._turn:
+            if self._active is not stop or other not in self._waiting:
+                return ""
+            self._waiting.remove(other)
+            self._waiting.insert(0, other)
+            self._active = None
+            self._turn.notify_all()
+            late = self._wait(stop, back=True)
+            if not late:
+                self._active, stop.running_since = stop, None
+        self.tell_listeners()
+        return late
+
+    def _wait(self, stop: Stop, back: bool = False) -> str:
+        """Until it is this stop's turn; with `back` it has had it, and gets it again before those that have not."""
         epoch, arrived = self._epoch, time.monotonic()
         during = set(self.evaluating.values())  # one of these may be waiting for this very call
-        end = arrived + stop.policy if isinstance(stop.policy, (int, float)) else None
-        self._waiting.append(stop)
+        end = arrived + stop.policy if isinstance(stop.policy, (int, float)) and not back else None
+        self._waiting.insert(1 if back else len(self._waiting), stop)
         try:
-            if self._active is not None:
+            if self._active is not None or back:
                 self.tell_listeners()
             while self._active is not None or self._waiting[0] is not stop:
                 self._check(stop)
@@ -143,7 +162,7 @@ class Broker:
                 if left is not None and left <= 0:
                     return EXPIRED
                 during &= set(self.evaluating.values())  # an evaluation that came later knows nothing of this call
-                if during:
+                if during and not back:
                     patience = arrived + _EVALUATION_S - now
                     if patience <= 0:
                         return EVALUATION
@@ -152,7 +171,10 @@ class Broker:
                 if running is not None:
                     patience = max(running, arrived) + _STEPPING_S - now
                     if patience <= 0:
-                        return STEPPING
+                        if not back:
+                            return STEPPING
+                        self._active = None  # it queues again when it comes to its next prompt
+                        break
                     left = patience if left is None else min(left, patience)
                 self._turn.wait(left)
             self._check(stop)
@@ -169,7 +191,7 @@ class Broker:
             raise Abort("interrupted at a pyfunc_debug stop")
 
     def _is_left_over(self, stop: Stop) -> bool:
-        pool = self.pool_of(stop.native_id) if stop.native_id in self._left_over[1] else None
+        pool = self.pool_of(stop) if stop.native_id in self._left_over[1] else None
         return pool is not None and pool.private and stop.node is not None and stop.node.token in self._ended_nodes
 
     def _note_ended(self, stops: Iterable[Stop]) -> None:
@@ -202,11 +224,12 @@ class Broker:
     def leave(self, stop: Stop) -> None:
         """Gives the turn back. Harmless when `stop` does not have it."""
         with self._turn:
-            if self._active is not stop:
+            if self._active is not stop and stop.front is None:
                 return
-            self._active, stop.outer = stop.outer, None
-            self._turn.notify_all()
-        front, stop.front = stop.front, None
+            if self._active is stop:  # else another one has the turn: see `switch`
+                self._active, stop.outer = stop.outer, None
+                self._turn.notify_all()
+            front, stop.front = stop.front, None
         stop.open = False
         if front is not None:
             with contextlib.suppress(Exception):
@@ -270,13 +293,12 @@ class Broker:
         with self._turn:
             self._closed = True
             self._epoch += 1
-            stop = self._active
+            stops = [one for stop in (*self._waiting, self._active) for one in _with_outer(stop)]
             self._turn.notify_all()
-        while stop is not None:
+        for stop in stops:
             stop.released = True
             if stop.front is not None:
                 stop.front.wake(stop)
-            stop = stop.outer
 
     @property
     def closed(self) -> bool:
@@ -345,11 +367,7 @@ class Broker:
           Whether there was anything to interrupt.
         """
         with self._turn:
-            stops = [*self._waiting]
-            active = self._active
-            while active is not None:
-                stops.append(active)
-                active = active.outer
+            stops = [one for stop in (*self._waiting, self._active) for one in _with_outer(stop)]
             if not stops:
                 return False
             self._interrupted = True
@@ -364,9 +382,9 @@ class Broker:
         """`q` at a stop: everything that waits behind it ends as well, and what comes until the program knows."""
         with self._turn:
             self._note_ended([stop])
-            self._end(self._waiting)
+            self._end([one for stop in self._waiting for one in _with_outer(stop)])
 
-    def _end(self, stops: Iterable[Stop]) -> None:
+    def _end(self, stops: list[Stop]) -> None:
         self._aborting_until = time.monotonic() + _ABORTING_S
         self._note_ended(stops)
         for stop in stops:
@@ -413,13 +431,10 @@ class Broker:
     def starving(self) -> str:
         """A warning when one of TensorFlow's pools may have no thread left for all the parked calls; else empty."""
         active = self._active
-        parked = Counter(
-            self.pool_of(stop.native_id) for stop in (*self._waiting, *([active] if active is not None else []))
-        )
+        parked = Counter(self.pool_of(stop) for stop in (*self._waiting, *([active] if active is not None else [])))
         return " ".join(
-            f"{'1 call is' if count == 1 else f'{count} calls are'} parked and {pool.name} has {pool.threads} "
-            f"{'thread' if pool.threads == 1 else 'threads'}: {pool.victims} may stand still "
-            "until you continue (`continue all` lets every waiting call go on)."
+            f"{'1 call is' if count == 1 else f'{count} calls are'} parked and {_size(pool)}: {pool.victims} may stand "
+            "still until you continue (`continue all` lets every waiting call go on)."
             for pool, count in parked.items()
             if pool is not None and count >= pool.threads
         )
@@ -429,6 +444,20 @@ class Broker:
         for listener in list(self.listeners):
             with contextlib.suppress(Exception):
                 listener()
+
+
+def _with_outer(stop: Stop | None) -> Iterator[Stop]:
+    """A stop, and those of the calls around it that are stopped as well."""
+    while stop is not None:
+        yield stop
+        stop = stop.outer
+
+
+def _size(pool: Pool) -> str:
+    threads = f"{pool.threads} {'thread' if pool.threads == 1 else 'threads'}"
+    if pool.source:
+        return f"{pool.name} has {threads} ({pool.source})"
+    return f"the size of {pool.name} is not known (by default {threads})"
 
 
 def _threads() -> frozenset[int]:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -474,8 +474,17 @@ class CallWatch(TracerHost):
         return self.shared.environment.user_line(file, line) if "__autograph_generated_file" in file else (file, line)
 
     def detach(self) -> None:
-        for rule in self.shared.rules.all():
+        for rule in self.rules():
             rule.disable()
+
+    def rules(self) -> Iterable[Breakpoint]:
+        return self.shared.rules.all()
+
+    def node_names(self) -> Collection[str]:
+        return self.shared.node_names()
+
+    def break_on(self, node: str, condition: str | None, once: bool) -> Breakpoint:
+        return self.shared.rules.add(node, condition=condition, once=once)
 
     def evaluation(self) -> contextlib.AbstractContextManager[Any]:
         return self.shared.environment.evaluation()

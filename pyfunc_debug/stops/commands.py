@@ -34,9 +34,10 @@ class Commands:
         def __getattr__(self, name: str) -> Any: ...
 
     def parseline(self, line: str) -> Any:
-        """`inputs` is a command; `inputs[0]` and `call.shape` are Python."""
+        """`inputs` and `others 2` are commands; `inputs[0]` and `call.shape` are Python."""
         command, argument, line = super().parseline(line)  # type: ignore[misc]  # pdb's, behind this class
-        return (None, None, line) if command in _OWN and argument else (command, argument, line)
+        python = command in _OWN and argument and not (command == "others" and argument.isdecimal())
+        return (None, None, line) if python else (command, argument, line)
 
     def do_quit(self, arg: str) -> int:
         """q(uit)
@@ -100,24 +101,81 @@ class Commands:
         self.message(f"breakpoint {rule.number} is now {rule.text()}")
 
     def do_disable(self, arg: str) -> Any:
-        """disable [bpnumber ...]
+        """disable [bpnumber ... | node]
 
-        Without arguments switch off the breakpoint of this stop; else line breakpoints made at this prompt.
+        Without arguments switch off the breakpoint of this stop; with a node those on it; else line breakpoints made
+        at this prompt.
         """
-        rule = self.stop.breakpoint
-        if arg or rule is None:
-            return Pdb.do_disable(self, arg)
-        rule.disable()
-        self.message(f"breakpoint {rule.number} is disabled")
+        rules = self._rules_on(arg) or ([self.stop.breakpoint] if self.stop.breakpoint is not None and not arg else [])
+        for rule in rules:
+            rule.disable()
+            self.message(f"breakpoint {rule.number} is disabled")
+        return None if rules else Pdb.do_disable(self, arg)
+
+    def do_enable(self, arg: str) -> Any:
+        """enable bpnumber [bpnumber ...] | node
+
+        Switch on line breakpoints made at this prompt, or those on a node.
+        """
+        rules = self._rules_on(arg)
+        for rule in rules:
+            rule.enable()
+            self.message(f"breakpoint {rule.number} is enabled")
+        return None if rules else Pdb.do_enable(self, arg)
+
+    def do_break(self, arg: str, temporary: bool = False) -> Any:
+        """b(reak) [ ([filename:]lineno | function | node) [, condition] ]
+
+        Without argument, list all breaks.
+
+        With the name of a node, stop its calls from now on, on every thread, as `pyfunc_debug.break_on` does.
+
+        With a line number, or a function, stop there in this call. The line number may be prefixed with a filename and
+        a colon. With a second argument, a condition that must hold.
+        """
+        where, _, condition = (part.strip() for part in arg.partition(","))
+        if not arg.strip():
+            for rule in self.host.rules():
+                self.message(repr(rule))
+        if where not in self.host.node_names():
+            return Pdb.do_break(self, arg, temporary)
+        try:
+            rule = self.host.break_on(where, condition or None, bool(temporary))
+        except BadOptionError as error:
+            self.error(str(error))
+            return None
+        self.message(f"breakpoint {rule.number} stops {'the next call' if temporary else 'calls'} of {where}")
+        known = getattr(self.curframe_locals.get(where, self.curframe.f_globals.get(where)), "__code__", None)
+        if known is not None and known is not self.curframe.f_code:  # this call may call it as well
+            Pdb.do_break(self, arg, temporary)
         return None
 
-    def do_clear(self, arg: str) -> Any:
-        """cl(ear) [filename:lineno | bpnumber ...]
+    do_b = do_break
 
-        Without arguments clear all line breakpoints that were made at prompts of this call.
+    def _rules_on(self, node: str) -> list[Any]:
+        """The breakpoints that name a node in this word."""
+        return [rule for rule in self.host.rules() if rule.where == node.strip()]
+
+    def _complete_node(self, text: str, line: str, begin: int, end: int) -> list[str]:
+        """Names of nodes, and what pdb offers of the command."""
+        command = self.parseline(line)[0]
+        own = Pdb.complete_break if command in ("b", "break", "tbreak", "cl", "clear") else Pdb.complete_disable
+        return [*(name for name in self.host.node_names() if name.startswith(text)), *own(self, text, line, begin, end)]
+
+    complete_b = complete_break = complete_tbreak = complete_cl = complete_clear = _complete_node
+    complete_disable = complete_enable = _complete_node
+
+    def do_clear(self, arg: str) -> Any:
+        """cl(ear) [filename:lineno | bpnumber ... | node]
+
+        Without arguments clear all line breakpoints that were made at prompts of this call; with a node those on it.
         """
+        rules = self._rules_on(arg)
+        for rule in rules:
+            rule.remove()
+            self.message(f"breakpoint {rule.number} is gone")
         if arg:
-            return Pdb.do_clear(self, arg)
+            return None if rules else Pdb.do_clear(self, arg)
         self.clear_lines()  # pdb would ask at sys.stdin
         return None
 
@@ -221,18 +279,46 @@ class Commands:
         value = self.curframe_locals.get("__return__", self.stop.outputs)
         self.message(one_line(value) if value is not None else "the body has not returned yet")
 
-    def do_others(self, arg: str) -> None:
-        """others
+    def do_others(self, arg: str) -> Any:
+        """others [number]
 
-        Calls that wait behind this one.
+        Calls that wait behind this one, with their inputs. With a number of that list go to this call's prompt, on its
+        thread; when it goes on, this prompt comes back.
         """
-        waiting = self._broker.waiting()
+        if arg:
+            return self._go_to(int(arg))
+        waiting = self._listed = self._broker.waiting()
         if not waiting:
             self.message("no other call waits")
-        for stop in waiting:
-            self.message(f"{stop.title} on {stop.thread}: {stop.why}")
+        for number, stop in enumerate(waiting, 1):
+            self.message(f"{number}  {stop.title} on {stop.thread}: {stop.why}")
+            for name, value in zip(stop.names, stop.inputs):
+                self.message(f"     {name} = {one_line(value)}")
         if self._broker.starving():
             self.message(self._broker.starving())
+        return None
+
+    def complete_others(self, text: str, line: str, begin: int, end: int) -> list[str]:
+        """The numbers of those that wait."""
+        numbers = (str(number) for number in range(1, len(self._broker.waiting()) + 1))
+        return [number for number in numbers if number.startswith(text)]
+
+    def _go_to(self, number: int) -> Any:
+        waiting = self._listed or self._broker.waiting()
+        if not 0 < number <= len(waiting):
+            self.error(f"there is no call {number} in `others`")
+            return None
+        other = waiting[number - 1]
+        if other not in self._broker.waiting():
+            self.error(f"{other.title} does not wait any more")
+            return None
+        if self._broker.switch(self.stop, other):
+            return Pdb.do_continue(self, "")
+        self.message(f"--- back: {self.stop.title} on {self.stop.thread}")
+        if other.front is not None and not other.open:
+            self.message(f"*** {other.title} runs on after a step, and may be waiting for this call")
+        self.print_stack_entry(self.stack[self.curindex])
+        return None
 
     def do_trace(self, arg: str) -> None:
         """trace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Iterable
 from types import FrameType
 from typing import Any
 
@@ -52,6 +53,18 @@ class TracerHost:
 
     def detach(self) -> None:
         """Disables every breakpoint."""
+
+    def rules(self) -> Iterable[Breakpoint]:
+        """The breakpoints of the process."""
+        return ()
+
+    def node_names(self) -> Collection[str]:
+        """What a breakpoint can call the nodes that there are."""
+        return ()
+
+    def break_on(self, node: str, condition: str | None, once: bool) -> Breakpoint:
+        """Makes a breakpoint on a node. Raises BadOptionError where the condition is not Python."""
+        raise NotImplementedError
 
     def look(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Looks at an event of the call once a stop in it has ended: other breakpoints still watch it."""

@@ -55,7 +55,8 @@ class StopObserver:
         self._gone_names: set[str] = set()
         self._fitted: list[Breakpoint] = []
         self._plans: dict[str, Plan] = {}
-        self._shared = Shared(rules, broker, environment, Judge(broker, environment, self.say), self.say)
+        judge = Judge(broker, environment, self.say)
+        self._shared = Shared(rules, broker, environment, judge, self.say, self.node_names)
         self._numbers: dict[str, Iterator[int]] = {}
         self._reported: set[str] = set()
         self.debugger = False
@@ -99,6 +100,11 @@ class StopObserver:
             except Exception as error:
                 self.environment.trouble("describing an older node", error)
         return facts
+
+    def node_names(self) -> set[str]:
+        """What a breakpoint can call the nodes that there are: the user's bodies, without lambdas."""
+        names = {facts.body.name for facts in list(self._nodes.values()) if not facts.internal}
+        return {last for name in names if (last := name.rpartition(".")[2]).isidentifier()}
 
     def name_of(self, facts: NodeFacts | None) -> str:
         """What prompts call a node: its body's name, of a gradient node `∇` and that of the forward one's body."""

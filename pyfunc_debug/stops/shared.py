@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
@@ -29,6 +29,7 @@ class Shared:
       environment: What they ask of the rest of the package.
       judge: Whether a rule stops a call.
       say: Tells whoever debugs something.
+      node_names: What a breakpoint can call the nodes that there are.
       aborted: By thread: of calls ended at a `breakpoint()` of theirs, on a thread that another tool traces, what
         gives it its thread back.
       stepped: By node: the code and the frame of a generator in which the last command was a step over its yield.
@@ -39,5 +40,6 @@ class Shared:
     environment: Environment
     judge: Judge
     say: Say
+    node_names: Callable[[], Collection[str]]
     aborted: dict[int, Callable[[], None]] = field(default_factory=dict)
     stepped: dict[str, tuple[CodeType, int]] = field(default_factory=dict)

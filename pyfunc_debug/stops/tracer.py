@@ -98,6 +98,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self.resume = False
         """Whether other breakpoints still watch the call once this stop has ended: its host looks at events then."""
         self._console: list[str] = []
+        self._listed: list[Stop] = []  # what `others` showed last
         self.changed: list[str] = []
         self.result: tuple[Any] | None = None  # a return value replaced by hand
         with readline_untouched():

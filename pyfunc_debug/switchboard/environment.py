@@ -9,9 +9,11 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, Observer
+from pyfunc_debug.places import file_label
 from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
-from pyfunc_debug.stops import Environment
+from pyfunc_debug.program.pools import Iterated, Pool, pool_of
+from pyfunc_debug.stops import Environment, Stop
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
@@ -36,6 +38,14 @@ class ProcessEnvironment(Environment):
     def locate_node(self, node: NodeFacts) -> NodeFacts:
         interception = self.interception
         return interception.locate_node(node) if interception is not None else node
+
+    def pool_of(self, stop: Stop) -> Pool | None:
+        """The thread pool that a stop's call runs on."""
+        inputs = self.interception.inputs if self.interception is not None else None
+        token = stop.node.token if stop.node is not None else ""
+        loops = inputs.over(token) if inputs is not None else ()
+        known = [Iterated(f"{file_label(site[0])}:{site[1]}" if site else "", pool) for site, pool in loops]
+        return pool_of(stop.native_id, known)
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         interception = self.interception

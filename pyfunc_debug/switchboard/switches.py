@@ -15,7 +15,6 @@ from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.covered import coverage_traces
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
-from pyfunc_debug.program.pools import pool_of
 from pyfunc_debug.program.threads import name_of
 from pyfunc_debug.stops import Broker, Rules, StopObserver
 from pyfunc_debug.stops.display import Display, at_a_prompt
@@ -54,10 +53,10 @@ class Switchboard:
     def __init__(self) -> None:
         self.rules = Rules()
         self.broker = Broker()
-        self.broker.pool_of = pool_of
         self.terminal = Terminal()
         self.broker.fronts += [self.terminal, Uncaptured(), Piped()]
         self._environment = ProcessEnvironment()
+        self.broker.pool_of = self._environment.pool_of
         self.observer = StopObserver(self.rules, self.broker, self._environment)
         self._environment.observer = self.relay = Relay(self.observer, self.broker)
         self.rules.listeners.append(self._breakpoints_changed)

@@ -283,3 +283,93 @@ def test_who_comes_between_a_release_and_those_released_gets_the_turn_after_them
     house.broker.leave(newcomer)
     assert second.end() == RELEASED
     first.end()
+
+
+class Switched:
+    """`others N` at the prompt of a call: its thread gives the turn away until it comes back."""
+
+    def __init__(self, house, caller, other):
+        self.outcome = None
+        self.thread = threading.Thread(target=self._run, args=(house.broker, caller.stop, other.stop), daemon=True)
+        self.thread.start()
+        house.waiting()
+
+    def _run(self, broker, stop, other):
+        try:
+            self.outcome = broker.switch(stop, other)
+        except Abort:
+            self.outcome = "aborted"
+
+    def end(self):
+        self.thread.join(HANG_S)
+        assert not self.thread.is_alive()
+        return self.outcome
+
+
+@pytest.fixture
+def switched(house):
+    """The first of four has given its turn to the third."""
+    first = Caller(house, 1)
+    first.turn()
+    callers = [first]
+    for number in (2, 3, 4):
+        callers.append(Caller(house, number))
+        house.waiting()
+    switched = Switched(house, first, callers[2])
+    callers[2].turn()
+    return house, callers, switched
+
+
+def test_a_turn_that_was_given_to_one_who_waits_comes_back_before_the_others_have_theirs(switched):
+    house, (first, second, third, fourth), back = switched
+    assert [stop.call for stop in house.broker.waiting()] == [1, 2, 4]
+    assert house.broker.held() == {one.stop.ident for one in (first, second, third, fourth)}
+    assert (third.end(), back.end()) == ("", "")
+    assert house.broker.active is first.stop
+    for one in (first, second, fourth):
+        one.turn()
+        assert one.end() == ""
+
+
+def test_one_who_gave_its_turn_away_is_released_with_the_others(switched):
+    house, (_, second, third, fourth), back = switched
+    assert house.broker.release() == 3
+    assert (back.end(), second.end(), fourth.end()) == (RELEASED,) * 3
+    assert third.end() == ""
+
+
+def test_one_who_gave_its_turn_away_ends_with_the_others(switched):
+    house, (first, second, third, fourth), back = switched
+    house.broker.quit(third.stop)
+    assert (back.end(), second.end(), fourth.end()) == ("aborted",) * 3
+    assert first.stop.aborted
+    assert third.end() == ""
+
+
+def test_a_turn_comes_back_from_one_who_runs_on_for_long_which_queues_again(switched):
+    house, (first, second, third, fourth), back = switched
+    closed = []
+    house.front.closed = closed.append
+    house.broker.release()  # only the first and the third are left
+    assert (back.end(), second.end(), fourth.end()) == (RELEASED,) * 3
+    house.broker.leave(first.stop)
+    assert closed == [first.stop]
+    fifth = Caller(house, 5)
+    house.waiting()
+    back = Switched(house, third, fifth)
+    fifth.turn()
+    house.broker.prompts(fifth.stop, False)  # a step: over a line that waits for the third, say
+    house.waiting()
+    house.now += 2.0
+    house.knock()
+    assert back.end() == ""
+    assert house.broker.active is third.stop
+    again = threading.Thread(target=house.broker.acquire, args=(fifth.stop,), daemon=True)
+    again.start()
+    house.waiting()
+    assert house.broker.waiting() == [fifth.stop]
+    assert third.end() == ""
+    again.join(HANG_S)
+    assert house.broker.active is fifth.stop
+    assert fifth.end() == ""
+    assert closed == [first.stop, third.stop, fifth.stop]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 
 import pytest
@@ -56,13 +57,13 @@ def body(i):
     return a + 1
 
 
-def _parallel(tf, count, threads=8):
-    """`count` calls on so many threads; fails instead of hanging."""
+def _parallel(tf, count, threads=8, pool=None):
+    """`count` calls, so many at a time; fails instead of hanging."""
     data = tf.data.Dataset.range(count).map(
         lambda i: tf.py_function(body, [i], tf.int64), num_parallel_calls=threads, deterministic=False
     )  # fmt: skip
     options = tf.data.Options()
-    options.threading.private_threadpool_size = threads
+    options.threading.private_threadpool_size = pool or threads
     data = data.with_options(options)
     results = []
     worker = threading.Thread(target=lambda: results.extend(sorted(int(one) for one in data)), daemon=True)
@@ -255,19 +256,44 @@ def _parked(tf, clicker, run):
     return said[0]
 
 
-def test_a_starving_tf_data_pool_is_named(tf, clicker, monkeypatch):
+def test_a_starving_tf_data_pool_is_named_with_its_size_and_how_that_is_known(tf, clicker, monkeypatch):
+    from pyfunc_debug.program import pools
+
+    monkeypatch.setattr(pools, "cores", lambda: 9)  # asked nowhere: the program says 3
+    said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
+    assert re.match(
+        r"3 calls are parked and the tf.data pool of test_turns.py:\d+ has 3 threads \(private_thread", said
+    )
+    assert ": the pipeline may stand still until you continue" in said
+    assert _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3, pool=4)) == ""
+
+
+def test_the_size_of_a_pool_that_nobody_saw_being_made_is_not_known(tf, clicker, monkeypatch):
     from pyfunc_debug.program import pools
 
     monkeypatch.setattr(pools, "cores", lambda: 3)
-    said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
-    assert said.startswith(
-        "3 calls are parked and a tf.data pipeline's pool (by default) has 3 threads: the pipeline may"
-    )
-    monkeypatch.setattr(pools, "cores", lambda: 1)
-    said = _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3))
-    assert "are parked and a tf.data pipeline's pool (by default) has 1 thread: the pipeline may" in said
-    monkeypatch.setattr(pools, "cores", lambda: 4)
-    assert _parked(tf, clicker, lambda: _parallel(tf, 8, threads=3)) == ""
+    data = tf.data.Dataset.range(8).map(lambda i: tf.py_function(body, [i], tf.int64), num_parallel_calls=3)
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 3
+    before = iter(data.with_options(options))
+    said = _parked(tf, clicker, lambda: list(before))
+    assert said.startswith("3 calls are parked and the size of a tf.data pipeline's pool is not known (by default 3 ")
+
+
+def test_of_a_pool_without_a_setting_the_default_is_named_as_that(tf):
+    from pyfunc_debug.program.pools import Iterated, cores, pool_of
+
+    found = []
+
+    def asks(i):
+        me = threading.get_native_id()
+        found.append([pool_of(me, loops) for loops in ([Iterated("a.py:1", None)], [Iterated("", 2), Iterated("", 5)])])
+        return i
+
+    list(tf.data.Dataset.range(1).map(lambda i: tf.py_function(asks, [i], tf.int64), num_parallel_calls=1))
+    default, mixed = found[0]
+    assert default[:3] == ("the tf.data pool of a.py:1", cores(), "the default, one a CPU")
+    assert mixed[:3] == ("a tf.data pipeline's pool", cores(), "")
 
 
 STARVED = """
@@ -300,7 +326,7 @@ def test_a_starving_inter_op_pool_is_named_and_one_with_room_is_not(threads, sta
     done = forked.run("-c", code)
     assert "RESULT 6.0" in done.stdout, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("SAYS"))
-    assert ("TensorFlow's inter-op pool has 3 threads" in line, "parked" in line) == (starves, starves)
+    assert ("TensorFlow's inter-op pool has 3 threads (tf.config." in line, "parked" in line) == (starves, starves)
 
 
 def test_a_thread_that_python_made_is_in_no_pool(tf):
@@ -353,3 +379,67 @@ def test_no_stop_is_lost_of_nine_threads_that_make_their_first_nodes_at_once(tf,
     breakpoint_.remove()
     assert breakpoint_.outcomes == {"stopped": each * threads}
     assert sorted(results) == sorted([2.0 * value for value in range(each)] * threads)
+
+
+def test_a_call_that_waits_is_shown_with_its_inputs_and_gets_the_prompt(tf, clicker, script):
+    """`others 2`, from the first of three: its prompt, on its thread; then the first one's again."""
+    from pyfunc_debug.switchboard import board
+
+    three = threading.Event()
+    board.broker.listeners.append(lambda: three.set() if len(board.broker.waiting()) >= 2 else None)
+    said = script("others", "others 2", "p int(i), ident()", "c", "p int(i), ident()", "others 7", "c", "c")
+    ask = said.ask
+    said.ask = lambda stop, prompt: three.wait(HANG_S) and ask(stop, prompt)
+    names = {"ident": threading.get_ident}
+    body.__globals__.update(names)
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 3, threads=3)
+    breakpoint_.remove()
+    board.broker.listeners.clear()
+    del body.__globals__["ident"]
+    listed = re.findall(
+        r"^(\d)  (body #\d+) on (TF-\d+): breakpoint \d+ \(before\)\n +i = int64\[\] (\d)$", said.text, re.M
+    )
+    assert [number for number, *_ in listed] == ["1", "2"]
+    shown = re.findall(r"^\((body #\d+)\) p .*\n\((\d), (\d+)\)$", said.text, re.M)
+    (other, value, thread), (first, first_value, first_thread) = shown
+    assert (other, value) == (listed[1][1], listed[1][3])
+    assert re.search(rf"^--- breakpoint \d+ \(before\): {other} on {listed[1][2]}; 2 more waiting", said.text, re.M)
+    assert (first not in (listed[0][1], other), first_thread != thread) == (True, True)
+    assert f"--- back: {first} on TF-" in said.text
+    assert "*** there is no call 7 in `others`" in said.text
+    assert len({first_value, listed[0][3], listed[1][3]}) == 3
+    assert breakpoint_.outcomes == {"stopped": 3}
+
+
+def test_a_node_is_a_place_to_break_at_and_tab_knows_it(tf, script):
+    inner = tf.function(lambda x: tf.py_function(body, [x], tf.int64))
+
+    def outer(x):
+        return x
+
+    said = script("call", "b body, int(i) == 4", "b", "disable body", "enable body", "c", "p int(i)", "clear body", "c")
+    ask = said.ask
+    tabs = []
+
+    def tab(stop, prompt):
+        if said.left == script_lines:
+            tabs.extend([stop.complete("b bo", "bo"), stop.complete("clear bo", "bo"), stop.complete("others ", "")])
+        return ask(stop, prompt)
+
+    script_lines = list(said.left)
+    said.ask = tab
+    inner(tf.constant(1, tf.int64))
+    breakpoint_ = pfd.break_on("outer")
+    inner(tf.constant(1, tf.int64))
+    tf.function(lambda x: tf.py_function(outer, [x], tf.int64))(tf.constant(1, tf.int64))
+    assert [int(inner(tf.constant(k, tf.int64))) for k in (3, 4, 4)] == [7, 9, 9]
+    breakpoint_.remove()
+    assert ["body" in names for names in tabs] == [True, True, False]
+    assert re.search(
+        r"breakpoint \d+ stops calls of body\n.*<breakpoint \d+: before body if int\(i\) == 4, 0 hits", said.text, re.S
+    )
+    assert re.search(
+        r"is disabled\n.*is enabled\n.*p int\(i\)\n4\n.*clear body\nbreakpoint \d+ is gone", said.text, re.S
+    )
+    assert said.left == []

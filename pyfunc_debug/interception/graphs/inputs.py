@@ -136,6 +136,11 @@ class Inputs:
             for loop in loops
         ]  # fmt: skip
 
+    def over(self, token: str) -> list[tuple[tuple[str, int, str] | None, int | None]]:
+        """The site and the private_threadpool_size of each loop over data that a node makes."""
+        with self._lock:
+            return [(loop.site, loop.pool) for loop in self._loops.values() if any(token in one for one in loop.tokens)]
+
     def _loop(self, dataset: Any) -> _Loop:
         options = dataset.options()
         pool = getattr(options.threading, "private_threadpool_size", None) or None
