@@ -6,18 +6,18 @@ never as a wait of 0.
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pyfunc_debug.analysis.blames import blame, entries
 from pyfunc_debug.analysis.groups import same_line
+from pyfunc_debug.analysis.integers import Integers, chunks, integers
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
-from pyfunc_debug.gil.blame import NOBODY, OURS, call_of
+from pyfunc_debug.gil.blame import NOBODY, OURS
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import QUERY, held_ns, stops_of, without
@@ -135,21 +135,17 @@ def wait_text(ns: float | None, grade: Grade) -> str:
     return f"<= {text}" if grade == "bound" else text
 
 
-def make_contention(reader: Reader, worst: int = 10) -> Contention:
+def make_contention(reader: Reader, worst: int = 10, sums: dict[int, Waits] | None = None) -> Contention:
     """The GIL of a recording.
 
     Args:
       reader: The recording.
       worst: How many of the longest waits to list.
+      sums: What `waits_by_node` gave, if it was asked already.
     """
     reported = reader.meta.get("gil") or {}
-    # A retrace makes the nodes of a function again: the first stands for all of them.
-    nodes = {node.id: group[0] for group in same_line(reader.nodes(), reader.functions()) for node in group}
-    sums: dict[int, _Sums] = defaultdict(_Sums)
-    for node, calls in reader.rows("SELECT node, count(*) FROM call WHERE end_ns IS NOT NULL GROUP BY node"):
-        sums[nodes[node].id].calls += calls
-    held_at_stops = held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id")))
-    _add_measured(reader, nodes, sums, held_at_stops)
+    nodes, held_at_stops = _first_of_line(reader), held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id")))
+    sums = waits_by_node(reader) if sums is None else sums
     matrix = _add_blame(reader, nodes, sums)
     longest = _longest(reader, held_at_stops, worst)
     estimates = reported.get("held") or {}
@@ -161,11 +157,26 @@ def make_contention(reader: Reader, worst: int = 10) -> Contention:
     return Contention(grade, why, tuple(answers), dict(matrix), longest, process_lines(reported))
 
 
+def waits_by_node(reader: Reader) -> dict[int, Waits]:
+    """How long the calls of each node waited, and not yet for whom."""
+    nodes = _first_of_line(reader)
+    sums: dict[int, Waits] = defaultdict(Waits)
+    for node, calls in reader.rows("SELECT node, count(*) FROM call WHERE end_ns IS NOT NULL GROUP BY node"):
+        sums[nodes[node].id].calls += calls
+    _add_measured(reader, nodes, sums, held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id"))))
+    return sums
+
+
+def _first_of_line(reader: Reader) -> dict[int, Node]:
+    """A retrace makes the nodes of a function again: the first stands for all of them."""
+    return {node.id: group[0] for group in same_line(reader.nodes(), reader.functions()) for node in group}
+
+
 _MEASURED = "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
 
 
 def _add_measured(
-    reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums], held_at_stops: Mapping[int, float]
+    reader: Reader, nodes: dict[int, Node], sums: dict[int, Waits], held_at_stops: Mapping[int, float]
 ) -> None:
     """Adds up the measured calls: SQL does, for a recording may hold millions; but not those that a person held."""
     stopped = ",".join(map(str, held_at_stops))
@@ -183,56 +194,48 @@ def _add_measured(
         sums[nodes[node].id].add(grade, 1, wait, wait, max(0, duration - by_hand), *inside)
 
 
-def _add_blame(reader: Reader, nodes: dict[int, Node], sums: dict[int, _Sums]) -> Counter[tuple[str, str]]:
+def _add_blame(reader: Reader, nodes: dict[int, Node], sums: dict[int, Waits]) -> Counter[tuple[str, str]]:
     """Adds who was waited for; returns that by the bodies of both."""
     threads = {thread.id: thread.name for thread in reader.threads()}
     matrix: Counter[tuple[str, str]] = Counter()
-    texts: defaultdict[int, list[str]] = defaultdict(list)
-    for node, text in reader.rows(f"SELECT node, blame {_MEASURED} AND blame <> '[]'"):
-        texts[node].append(text)
-    if not texts:
+    if not reader.rows(f"SELECT 1 {_MEASURED} AND blame <> '[]' LIMIT 1"):
         return matrix
-    calls = np.array(reader.rows("SELECT id, node, thread FROM call ORDER BY id"), np.int64)
-    for node, some in texts.items():
-        added: defaultdict[tuple[str, int, int], int] = defaultdict(int)
-        for start in range(0, len(some), _AT_ONCE):
-            found = _parts(some[start : start + _AT_ONCE])
-            holders = np.array([int(holder) if 0 < len(holder) <= _DIGITS else -1 for _, holder, _ in found], np.int64)
-            rows = np.minimum(np.searchsorted(calls[:, 0], holders), len(calls) - 1)
-            held_by = np.where((calls[rows, 0] == holders)[:, None], calls[rows, 1:], -1).tolist()
-            for (body, _, took), (holder_node, thread) in zip(found, held_by):
-                added[body, holder_node, thread] += int(took)
-        for (body, holder_node, thread), ns in added.items():
-            holder = nodes.get(holder_node)
-            sums[nodes[node].id].blame[body, None if holder is None else holder.id, threads.get(thread)] += ns
-            matrix[nodes[node].body, body] += ns
+    calls = integers(reader, ("id", "node", "thread", "end_ns IS NOT NULL"), "call NOT INDEXED", "id")
+    for waiting, body, holder_node, thread, ns in _blamed(reader, calls):
+        holder = nodes.get(holder_node)
+        sums[nodes[waiting].id].blame[body, None if holder is None else holder.id, threads.get(thread)] += ns
+        matrix[nodes[waiting].body, body] += ns
     return matrix
 
 
-_PART = re.compile(r'\["([^"]*?)(?: \(#(\d+)\))?", (\d+)\]')
-"""One entry of a blame as json.dumps writes it. A recording may hold millions: this takes a quarter of json's time."""
-_AT_ONCE = 20_000
-"""Blames that are read as one text."""
-_DIGITS = 18
-"""Of a call's number: what fits into 64 bits."""
+_LOW = (1 << 32) - 1
 
 
-def _parts(texts: list[str]) -> Sequence[tuple[str, str, str]]:
-    """Body, number of its call ("" where none is named) and nanoseconds of each entry."""
-    together = "\n".join(texts)
-    found = _PART.findall(together)
-    if len(found) == together.count("[") - len(texts) and "\\" not in together:
-        return found
-    return [
-        (body, "" if call is None else str(call), str(ns))
-        for text in texts
-        for label, ns in _blame(text)
-        for body, call in (call_of(label),)
-    ]
-
-
-def _blame(text: str) -> tuple[tuple[str, int], ...]:
-    return tuple((str(who), int(ns)) for who, ns in json.loads(text)) if text != "[]" else ()
+def _blamed(reader: Reader, calls: Integers) -> Iterator[tuple[int, str, int, int, int]]:
+    """Node that waited, name of who held the GIL meanwhile, its node and thread (-1: not known), and nanoseconds."""
+    numbers, node, thread, ended = calls
+    waiters, waiter = np.unique(node, return_inverse=True)
+    holders, held_by = np.unique(np.append(node << 32 | thread, -1 << 32 | -1 & _LOW), return_inverse=True)
+    for part in chunks(reader, "gil WHERE wait_ns IS NOT NULL AND blame <> '[]'", "call"):
+        waited, text = reader.rows(f"SELECT group_concat(call), group_concat(blame, char(10)) FROM {part}")[0]
+        if not text:
+            continue
+        row = np.searchsorted(numbers, np.fromstring(waited, np.int64, sep=","))
+        found = entries(text, len(row))
+        waiting = row[found.blame]
+        place = np.searchsorted(numbers, found.call)
+        known = numbers[np.minimum(place, len(numbers) - 1)] == found.call
+        holder = held_by[np.where(known, place, len(numbers))]
+        key = (waiter[waiting] * len(found.bodies) + found.body) * len(holders) + holder
+        over = ended[waiting] > 0
+        keys, which = np.unique(key[over], return_inverse=True)
+        ns = np.zeros(len(keys), np.int64)
+        np.add.at(ns, which, found.ns[over])
+        for both, total in zip(keys.tolist(), ns.tolist()):
+            first, holder_at = divmod(both, len(holders))
+            who, body = divmod(first, len(found.bodies))
+            pair = int(holders[holder_at])
+            yield int(waiters[who]), found.bodies[body], pair >> 32, pair & _LOW, total
 
 
 def _longest(reader: Reader, held_at_stops: Mapping[int, float], count: int) -> tuple[WorstCall, ...]:
@@ -246,7 +249,7 @@ def _longest(reader: Reader, held_at_stops: Mapping[int, float], count: int) -> 
         if call in held_at_stops:
             reacquire = without(held_at_stops[call], held, released, reacquire)[2]
         if wait + (reacquire or 0) >= RESOLUTION_NS[grade_of(grade)]:
-            found.append(WorstCall(call, node, wait, reacquire, _blame(text)))
+            found.append(WorstCall(call, node, wait, reacquire, blame(text)))
     return tuple(sorted(found, key=lambda one: -(one.wait_ns + (one.reacquire_ns or 0)))[:count])
 
 
@@ -297,7 +300,9 @@ def over_time(reader: Reader, buckets: int = 100) -> list[tuple[int, float]]:
     return [(first + i * width, ns / width) for i, ns in enumerate(waiting)]
 
 
-class _Sums:
+class Waits:
+    """Sums over the measured calls of a node, in ns."""
+
     def __init__(self) -> None:
         self.grade = "none"
         self.calls = self.measured = self.wait = self.worst = self.body = 0
@@ -322,7 +327,7 @@ def grade_of(text: str) -> Grade:
     return grades.get(text, "none")
 
 
-def _answer(node: Node, sums: _Sums, estimates: dict[str, Any], shared: bool) -> NodeContention:
+def _answer(node: Node, sums: Waits, estimates: dict[str, Any], shared: bool) -> NodeContention:
     held, released, reacquire = sums.inside
     own = (held or 0) + (released or 0)
     share = held / own if held is not None and own else None

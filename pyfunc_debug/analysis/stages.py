@@ -18,6 +18,7 @@ import numpy as np
 from pyfunc_debug.analysis.contention import Contention, NodeContention, make_contention
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Setting, settings
+from pyfunc_debug.analysis.integers import integers
 from pyfunc_debug.gil import Ceiling, Stage, ceiling
 from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
@@ -113,6 +114,11 @@ class Verified:
         return str(self)
 
 
+_TIMES = (
+    "call.id", "thread", "start_ns", "end_ns", "ifnull(wait_ns, -1)", "ifnull(reacquire_ns, -1)", "ifnull(cpu_ns, -1)",
+)  # fmt: skip
+
+
 def make_stages(
     reader: Reader,
     pool: int | None = None,
@@ -142,15 +148,19 @@ def make_stages(
             group = [node.id for node in groups[one.node.id]]
             ids = ", ".join(map(str, group))
             setting = setting_of(group, known)
-            rows = reader.rows(
-                "SELECT start_ns, end_ns, wait_ns, reacquire_ns, thread, cpu_ns, id FROM call "
-                f"LEFT JOIN gil ON gil.call = call.id WHERE node IN ({ids}) AND end_ns IS NOT NULL"
-            )
-            if not rows:  # all its calls still run
+            columns = integers(
+                reader, _TIMES, "call NOT INDEXED LEFT JOIN gil ON gil.call = call.id "
+                f"WHERE node IN ({ids}) AND end_ns IS NOT NULL", "call.id",
+            )  # fmt: skip
+            if not columns.size:  # all its calls still run
                 continue
-            start, end, wait, reacquire, thread, cpu, number = np.array(rows, np.float64).T
+            number, thread = columns[:2]
+            start, end, *unknown = columns[2:].astype(np.float64)
+            wait, reacquire, cpu = (np.where(part < 0, np.nan, part) for part in unknown)
             threads = len(np.unique(thread))
-            end = end - np.array([held.get(int(one), 0) for one in number])  # as if it had not been held at a stop
+            end = (
+                end - np.array([held.get(one, 0) for one in number.tolist()]) if held else end
+            )  # as if it had not been held at a stop
             times = start, end, wait, reacquire
             threads_of_pool = pool or (setting.pool if setting else None) or cores
             answers.append(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyfunc_debug.analysis.contention import Contention, make_contention
+from pyfunc_debug.analysis.contention import Contention, Waits, make_contention, waits_by_node
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
 from pyfunc_debug.doctor.code import all_nodes
@@ -89,7 +89,12 @@ class Facts:
     @cached_property
     def contention(self) -> Contention:
         """What the GIL did to each node."""
-        return make_contention(self.reader)
+        return make_contention(self.reader, sums=self.waits)
+
+    @cached_property
+    def waits(self) -> dict[int, Waits]:
+        """How long each node waited for the GIL: known sooner than for whom."""
+        return waits_by_node(self.reader)
 
     @cached_property
     def stages(self) -> list[StageAnswer]:

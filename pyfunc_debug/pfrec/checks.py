@@ -176,6 +176,9 @@ def _quick_tests(table: str, columns: Sequence[Column]) -> Iterator[str]:
             yield f"coalesce(+{name} BETWEEN {-_LARGEST} AND {_LARGEST}, {absent})"
         elif column.type == "REAL":
             yield f"coalesce(+{name} < '', {absent})"
+        elif column.type == "TEXT" and ((table, name) in _ENUMERATIONS or (table, name) == ("value", "kept")):
+            if column.required:  # one of the words: then it is a text
+                yield f"{name} IS NOT NULL"
         elif column.type == "TEXT":
             yield f"coalesce(+{name} >= '' AND +{name} < x'', {absent})"
         else:  # its bytes are not read

@@ -30,21 +30,22 @@ class _Compared:
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body."""
+    groups = [(group, function) for group in facts.lines if (function := _may_compare(facts, group[0])) is not None]
+    wanted = ", ".join(str(group[0].id) for group, _ in groups)
     rows = facts.reader.rows(
-        "SELECT c.node, v.path, max(v.shape <> '[]'), min(c.id) FROM value v JOIN call c ON c.id = v.call "
-        "JOIN node n ON n.id = c.node WHERE n.origin = 'user' AND c.kind = 'forward' AND v.role = 'input' "
-        "AND v.dtype = 'string' GROUP BY c.node, v.path ORDER BY c.node, v.position"
-    )
+        "SELECT c.node, v.path, max(v.shape <> '[]'), min(c.id) FROM value v JOIN call c ON c.id = v.call WHERE c.node "
+        f"IN ({wanted}) AND c.kind = 'forward' AND v.role = 'input' AND v.dtype = 'string' "
+        "GROUP BY c.node, v.path ORDER BY c.node, v.position"
+    ) if groups else []  # fmt: skip
     given: dict[int, dict[str, bool]] = {}
     first: dict[int, int] = {}
     for node, path, array, call in rows:
         given.setdefault(node, {})[path] = bool(array)
         first.setdefault(node, call)
     seen: set[tuple[str | None, int]] = set()
-    for group in facts.lines:
+    for group, function in groups:
         strings = given.get(group[0].id)
-        function = facts.function(group[0]) if strings else None
-        if strings is None or function is None:
+        if strings is None:
             continue
         eager = group[0].kind == "py_function"
         for one in _compared(function, strings, eager, facts.tree(group[0].file)):
@@ -53,6 +54,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             seen.add((group[0].file, one.node.lineno))
             yield _finding(facts, group[0], function, one, strings, first[group[0].id], facts.calls_of(group).count)
             break
+
+
+def _may_compare(facts: Facts, node: Node) -> Definition | None:
+    """The function of a node where it compares or looks up anything: of most, no value needs to be read."""
+    function = facts.function(node)
+    asks = function is not None and any(
+        isinstance(part, ast.Compare) or (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+        and part.func.attr == "get") for part in code.own_nodes(function)
+    )  # fmt: skip
+    return function if asks else None
 
 
 def _finding(

@@ -78,8 +78,9 @@ def _not_converted(facts: Facts) -> Iterator[Finding]:
     if any(one["explanation"]["rule"] in (NAMES[0], "structure") for _, _, one in facts.notices["failure"]):
         return
     for number, count, first, failure in facts.reader.rows(
-        "SELECT c.node, count(*), min(c.id), min(f.id) FROM call c JOIN failure f ON f.id = c.failure JOIN node n ON "
-        "n.id = c.node WHERE n.origin = 'user' AND c.kind = 'forward' AND f.frames = '[]' GROUP BY c.node, f.type"
+        "SELECT c.node, count(*), min(c.id), min(f.id) FROM call c NOT INDEXED CROSS JOIN failure f ON "
+        "f.id = c.failure CROSS JOIN node n ON n.id = c.node WHERE n.origin = 'user' AND c.kind = 'forward' "
+        "AND f.frames = '[]' GROUP BY c.node, f.type"
     ):
         node = facts.nodes[number]
         kind, message = facts.reader.rows("SELECT type, message FROM failure WHERE id = ?", (failure,))[0]

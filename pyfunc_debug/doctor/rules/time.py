@@ -12,7 +12,6 @@ from pyfunc_debug.doctor.replacement import definition, obstacles
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, as_graph_code
 from pyfunc_debug.gil.blame import NOBODY, thread_name
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.pfrec.stopped import HELD_SQL
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("gil-wait", "inside-waits", "parallel-calls", "tiny-calls")
@@ -31,17 +30,10 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _anybody_waited(facts: Facts) -> bool:
     """Whether a node waited for long: most recordings need no more than this question."""
-    rows = facts.reader.rows(
-        "SELECT sum(waited) AS waited, sum(took - coalesce(held, 0)) AS took FROM (SELECT c.node AS node, "
-        "sum(g.wait_ns + coalesce(g.reacquire_ns, 0)) AS waited, sum(g.wait_ns + c.end_ns - c.start_ns) AS took "
-        "FROM gil g JOIN call c ON c.id = g.call WHERE g.grade IN ('native', 'op-start') GROUP BY c.node) s "
-        "JOIN node n ON n.id = s.node LEFT JOIN (SELECT c.node AS node, sum(stop.ns) AS held "
-        f"FROM {HELD_SQL} AS stop JOIN call c ON c.id = stop.call JOIN gil g ON g.call = c.id "
-        "WHERE g.grade IN ('native', 'op-start') GROUP BY c.node) h ON h.node = s.node GROUP BY n.body, n.file, n.line "
-        "HAVING waited >= ? AND waited >= ? * took LIMIT 1",
-        (_WAIT_NS, _WAIT_SHARE),
+    return any(
+        (waited := one.wait + (one.inside[2] or 0)) >= _WAIT_NS and waited >= _WAIT_SHARE * (one.wait + one.body)
+        for one in facts.waits.values()
     )
-    return bool(rows)
 
 
 def _contention(facts: Facts) -> Iterator[Finding]:

@@ -60,8 +60,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _unpaired(facts: Facts) -> Iterator[Finding]:
     """Gradients of graphs traced before, and of pfor: their calls are not known, only that no tape was left."""
     for node, count, first in facts.reader.rows(
-        "SELECT c.node, count(*), min(c.id) FROM call c JOIN failure f ON f.id = c.failure "
-        "JOIN node n ON n.id = c.node "
+        "SELECT c.node, count(*), min(c.id) FROM call c NOT INDEXED CROSS JOIN failure f ON f.id = c.failure "
+        "CROSS JOIN node n ON n.id = c.node "
         "WHERE c.kind = 'gradient' AND c.forward IS NULL AND f.type = 'KeyError' AND f.message LIKE '%pyfunc_%' "
         "AND n.origin = 'user' GROUP BY c.node"
     ):
