@@ -18,6 +18,7 @@ from pyfunc_debug.gil.blame import Span
 from pyfunc_debug.gil.canary import Canary, held_shares
 from pyfunc_debug.gil.join import Join, Row, as_rows, open_join
 from pyfunc_debug.gil.native import AbsentError, NativeProbe
+from pyfunc_debug.gil.native_join import NativeJoin
 from pyfunc_debug.gil.opstart import OpStartProbe
 from pyfunc_debug.gil.samples import Answer, CallTimes, Grade, Samples, Tick
 
@@ -183,6 +184,7 @@ class Probe:
             "unmatched": self._join.unmatched if self._join else 0,
             "broken": getattr(self._join, "broken", 0),
             "waited_outside_ns": dict(getattr(self._join, "waited_ns", {})),
+            "elsewhere": self._join.elsewhere.as_json() if isinstance(self._join, NativeJoin) else None,
             "canary": None,
             "held": self._held(),
         }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.gil import blame
+from pyfunc_debug.gil.band import Band
 from pyfunc_debug.gil.releases import Releases
 from pyfunc_debug.gil.samples import CLOSED, HELD, RELEASED, WAITED, Answer, CallTimes, Samples
 
@@ -78,6 +79,8 @@ class NativeJoin:
         """Calls that lost a part: nothing is reported of them."""
         self.waited_ns: dict[str, int] = {}
         """Time that threads waited outside of any op, by the thread's name."""
+        self.elsewhere = Band()
+        """Turns of the program's threads outside of any op, as far as another thread wanted the GIL at their end."""
         self._body = body
         self._holds = blame.Holds()
         self._names: dict[int, str] = {}
@@ -114,6 +117,9 @@ class NativeJoin:
         held = kinds == HELD
         holders = np.where(serials[held] > 0, serials[held], -threads[held])
         self._holds.extend(holders.tolist(), since[held].tolist(), to[held].tolist())
+        ours = [ident for ident, name in self._names.items() if name.startswith(blame.OURS)]
+        elsewhere = held & (serials == 0) & ~np.isin(threads, ours)
+        self.elsewhere.add(since[elsewhere], to[elsewhere])
         outside = (kinds == WAITED) & (serials == 0)
         names, positions = np.unique(threads[outside], return_inverse=True)
         sums = np.bincount(positions.reshape(-1), weights=(to - since)[outside], minlength=len(names))

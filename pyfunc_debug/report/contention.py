@@ -21,7 +21,8 @@ from pyfunc_debug.analysis.inputs import loops_of, settings
 from pyfunc_debug.analysis.stages import at_stops_ns, is_stage, mean_cpu_ns, setting_of, stage_answer
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, OURS
-from pyfunc_debug.report.folds import Folds
+from pyfunc_debug.pfrec.checks import fits
+from pyfunc_debug.report.folds import Folds, folded
 from pyfunc_debug.report.timeline import binned, overview, tracing
 
 Json = dict[str, Any]
@@ -68,7 +69,7 @@ def page(
         "stages": _stages(facts, columns, nodes),
         "loops": _loops(connection, facts),
         "process": list(process_lines(reported)),
-        "series": _series(facts, columns, start, end, width, folds),
+        "series": _series(facts, columns, start, end, width, folds, reported),
     }
 
 
@@ -287,7 +288,9 @@ def _loops(connection: sqlite3.Connection, facts: ProgramFacts) -> list[Json]:
     ]
 
 
-def _series(facts: ProgramFacts, columns: Columns, start: int, end: int, width: int, folds: Folds | None) -> Json:
+def _series(
+    facts: ProgramFacts, columns: Columns, start: int, end: int, width: int, folds: Folds | None, reported: Json
+) -> Json:
     """Contention over the folded axis. A bound is not a measurement: without another grade `waiting` is None."""
     waiting = held = None
     if set(columns.grades) - {"bound"}:
@@ -303,4 +306,23 @@ def _series(facts: ProgramFacts, columns: Columns, start: int, end: int, width: 
         "waiting": waiting,
         "held": held,
         "traces": traces if any(traces) else None,
+        "elsewhere": _elsewhere(reported.get("elsewhere"), columns.origin_ns, start, end, width, folds),
     }
+
+
+def _elsewhere(band: Any, origin: int, start: int, end: int, width: int, folds: Folds | None) -> list[float] | None:
+    """The share of each column in which threads outside of any body held the GIL (gil/band.py); None: not measured."""
+    if not isinstance(band, dict):
+        return None
+    since, wide, sums = band.get("start_ns"), band.get("width_ns"), band.get("us")
+    if not (
+        isinstance(since, int) and isinstance(wide, int) and wide > 0 and isinstance(sums, list) and fits(sums, [int])
+    ):
+        return None
+    edges = folded(since - origin + wide * np.arange(len(sums) + 1, dtype=np.float64), folds or [])
+    # What lies in a fold is not drawn; the rest of such a column keeps its density.
+    held = np.asarray(sums, np.float64) * 1000 * np.diff(edges) / wide
+    until = np.concatenate([[0], np.cumsum(held)])
+    first, last = folded(np.array([start, end]), folds or [])
+    shares = np.diff(np.interp(np.linspace(first, last, width + 1), edges, until)) * width / max(1, last - first)
+    return [round(float(x), 3) for x in np.clip(shares, 0, 1)]

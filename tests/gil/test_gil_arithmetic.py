@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.gil import blame
+from pyfunc_debug.gil.band import Band
 from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, recorded_blame
 from pyfunc_debug.gil.join import as_rows
 from pyfunc_debug.gil.native_join import NativeJoin
@@ -24,6 +25,20 @@ def test_holds_during_a_wait():
     assert holds.during(150, 420) == {1: 30, 2: 80, 3: 80, 4: 20}
     assert holds.during(180, 200) == {}
     assert holds.during(5000, 6000) == {}
+
+
+def test_a_band_keeps_every_nanosecond_and_its_number_of_columns():
+    band = Band()
+    band.add(np.array([5, 7]) * MS, np.array([6, 7]) * MS + [500_000, 250_000])
+    assert band.as_json() == {"start_ns": 5 * MS, "width_ns": MS, "us": [1000, 500, 250]}
+    later = np.arange(100) * 60 * MS + 20 * MS
+    band.add(later, later + 30 * MS)
+    made = band.as_json()
+    assert made["width_ns"] == 16 * MS
+    assert len(made["us"]) <= 512
+    assert sum(made["us"]) == 1750 + 100 * 30_000
+    assert max(made["us"]) == 16_000
+    assert Band().as_json() is None
 
 
 def test_only_the_newest_holds_are_kept():

@@ -76,6 +76,21 @@ def test_where_graphs_were_traced_is_drawn_behind_what_bodies_held(path):
     assert sum(series["traces"]) * width == pytest.approx(outer, rel=0.01)
 
 
+def test_what_other_python_held_is_drawn_over_the_same_axis_without_what_is_folded(path):
+    columns = 100
+    origin, series = Recording(path).reader.meta["clock"]["monotonic_ns"], ask(path)["series"]
+    assert series["elsewhere"] is None, "not measured is not 0"
+    wide = series["end_ns"] // columns
+    band = {"start_ns": origin, "width_ns": wide, "us": [wide // 2000] * columns}
+    recordings.change(path, gil={"grade": "native", "elsewhere": band})
+    drawn = ask(path)["series"]["elsewhere"]
+    assert len(drawn) == len(series["held"])
+    assert sum(drawn) / len(drawn) == pytest.approx(0.5, abs=0.02)
+    for damaged in ({"us": "x"}, {**band, "width_ns": 0}, {**band, "us": [None]}, 7):
+        recordings.change(path, gil={"grade": "native", "elsewhere": damaged})
+        assert ask(path)["series"]["elsewhere"] is None
+
+
 def test_an_estimate_says_from_how_many_samples(path):
     grade(path, "op-start")
     page = same(path)

@@ -487,7 +487,7 @@ export interface GilPage {
   process: string[];
   /** Loops over a Dataset: whether they wait for their input. */
   loops?: { sentence: string; place: string }[];
-  series: { start_ns: number; end_ns: number; waiting: number[] | null; held: number[] | null; traces?: number[] | null } | null;
+  series: { start_ns: number; end_ns: number; waiting: number[] | null; held: number[] | null; traces?: number[] | null; elsewhere?: number[] | null } | null;
 }
 
 export interface Questions {

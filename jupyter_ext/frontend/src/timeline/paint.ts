@@ -1,7 +1,7 @@
 // Brushes of the timeline: one colour a meaning, with a pattern and a height beside it, so that greyscale reads too.
 import type { Colours, Token } from "../theme";
 
-export type Kind = "trace" | "held" | "gradient" | "released" | "wait" | "stop" | "queued";
+export type Kind = "trace" | "held" | "gradient" | "released" | "wait" | "stop" | "queued" | "elsewhere";
 
 /** Height in px and offset from the bar's top: held > released > wait. */
 export const SHAPE: Record<Kind, { height: number; offset: number }> = {
@@ -12,6 +12,7 @@ export const SHAPE: Record<Kind, { height: number; offset: number }> = {
   wait: { height: 5, offset: 3 },
   stop: { height: 11, offset: 0 },
   queued: { height: 11, offset: 0 },
+  elsewhere: { height: 11, offset: 0 },
 };
 
 export interface Paints {
@@ -60,6 +61,11 @@ export function makePaints(context: CanvasRenderingContext2D, colours: Colours, 
       wait: pattern("wait", 3, (c, s) => {
         c.fillStyle = "rgba(255,255,255,.8)";
         c.fillRect(s / 3, s / 3, s / 3, s / 3);
+      }),
+      elsewhere: pattern("bg", 4, (c, s) => {
+        c.fillStyle = colours.dim;
+        c.fillRect(0, 0, s / 2, s / 2);
+        c.fillRect(s / 2, s / 2, s / 2, s / 2);
       }),
       stop: colours.stop,
       queued: pattern("stop", 6, (c, s) => {

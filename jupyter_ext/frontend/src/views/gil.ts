@@ -66,7 +66,8 @@ export class GilPane {
       this.element,
       this.inShort(page.stages),
       h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
-        h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null, series?.held && series.traces ? h("span", { title: "Tracing runs Python. How much of the GIL it and other Python held was not measured over time" }, swatch("trace"), "graph trace under way") : null)),
+        h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", {}, swatch("held"), "GIL held by a body") : null, series?.held && series.traces ? h("span", { title: "Tracing runs Python outside of any body" }, swatch("trace"), "graph trace under way") : null,
+          series?.held && series.elsewhere ? h("span", { title: "Turns of threads in no body, tracing among them, where another thread wanted the GIL when they ended. Turns that nobody waited for are not measured" }, swatch("elsewhere"), "by other Python") : null)),
       series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is not a measurement."),
       h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       page.stages.length ? this.stages(page.stages) : null,
@@ -211,20 +212,23 @@ export class GilPane {
     const scale = makeScale({ start: folds.at(series.start_ns), end: folds.at(series.end_ns) }, 44, width - 48, folds, 4);
     const waiting = series.waiting ?? [];
     const most = Math.max(1, Math.ceil(Math.max(0, ...waiting)));
-    const area = (values: readonly number[], top: number, tall: number, high: number, colour: string | CanvasPattern): void => {
+    const area = (values: readonly number[], top: number, tall: number, high: number, colour: string | CanvasPattern, below: readonly number[] = []): void => {
       c.fillStyle = colour;
       const wide = scale.width / values.length;
       values.forEach((value, i) => {
-        const size = (Math.min(value, high) / high) * tall;
-        if (size > 0) c.fillRect(scale.place(scale.view.start + (i * (scale.view.end - scale.view.start)) / values.length), top + tall - size, wide + 0.3, size);
+        const under = Math.min(below[i] ?? 0, high);
+        const size = (Math.min(value, high - under) / high) * tall;
+        if (size > 0) c.fillRect(scale.place(scale.view.start + (i * (scale.view.end - scale.view.start)) / values.length), top + tall * (1 - under / high) - size, wide + 0.3, size);
       });
       c.strokeStyle = colours.line2;
       c.strokeRect(scale.left - 0.5, top - 0.5, scale.width + 1, tall + 1);
     };
     if (series.waiting) area(waiting, 4, tall.waiting, most, colours.wait);
     if (series.held) {
-      if (series.traces) area(series.traces, second, tall.held, 1, makePaints(c, colours, font, ratio).fill.trace);
+      const { fill } = makePaints(c, colours, font, ratio);
+      if (series.traces) area(series.traces, second, tall.held, 1, fill.trace);
       area(series.held, second, tall.held, 1, colours.held);
+      if (series.elsewhere) area(series.elsewhere, second, tall.held, 1, fill.elsewhere, series.held);
     }
     c.font = `10.5px ${font}`;
     c.fillStyle = colours.dim;
