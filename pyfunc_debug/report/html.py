@@ -32,13 +32,16 @@ from pyfunc_debug.report.processes import Processes, names
 
 Json = dict[str, Any]
 MAX_CALLS = 200_000
-DETAIL_BYTES = 4_500_000
-"""Room for the details of calls, compressed: as base64 in the page they take a third more."""
 SOURCE_BYTES = 4 << 20
 """Room for the text of source files, before compression."""
 EXPLAINED_BYTES = 6 << 20
 """Room for the graph traces of functions, before compression."""
 MAX_BYTES = 10_000_000
+"""Room for the whole page: what the rest does not need is filled with the details of calls."""
+FRAME_BYTES = 250_000
+"""Of it, for the bundle."""
+MOST_TRACES = 5_000
+"""Graph traces that the timeline draws, the longest; the pages of their functions have all."""
 MOST_DETAILS = 50_000
 """Calls whose details are in it: each is read for itself, and a report is to be written while one waits."""
 _MISSES = 100
@@ -144,17 +147,17 @@ def _one(
         # A recording that still grows is examined too: a report is made now or never.
         found = answers.findings if answers.findings is not None else findings() if findings else None
         answers.use_findings(found)
-        data, arrays = collect(answers, share)
+        items = "".join(
+            f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
+            f"<{tag}>{html.escape(f.fix)}</{tag}></li>"
+            for f in found or ()
+            for tag in ("pre" if "\n" in f.fix else "i",)
+        )
+        plain = f"{f'<ul>{items}</ul>' if items else ''}{ledger_html(answers.ledger())}"
+        data, arrays = collect(answers, share, len(plain))
         if processes is not None:
             processes.add(answers, first_call(answers.connection, answers.facts, answers.columns))
-        plain = ledger_html(answers.ledger())
-    items = "".join(
-        f"<li><b>{html.escape(f.severity)}: {html.escape(f.rule)}</b> {html.escape(f.message)} "
-        f"<{tag}>{html.escape(f.fix)}</{tag}></li>"
-        for f in found or ()
-        for tag in ("pre" if "\n" in f.fix else "i",)
-    )
-    return _pack(data, arrays), answers, f"{f'<ul>{items}</ul>' if items else ''}{plain}"
+    return _pack(data, arrays), answers, plain
 
 
 def bundle(name: str) -> str:
@@ -162,12 +165,13 @@ def bundle(name: str) -> str:
     return resources.files(_BUNDLE).joinpath("static").joinpath(name).read_text(encoding="utf-8")
 
 
-def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
+def collect(answers: Answers, share: int = 1, taken: int = 0) -> tuple[Json, dict[str, Array]]:
     """All that the page embeds: answers to what its views will ask, within bounds.
 
     Args:
       answers: The recording, open.
       share: It gets one part in this many of the report's room.
+      taken: Bytes of that part that are used already.
     """
     columns = answers.columns
     trimmed = []
@@ -179,12 +183,8 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
             f"This report shows {len(positions):,} of {len(columns):,} calls: the first, the last and those that failed"
         )
     arrays.update(timeline.single(columns, positions))
-    view, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
+    _, runs = timeline.viewport(answers.connection, answers.facts, columns, *answers.extent(), 4000)
     arrays.update({name: array for name, array in runs.items() if name.startswith("run_")})
-    details, trends, why = _details(answers, DETAIL_BYTES // share)
-    left_out = len(columns) - len(details)
-    if left_out:
-        trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out: {why}")
     failed = columns.id[positions[columns.status[positions] == ERROR]].tolist()[:5000]
     ledger, _ = answers.ask("ledger", {})
     sources, untold = _sources(answers, ledger, SOURCE_BYTES // share)
@@ -192,21 +192,29 @@ def collect(answers: Answers, share: int = 1) -> tuple[Json, dict[str, Array]]:
         trimmed.append(f"The text of {untold:,} of {len(ledger['files']):,} source files was left out")
     gil, _ = answers.ask("gil", {})
     findings, _ = answers.ask("findings", {})
-    return {
+    traces = timeline.traces(answers.facts, columns.origin_ns, *answers.extent())
+    if len(traces) > MOST_TRACES:
+        trimmed.append(f"The timeline draws the {MOST_TRACES:,} longest of {len(traces):,} graph traces")
+    data = {
         "overview": overview,
         "ledger": ledger,
-        "traces": view["traces"],
-        "details": details,
+        "traces": traces[:MOST_TRACES],
         "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
         "sources": sources,
         "explained": _explained(answers, ledger, EXPLAINED_BYTES // share),
-        "trends": trends,
-        "left_out": f"The values of this call are not in this report: {why}." if left_out else "",
         "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},
         "findings": findings["findings"],
         "gil": gil,
-        "trimmed": ". ".join(trimmed),
-    }, arrays  # fmt: skip
+    }
+    # In the page base64 makes four bytes of three.
+    room = ((MAX_BYTES - FRAME_BYTES) // share - taken) * 3 // 4 - len(_deflated(data, arrays, 1))
+    data["details"], data["trends"], why = _details(answers, room)
+    left_out = len(columns) - len(data["details"])
+    if left_out:
+        trimmed.append(f"Values of {left_out:,} of {len(columns):,} calls were left out: {why}")
+    data["left_out"] = f"The values of this call are not in this report: {why}." if left_out else ""
+    data["trimmed"] = ". ".join(trimmed)
+    return data, arrays
 
 
 def _explained(answers: Answers, ledger: Json, room: int) -> dict[str, Json]:
@@ -260,7 +268,9 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
     details: dict[str, Json] = {}
     trends: dict[str, Json] = {}
     packer, used, misses = zlib.compressobj(1), 0, 0
-    why = "it holds those of the calls that matter most, and of others evenly spaced ones, up to its size"
+    why = (
+        f"it holds those of the calls that matter most, and of others evenly spaced ones, up to {MAX_BYTES // 10**6} MB"
+    )
     for call in _interesting(answers):
         if str(call) in details:
             continue
@@ -326,6 +336,10 @@ def _interesting(answers: Answers) -> Iterator[int]:
 
 def _pack(data: Json, arrays: dict[str, Array]) -> str:
     """JSON and arrays as base64 of one deflated container, which the page unpacks without a library."""
+    return base64.b64encode(_deflated(data, arrays, 6)).decode("ascii")
+
+
+def _deflated(data: Json, arrays: dict[str, Array], level: int) -> bytes:
     layout: dict[str, tuple[str, int, int, int]] = {}
     blobs = []
     offset = 0
@@ -335,7 +349,7 @@ def _pack(data: Json, arrays: dict[str, Array]) -> str:
         blobs.append(content.tobytes())
         offset += content.nbytes
     text = json.dumps({**data, "arrays": layout}, allow_nan=False, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(struct.pack("<I", len(text)) + text + b"".join(blobs), 6)).decode("ascii")
+    return zlib.compress(struct.pack("<I", len(text)) + text + b"".join(blobs), level)
 
 
 def assemble(name: str, packed: Sequence[str], plain: str, selected: Json, together: str | None = None) -> str:

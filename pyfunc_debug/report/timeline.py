@@ -17,6 +17,7 @@ from pyfunc_debug.report.folds import Folds, folded
 
 Json = dict[str, Any]
 MAX_CALLS = 6000
+_MOST_TRACES = 500
 MAX_RUNS = 3000
 MAX_MARKS = 400
 PARTS = ("held", "gradient", "released", "wait")
@@ -67,7 +68,7 @@ def viewport(
     width = int(min(max(width, 16), 4096))
     positions = columns.between(start, end)
     answer: Json = {"start_ns": start, "end_ns": end, "calls": len(positions), "measured": columns.measured}
-    answer["traces"] = traces(facts, columns.origin_ns, start, end)
+    answer["traces"] = traces(facts, columns.origin_ns, start, end)[:_MOST_TRACES]
     arrays = _runs(connection, columns.origin_ns, start, end, width)
     answer["runs_merged"] = bool(arrays.pop("merged")[0])
     if len(positions) <= MAX_CALLS:
@@ -218,7 +219,7 @@ def traces(facts: ProgramFacts, origin: int, start: int, end: int) -> list[Json]
                 "parent": trace.parent,
             }
         )
-    return sorted(result, key=lambda trace: -int(trace["duration_ns"]))[:500]
+    return sorted(result, key=lambda trace: -int(trace["duration_ns"]))
 
 
 def _runs(connection: sqlite3.Connection, origin: int, start: int, end: int, width: int) -> dict[str, Array]:

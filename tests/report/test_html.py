@@ -70,7 +70,7 @@ def test_findings_nobody_looked_for_are_null_and_none_found_is_an_empty_list(pat
 
 def test_a_large_recording_is_trimmed_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(html, "MAX_CALLS", 10_000)
-    monkeypatch.setattr(html, "DETAIL_BYTES", 200_000)
+    monkeypatch.setattr(html, "MAX_BYTES", 1_200_000)
     path = recordings.large(tmp_path / "large.pfrec", 20_000)
     page = html.page(path)
     data = unpack(page)
@@ -139,16 +139,20 @@ def test_a_report_uses_its_room_and_says_the_true_reason(path, monkeypatch):
     assert max(gaps) < total // 4, "no long stretch is without"
 
 
-def test_values_fill_their_room(path, monkeypatch):
-    room = 600_000
-    monkeypatch.setattr(html, "DETAIL_BYTES", room)
-    data = unpack(html.page(path))
+def test_values_fill_what_the_rest_of_the_page_leaves(path, monkeypatch):
+    monkeypatch.setattr(html, "MAX_BYTES", 1_000_000)
+    page = html.page(path)
+    data = unpack(page)
     details = data["details"]
-    packed = len(zlib.compress(json.dumps(details, separators=(",", ":")).encode(), 1))
-    assert 0.8 * room < packed < 1.05 * room, f"{len(details)} calls"
+    assert 0.8 * html.MAX_BYTES < len(page) <= html.MAX_BYTES, f"{len(details)} calls"
     assert {*data["failures"]} <= details.keys(), "what failed comes first"
     assert f"{data['overview']['calls'] - len(details):,} of {data['overview']['calls']:,} calls" in data["trimmed"]
-    assert "up to its size" in data["trimmed"]
+    assert "evenly spaced ones, up to 1 MB" in data["trimmed"]
+    assert len(data["traces"]) > 1
+    monkeypatch.setattr(html, "MOST_TRACES", 1)
+    data = unpack(html.page(path))
+    assert len(data["traces"]) == 1
+    assert "draws the 1 longest of" in data["trimmed"]
 
 
 def test_scalars_over_calls_are_in_the_page_once(path):
