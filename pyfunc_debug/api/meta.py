@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
@@ -73,6 +74,7 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
     return {**known, "end_ns": time.monotonic_ns()}
 
 
+@functools.cache
 def version() -> str:
     """Version of this package."""
     from importlib import metadata

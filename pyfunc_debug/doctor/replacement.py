@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 
-from pyfunc_debug.doctor.code import local_names, own_nodes, state_writes
+from pyfunc_debug.doctor.code import all_nodes, local_names, own_nodes, state_writes
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument, py_call
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, read
@@ -60,7 +60,7 @@ def definition(file: str | None, line: int | None) -> Function | None:
     if file is None or line is None:
         return None
     found = []
-    for one in ast.walk(read(file).tree):
+    for one in all_nodes(read(file).tree):
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if line in (one.lineno, *(decorator.lineno for decorator in one.decorator_list)):
                 return one
@@ -82,7 +82,7 @@ def definition_of(code: CodeType, file: str, line: int) -> Function | None:
     own = code.co_filename == file
     given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = [
-        one for one in ast.walk(read(file).tree)
+        one for one in all_nodes(read(file).tree)
         if isinstance(one, ast.Lambda) and one.lineno == line
         and tuple(arg.arg for arg in (*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs)) == given
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from dataclasses import dataclass
@@ -45,11 +46,17 @@ def project_table() -> tuple[Path, dict[str, Any]]:
     if file is None or parser is None:
         return Path(), {}
     try:
-        tool = parser.loads(file.read_text(encoding="utf-8")).get("tool", {})
+        return file, _table(parser, file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadOptionError(f"{file} cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=4)
+def _table(parser: Any, text: str) -> dict[str, Any]:
+    """Reading TOML takes some ms; each recording asks, and each question for its findings."""
+    tool = parser.loads(text).get("tool", {})
     table = tool.get("pyfunc_debug", {}) if isinstance(tool, dict) else {}
-    return file, table if isinstance(table, dict) else {}
+    return table if isinstance(table, dict) else {}
 
 
 def _project(folder: Path) -> Path | None:

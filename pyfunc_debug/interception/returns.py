@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import types
 from _thread import get_ident
@@ -107,31 +108,40 @@ def _watched(original: Any, statements: str, names: dict[str, Any]) -> Any:
     """
     if not isinstance(original, types.FunctionType) or original.__closure__ or hasattr(original, "__wrapped__"):
         return None  # somebody else's wrapper
+    names = {**names, _FAILED: _not_converted}
+    factory = _factory(original.__code__, statements, tuple(names))
+    if factory is None:
+        return None
+    scope: dict[str, Any] = {}
+    exec(factory, original.__globals__, scope)
+    made = scope["factory"](**names)
+    made.__code__ = _named(made.__code__, original.__code__)
+    made.__qualname__, made.__module__ = original.__qualname__, original.__module__
+    return made
+
+
+@functools.lru_cache(maxsize=8)
+def _factory(original: types.CodeType, statements: str, names: tuple[str, ...]) -> types.CodeType | None:
+    """What defines `factory`, which takes what the copy calls and returns the copy. Kept: each recording begins so."""
     try:
         lines, first = inspect.getsourcelines(original)
         # Inside of a class for its indentation, and as far down as it is in its file.
-        tree = syntax.parse("\n" * (first - 2) + "class _:\n" + "".join(lines), original.__code__.co_filename)
+        tree = syntax.parse("\n" * (first - 2) + "class _:\n" + "".join(lines), original.co_filename)
     except (OSError, SyntaxError, TypeError):
         return None
     method = tree.body[0].body[0] if isinstance(tree.body[0], ast.ClassDef) else None
-    if not isinstance(method, ast.FunctionDef) or method.name != original.__name__ or method.decorator_list:
+    if not isinstance(method, ast.FunctionDef) or method.name != original.co_name or method.decorator_list:
         return None
     inserted = syntax.parse(statements).body
     asked = {one.id for new in inserted for one in ast.walk(new) if isinstance(one, ast.Name)} & {"self", "token"}
     line = _insert(method, inserted)
     if line is None or not asked <= {one.arg for one in method.args.args}:
         return None
-    names = {**names, _FAILED: _not_converted}
     factory = syntax.parse(f"def factory({', '.join(names)}): pass").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body = [_Returning(line).visit(method), ast.Return(ast.Name(method.name, ast.Load()))]
     module = ast.fix_missing_locations(ast.Module([factory], []))
-    scope: dict[str, Any] = {}
-    exec(compile(module, original.__code__.co_filename, "exec", dont_inherit=True), original.__globals__, scope)
-    made = scope["factory"](**names)
-    made.__code__ = _named(made.__code__, original.__code__)
-    made.__qualname__, made.__module__ = original.__qualname__, original.__module__
-    return made
+    return compile(module, original.co_filename, "exec", dont_inherit=True)
 
 
 def _insert(method: ast.FunctionDef, inserted: list[ast.stmt]) -> int | None:

@@ -15,33 +15,39 @@ from typing import Any
 
 
 @functools.cache
-def _programs(file: str) -> dict[str, tuple[int, int, set[str]]]:
-    """The programs, which have a decorator: their first and last lines, and the names that they read."""
-    return {
-        one.name: (
-            one.decorator_list[0].lineno,
-            one.end_lineno or one.lineno,
-            {node.id for node in ast.walk(one) if isinstance(node, ast.Name)},
-        )
-        for one in ast.parse(Path(file).read_text()).body
-        if isinstance(one, ast.FunctionDef) and one.decorator_list
-    }
+def _parts(file: str) -> dict[str, tuple[int, int, set[str]]]:
+    """Functions, classes and constants of a file: their first and last lines, and the names that they read."""
+    found = {}
+    for one in ast.parse(Path(file).read_text()).body:
+        names = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        if isinstance(one, (ast.FunctionDef, ast.ClassDef)):
+            first = one.decorator_list[0] if one.decorator_list else one
+            found[one.name] = (first.lineno, one.end_lineno or one.lineno, names)
+        elif isinstance(one, (ast.Assign, ast.AnnAssign)):
+            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+            if isinstance(target, ast.Name):
+                found[target.id] = (one.lineno, one.end_lineno or one.lineno, names)
+    return found
 
 
 def alone(program: Callable[..., Any]) -> str:
-    """The text of a program's file with this program only, and those that it calls.
+    """The text of a program's file with this program only, and with what it reads of the rest of the file.
 
     AutoGraph converts equal code once, whatever its file, and code is equal only at the same line: each program's text
     begins lower by one.
     """
     file = program.__code__.co_filename
     lines = Path(file).read_text().split("\n")
-    programs = _programs(file)
-    kept = {program.__name__} | programs[program.__name__][2]
-    for name, (first, last, _) in programs.items():
+    parts = _parts(file)
+    kept: set[str] = set()
+    todo = {program.__name__}
+    while todo:
+        kept |= todo
+        todo = set().union(*(parts[name][2] for name in todo)) & parts.keys() - kept
+    for name, (first, last, _) in parts.items():
         if name not in kept:
             lines[first - 1 : last] = [""] * (last - first + 1)
-    return "\n" * [*programs].index(program.__name__) + "\n".join(lines)
+    return "\n" * [*parts].index(program.__name__) + "\n".join(lines)
 
 
 def loaded(text: str, program: Callable[..., Any], folder: Path, monkeypatch: Any) -> Callable[..., Any]:

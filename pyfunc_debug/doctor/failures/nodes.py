@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures.dtypes import Guess
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parameters, read
 from pyfunc_debug.doctor.failures.symbols import Described
 
 _TOKEN = re.compile(r"\bpyfunc_\d+\b")
-_CALLS = ("py_function", "numpy_function", "py_func", "eager_py_func")
+_CALLS = frozenset(("py_function", "numpy_function", "py_func", "eager_py_func"))
 _COLUMNS = "SELECT id, token, kind, body, file, line, stack, tout, paths FROM node"
 
 
@@ -80,14 +81,11 @@ def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
 
 def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
-    calls = [
-        one for one in ast.walk(source.tree)
-        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _CALLS
-    ]  # fmt: skip
+    calls = source.calls_of(_CALLS)
     here = [one for one in calls if one.lineno <= line <= (one.end_lineno or one.lineno)]
     if here:
         return here[-1]
-    for one in ast.walk(source.tree):  # AutoGraph knows the first line of a lambda only
+    for one in all_nodes(source.tree) if calls else ():  # AutoGraph knows the first line of a lambda only
         if isinstance(one, ast.Lambda) and one.lineno == line:
             here = [call for call in calls if call in ast.walk(one)]
     return here[0] if len(here) == 1 else None

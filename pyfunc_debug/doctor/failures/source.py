@@ -24,8 +24,12 @@ class Source:
             self.tree: ast.Module = syntax.parse("\n".join(_without_magics(self.lines)))
         except (SyntaxError, ValueError, RecursionError):
             self.tree = ast.Module([], [])
+        self._calls: dict[frozenset[str], list[ast.Call]] = {}
+
+    @functools.cached_property
+    def _parents(self) -> dict[int, ast.AST]:
         every = (self.tree, *all_nodes(self.tree))
-        self._parents = {id(child): node for node in every for child in ast.iter_child_nodes(node)}
+        return {id(child): node for node in every for child in ast.iter_child_nodes(node)}
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around another."""
@@ -57,6 +61,13 @@ class Source:
                 if first <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
                     found = node
         return found
+
+    def calls_of(self, functions: frozenset[str]) -> list[ast.Call]:
+        """Calls of functions of these names, whatever module they are asked of."""
+        if functions not in self._calls:
+            calls = [one for one in all_nodes(self.tree) if isinstance(one, ast.Call)]
+            self._calls[functions] = [one for one in calls if dotted(one.func).rpartition(".")[2] in functions]
+        return self._calls[functions]
 
     def text(self, node: ast.AST) -> str:
         """A node as it is written, on one line if it can be."""
@@ -124,19 +135,23 @@ def _last_of_header(statement: ast.stmt) -> int:
 
 
 def _without_magics(lines: list[str]) -> list[str]:
-    return ["pass" if line.lstrip().startswith(("%", "!")) and not line[:1].isspace() else line for line in lines]
+    return ["pass" if line.startswith(("%", "!")) else line for line in lines]
+
+
+def parsed(text: str) -> Source:
+    """The source that a text is. It is kept, and read by many: who changes a node takes a copy."""
+    return _parsed(text.rstrip("\n"))
 
 
 @functools.lru_cache(maxsize=16)
-def parsed(text: str) -> Source:
-    """The source that a text is. It is kept, and read by many: who changes a node takes a copy."""
+def _parsed(text: str) -> Source:
     return Source(text.split("\n") if text else [])
 
 
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
     linecache.checkcache(file)
-    return parsed("".join(linecache.getlines(file)).rstrip("\n"))
+    return parsed("".join(linecache.getlines(file)))
 
 
 def dotted(node: ast.AST | None) -> str:
