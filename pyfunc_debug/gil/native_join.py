@@ -16,10 +16,17 @@ from pyfunc_debug.gil import blame
 from pyfunc_debug.gil.band import Band
 from pyfunc_debug.gil.releases import Releases
 from pyfunc_debug.gil.samples import CLOSED, HELD, RELEASED, WAITED, Answer, CallTimes, Samples
+from pyfunc_debug.newest import Newest
 
 PATIENCE_NS = 3_000_000_000
 """How long after it ended an op may wait for its call, and a call for its op."""
-_MOST_KNOWN = 200_000
+_MOST_WAITS = 30_000
+"""Ops that are open, not told yet, or whose rows were lost, of which it is kept whom they waited for: 40 MB."""
+_MOST_WAITING = 10_000
+"""Calls that wait for a holder to end, to name it. Beyond that, the oldest get their answer: a call that runs."""
+_MOST_HOLDERS = 1_000
+_LARGEST = 16
+"""Holders of one op are kept one by one; of more than `_MOST_HOLDERS`, only the largest are."""
 
 _Table = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -28,22 +35,27 @@ _THREAD, _SERIAL, _ENTER, _LEAVE, _WAITED = 1, 2, 4, 5, 6
 _CALL, _CALL_THREAD, _START, _END = 0, 1, 2, 3
 
 
+_Shares = dict[int | str, int]
+"""Nanoseconds by holder: 0 is nobody, a text names one that is not looked up any more."""
+
+
 class _Waits:
-    """Who held the GIL while one op waited for it: in nanoseconds by holder, 0 is nobody.
+    """Who held the GIL while one op waited for it.
 
     The first and the last waits inside the op are kept one by one, for they may be before or after its call.
     """
 
-    __slots__ = ("before", "first", "inside", "last")
+    __slots__ = ("before", "first", "inside", "last", "limit")
     EDGE = 64
 
     def __init__(self) -> None:
-        self.before: dict[int, int] = {}
-        self.inside: dict[int, int] = {}
-        self.first: list[tuple[int, int, dict[int, int]]] = []
-        self.last: deque[tuple[int, int, dict[int, int]]] = deque()
+        self.before: _Shares = {}
+        self.inside: _Shares = {}
+        self.first: list[tuple[int, int, _Shares]] = []
+        self.last: deque[tuple[int, int, _Shares]] = deque()
+        self.limit = _MOST_HOLDERS
 
-    def add(self, since: int, to: int, shares: dict[int, int], entering: bool) -> None:
+    def add(self, since: int, to: int, shares: _Shares, entering: bool) -> None:
         """Adds a wait; those of an op come in the order of time."""
         if entering:
             _add(self.before, shares)
@@ -54,7 +66,7 @@ class _Waits:
             if len(self.last) > self.EDGE:
                 _add(self.inside, self.last.popleft()[2])
 
-    def until(self, end_ns: int) -> dict[int, int]:
+    def until(self, end_ns: int) -> _Shares:
         """By holder, before a call and inside it; not what its op waited for after it."""
         sums = dict(self.before)
         _add(sums, self.inside)
@@ -63,8 +75,31 @@ class _Waits:
                 _add(sums, shares)
         return sums
 
+    def add_up(self, named: Callable[[int], tuple[str, str] | None]) -> None:
+        """Names holders that ended before they are forgotten, and adds up all but the largest: there may be millions.
 
-def _add(sums: dict[int, int], more: dict[int, int]) -> None:
+        Args:
+          named: Names of a holder's body and of its call; None while it runs.
+        """
+        if max(len(self.before), len(self.inside)) <= self.limit:
+            return
+        for sums in (self.before, self.inside):
+            ranked = sorted(sums, key=sums.__getitem__)
+            for rank, holder in enumerate(ranked, _LARGEST - len(ranked)):
+                _rename(sums, holder, named, one=rank >= 0)
+        for _, _, shares in (*self.first, *self.last):
+            for holder in list(shares):
+                _rename(shares, holder, named, one=False)
+        self.limit = max(_MOST_HOLDERS, 2 * len(self.before), 2 * len(self.inside))
+
+
+def _rename(sums: _Shares, holder: int | str, named: Callable[[int], tuple[str, str] | None], *, one: bool) -> None:
+    names = (blame.call_of(holder)[0], holder) if isinstance(holder, str) else named(holder)
+    if names is not None:
+        _add(sums, {names[one]: sums.pop(holder)})
+
+
+def _add(sums: _Shares, more: _Shares) -> None:
     for holder, ns in more.items():
         sums[holder] = sums.get(holder, 0) + ns
 
@@ -88,7 +123,7 @@ class NativeJoin:
         self._calls: _Table = np.empty((0, 4), np.int64)  # whose op did not close yet
         self._releases = Releases()
         self._waits: dict[int, _Waits] = {}  # by serial
-        self._known: dict[int, int | None] = {}  # serial -> call; None: closed, and no call is known
+        self._known: Newest[int | None] = Newest()  # serial -> call; None: closed, and no call is known
         self._waiting: list[tuple[int, int, Answer]] = []  # serial, end, answer; a holder's call is not known yet
 
     def feed(self, samples: Samples, calls: Iterable[CallTimes], *, final: bool = False) -> list[Answer]:
@@ -131,9 +166,10 @@ class NativeJoin:
             waits = self._waits.get(serial)
             if waits is None:
                 self._waits[serial] = waits = _Waits()
-            during = self._holds.during(begin, end)
+            during: _Shares = dict(self._holds.during(begin, end).items())
             during[0] = end - begin - sum(during.values())
             waits.add(begin, end, during, bool(entering))
+            waits.add_up(self._named)
 
     def _answer(self, ops: _Table, times: _Table) -> list[tuple[int, int, Answer]]:
         """The answers for calls and their ops, without the blame."""
@@ -167,38 +203,50 @@ class NativeJoin:
         old = np.full(len(times), True) if final else times[:, _END] < horizon_ns
         self.unmatched += int(old.sum())
         self._calls = times[~old]
-        for table in (self._known, self._waits):  # of ops whose rows were lost, waits would stay
-            while len(table) > _MOST_KNOWN:
-                table.pop(next(iter(table)))
+        if len(self._waits) > _MOST_WAITS:  # of ops whose rows were lost they would stay
+            self._waits = dict(list(self._waits.items())[-_MOST_WAITS // 2 :])
 
     def _report(self, found: list[tuple[int, int, Answer]], final: bool) -> list[Answer]:
         if not self._waits:
             return [answer for _, _, answer in found]
         rows: list[Answer] = []
         waiting, self._waiting = self._waiting, []
-        known = self._known
-        for one in waiting + found:
+        overdue = len(waiting) - _MOST_WAITING
+        for position, one in enumerate(waiting + found):
             serial, end_ns, answer = one
             waits = self._waits.get(serial)
             shares = waits.until(end_ns) if waits is not None else {}
             if waits is None:
                 rows.append(answer)
-            elif not final and any(holder > 0 and holder not in known for holder in shares):
+            elif not final and position >= overdue and any(map(self._is_open, shares)):
                 self._waiting.append(one)
             else:
                 del self._waits[serial]
                 rows.append((*answer[:6], self._blame(shares)))
         return rows
 
-    def _blame(self, shares: dict[int, int]) -> tuple[tuple[str, int], ...]:
+    def _is_open(self, holder: int | str) -> bool:
+        return isinstance(holder, int) and holder > 0 and holder not in self._known
+
+    def _named(self, holder: int) -> tuple[str, str] | None:
+        if holder not in self._known:
+            return None
+        call: int | None = self._known.get(holder, None)
+        if call is None:
+            return blame.UNRECORDED, blame.UNRECORDED
+        body = self._body(call)
+        return body, blame.by_call(body, call)
+
+    def _blame(self, shares: _Shares) -> tuple[tuple[str, int], ...]:
         calls: dict[int, int] = {}
         others: dict[str, int] = {}
         for holder, ns in shares.items():
-            known = self._known.get(holder) if holder > 0 else None
-            if known is not None:
+            if isinstance(holder, int) and (known := self._known.get(holder, None)) is not None:
                 calls[known] = calls.get(known, 0) + ns
                 continue
-            if holder == 0:
+            if isinstance(holder, str):
+                label = holder
+            elif holder == 0:
                 label = blame.NOBODY
             elif holder > 0:
                 label = blame.UNRECORDED if holder in self._known else blame.RUNNING

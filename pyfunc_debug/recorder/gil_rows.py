@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from pyfunc_debug.newest import Newest
 from pyfunc_debug.recorder.ticket import Ticket
 
 _PERIOD_NS = 250_000_000
-_MOST_NAMES = 200_000
 
 
 class GilProbe(Protocol):
@@ -31,8 +31,8 @@ class GilRows:
     def __init__(self, probe: GilProbe) -> None:
         self._probe = probe
         self._calls: list[tuple[int, int, int, int]] = []
-        self._names: dict[int, str] = {}  # also of calls not stored: others may have waited for them
-        self._unstored: set[int] = set()
+        self._names: Newest[str] = Newest()  # also of calls not stored: others may have waited for them
+        self._unstored: Newest[bool] = Newest()
         self._last_ns = time.monotonic_ns()
 
     def add(self, ticket: Ticket, body: str, stored: bool) -> None:
@@ -44,11 +44,11 @@ class GilRows:
         self._calls.append((ticket.call, ticket.ident, start, ticket.end_ns))
         self._names[ticket.call] = body
         if not stored:
-            self._unstored.add(ticket.call)
+            self._unstored[ticket.call] = True
 
     def forget(self, call: int) -> None:
         """A call could not be stored: it gets no row."""
-        self._unstored.add(call)
+        self._unstored[call] = True
 
     def due(self) -> bool:
         """Whether it is time to ask the probe again."""
@@ -59,14 +59,9 @@ class GilRows:
         self._last_ns = time.monotonic_ns()
         calls, self._calls = self._calls, []
         found = self._probe.answers(calls, self._name, final=final)
-        rows = [
+        return [
             (*rest, json.dumps(blame) if blame else "[]") for *rest, blame in found if rest[0] not in self._unstored
         ]
-        while len(self._names) > _MOST_NAMES:
-            oldest = next(iter(self._names))
-            del self._names[oldest]
-            self._unstored.discard(oldest)
-        return rows
 
     def report(self) -> str:
         """What to say of the measurement in `meta`, as JSON."""

@@ -8,6 +8,7 @@ certain only when there was one call since the last gradient.
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 
 from pyfunc_debug.recorder.ticket import Ticket
 
@@ -29,14 +30,14 @@ class Pairs:
     """Sees all calls in the order of their ends."""
 
     def __init__(self) -> None:
-        self._recent: dict[str, _Recent] = {}
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()
 
     def forward(self, ticket: Ticket) -> None:
         """A forward call ended."""
         recent = self._recent.get(ticket.token)
         if recent is None:
             if len(self._recent) >= _NODES:  # every eager call has a token of its own: the oldest are forgotten
-                del self._recent[next(iter(self._recent))]
+                self._recent.popitem(last=False)
             recent = self._recent[ticket.token] = _Recent()
         recent.calls.extend((ticket.end_ns, ticket.call))
         if len(recent.calls) > 2 * _RECENT:

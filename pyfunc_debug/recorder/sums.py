@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyfunc_debug.newest import Newest
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.ticket import Ticket
 
-_MOST_WAITING = 200_000
 _MEASURED = 4
 """Where a row has how many calls were measured; the GIL's four sums follow."""
 
@@ -22,7 +22,7 @@ class Sums:
     def __init__(self) -> None:
         self.measured = False
         self._rows: dict[int, list[Any]] = {}  # by node, of gradients by its negative
-        self._waiting: dict[int, list[Any]] = {}  # calls of which the GIL probe may still speak
+        self._waiting: Newest[list[Any]] = Newest()  # calls of which the GIL probe may still speak
         self._good = True
 
     def call(self, ticket: Ticket, node: int, kind: str, failed: bool) -> None:
@@ -39,8 +39,6 @@ class Sums:
             row[3] = ns
         if self.measured:
             self._waiting[ticket.call] = row
-            if len(self._waiting) > _MOST_WAITING:
-                del self._waiting[next(iter(self._waiting))]
 
     def rejected(self, node: int) -> None:
         """A forward call that was stored turned out to have failed."""

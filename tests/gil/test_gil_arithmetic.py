@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyfunc_debug.gil import blame
+from pyfunc_debug.gil import blame, native_join
 from pyfunc_debug.gil.band import Band
 from pyfunc_debug.gil.blame import OUTSIDE, Holds, Span, call_of, equal_split, recorded_blame
 from pyfunc_debug.gil.join import as_rows
@@ -13,6 +13,7 @@ from pyfunc_debug.gil.native_join import NativeJoin
 from pyfunc_debug.gil.releases import Releases
 from pyfunc_debug.gil.samples import CLOSED, HELD, RELEASED, WAITED, Samples
 from pyfunc_debug.gil.whatif import Stage, ceiling
+from pyfunc_debug.newest import Newest
 from pyfunc_debug.profiler import xplane, xspace
 
 MS = 1_000_000
@@ -113,6 +114,39 @@ def test_a_body_that_still_runs_at_the_end_is_named_so():
     ]
     [(_, row)] = as_rows(join.feed(Samples("native", 20 * MS, native=rows), [(2, 2, 11 * MS, 19 * MS)], final=True))
     assert row.blame == ((blame.RUNNING, 8 * MS),)
+
+
+def test_a_call_that_waits_for_more_holders_than_are_kept_names_them_all(monkeypatch):
+    """The op of call 1 is open from the beginning to the end, and waits for each of 3,000 others in turn."""
+    monkeypatch.setattr(native_join, "Newest", lambda: Newest(2_000))
+    join = NativeJoin(lambda call: "f")
+    for first in range(2, 3_002, 100):
+        rows, times = [], []
+        for serial in range(first, first + 100):
+            at, held = serial * MS, MS // 2 if serial == 500 else MS // 4
+            rows += [(HELD, 2, serial, at, at + held, 0, 0, 0, 0), (WAITED, 1, 1, at, at + held, 0, 0, 0, 0)]
+            rows.append(closed(2, serial, at, at, at + held))
+            times.append((serial, 2, at, at + held))
+        assert len(join.feed(Samples("native", times[-1][3], native=rows), times)) == 100
+    end = 4_000 * MS
+    [(call, row)] = as_rows(join.feed(Samples("native", end, native=[closed(1, 1, 0, 0, end)]), [(1, 1, MS, end)]))
+    assert call == 1
+    assert sum(ns for _, ns in row.blame) == 3_001 * (MS // 4), "each of them, and the long one twice"
+    assert {call_of(label)[0] for label, _ in row.blame} == {"f"}
+    assert ("f (#500)", MS // 2) in row.blame
+    assert len(row.blame) < 40
+
+
+def test_calls_behind_a_body_that_does_not_end_are_told_once_there_are_many(monkeypatch):
+    monkeypatch.setattr(native_join, "_MOST_WAITING", 3)
+    join = NativeJoin(lambda call: "f")
+    told = []
+    for serial in range(2, 7):
+        at = serial * MS
+        rows = [(HELD, 1, 1, at, at + 5, 0, 0, 0, 0), (WAITED, 2, serial, at, at + 5, 1, 0, 0, 0)]
+        rows.append(closed(2, serial, at, at + 5, at + 9, 5))
+        told += as_rows(join.feed(Samples("native", at + 10, native=rows), [(serial, 2, at + 6, at + 8)]))
+    assert [(call, row.blame) for call, row in told] == [(2, ((blame.RUNNING, 5),))]
 
 
 def test_reused_thread_idents_are_told_apart_by_time():
