@@ -27,6 +27,10 @@ _TYPE = re.compile(
     r"but the yielded element was (.*?)\.?$",
     re.DOTALL,
 )
+_RAGGED = re.compile(
+    r"`generator` yielded an element of RaggedTensorSpec\(TensorShape\((.*?)\), tf\.(\w+), (\d+), tf\.\w+\) where an "
+    r"element of TensorSpec"
+)
 _SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
 _SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
 
@@ -38,7 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _not_callable(situation)
     if _SPEC in text:
         return _lists(situation)
-    for pattern, tell in ((_STRUCTURE, _structure), (_SHAPE, _shape), (_TYPE, _type)):
+    for pattern, tell in ((_STRUCTURE, _structure), (_RAGGED, _ragged), (_SHAPE, _shape), (_TYPE, _type)):
         found = pattern.search(text)
         if found is not None:
             return tell(situation, found)
@@ -70,14 +74,10 @@ def without_shapes(situation: Situation) -> Explanation | None:
     """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
     if situation.body or not _NO_SHAPE.search(situation.message):
         return None
-    found = [
-        one for one in _calls(situation)
-        if {"output_types"} == {key.arg for key in one[2].keywords} & {"output_types", "output_shapes"}
-    ]  # fmt: skip
+    found = [(*one, types) for one in _calls(situation) if (types := _types_alone(one[2])) is not None]
     if len(found) != 1:
         return None
-    file, source, call = found[0]
-    types = next(one for one in call.keywords if one.arg == "output_types")
+    file, source, call, types = found[0]
     spot = next((one for one in situation.spots if one.file == file), situation.last)
     function = _function(source, _given(call))
     yielded = [one.value for one in ast.walk(function) if isinstance(one, ast.Yield)] if function is not None else []
@@ -86,16 +86,25 @@ def without_shapes(situation: Situation) -> Explanation | None:
     cause += "output_signature says both."
     new = None
     if spot is not None and function is not None and value is not None:
-        new = _signature(types.value, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
+        new = _signature(types, value, source, Spot(file, function.lineno, {}, spot.module, ""), function)
     edit = None
     if new is not None:
-        text = source.text(call).replace(f"output_types={source.text(types.value)}", f"output_signature={new}")
-        placed = source.replaced({call: text})
+        rest = [source.text(one) for one in call.args if one is not types]
+        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
+        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
         "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
     )  # fmt: skip
+
+
+def _types_alone(call: ast.Call) -> ast.expr | None:
+    """The dtypes that a call of from_generator declares, where it says nothing of shapes."""
+    named = {one.arg: one.value for one in call.keywords}
+    if len(call.args) > 2 or {"output_shapes", "output_signature", None} & named.keys():
+        return None
+    return named.get("output_types", call.args[1] if len(call.args) > 1 else None)
 
 
 def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, function: Function) -> str | None:
@@ -308,6 +317,32 @@ def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
             f"{tf}.RaggedTensorSpec([None, None], {tf}.{found[1]}, 1) for it; or pad the rows to one length.",
         )  # fmt: skip
     return Explanation(RULE, file, line, f"{cause}.", None, "Yield that dtype, or declare the one that it yields.")
+
+
+def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
+    """Ragged tensors where plain ones are declared: only output_signature can say so."""
+    calls = _calls(situation)
+    if len(calls) != 1:
+        return None
+    file, source, call = calls[0]
+    yields = _yields(_function(source, _given(call)))
+    tf = alias(situation.spots[0], "tensorflow") if situation.spots else "tf"
+    rank = len([part for part in found[1].strip("[]").split(",") if part.strip()])
+    spec = f"{tf}.RaggedTensorSpec([{', '.join(['None'] * rank)}], {tf}.{found[2]}, {found[3]})"
+    types = _types_alone(call)
+    edit = None
+    if types is not None and not isinstance(types, (ast.Tuple, ast.List, ast.Dict)):
+        rest = [source.text(one) for one in call.args if one is not types]
+        rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
+        placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={spec}'])})"})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    cause = (
+        f"the generator (line {yields[0].lineno if yields else call.lineno}) yields ragged tensors, but its dtype "
+        "alone declares plain ones. output_signature says ragged."
+    )
+    return Explanation(
+        RULE, file, call.lineno, cause, edit, "" if edit else f"Write {spec} for it in output_signature."
+    )
 
 
 def _lists(situation: Situation) -> Explanation | None:

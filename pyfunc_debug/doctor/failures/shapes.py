@@ -9,7 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Query, Spot
-from pyfunc_debug.doctor.failures.source import Function, dotted, names
+from pyfunc_debug.doctor.failures.source import Function, dotted, names, parameters
 from pyfunc_debug.doctor.failures.symbols import is_symbolic, lookup, root_is, shape_of
 
 Shape = tuple[int | None, ...]
@@ -82,6 +82,9 @@ def _assignments(function: Function) -> _Assigned:
     found: _Assigned = {}
     if isinstance(function, ast.Lambda):
         return found
+    chosen = (ast.If, ast.Try, ast.While, ast.Match)
+    maybe = {id(part) for one in own_nodes(function) if isinstance(one, chosen) for part in ast.walk(one)}
+    given = parameters(function)
     for one in own_nodes(function):
         if isinstance(one, ast.For):  # one element of what it loops over
             counts = isinstance(one.iter, ast.Call) and dotted(one.iter.func) in ("range", "enumerate")
@@ -94,7 +97,9 @@ def _assignments(function: Function) -> _Assigned:
             for name in (part for part in ast.walk(target) if isinstance(part, ast.Name)):
                 if isinstance(name.ctx, ast.Store):
                     value = one.value if name is target else None
-                    found.setdefault(name.id, []).append((value, one in function.body))
+                    # In a loop or with block: who reads it has passed there, where nothing gave it a value before.
+                    begun = name.id not in found and name.id not in given and id(one) not in maybe
+                    found.setdefault(name.id, []).append((value, begun or one in function.body))
     return found
 
 

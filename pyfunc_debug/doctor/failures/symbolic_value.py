@@ -499,6 +499,8 @@ def arguments(situation: Situation) -> Explanation | None:
             edit = None
             if isinstance(given, ast.Lambda):
                 listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, int(found[3]) + 1))])
+                if dotted(given.body) in parameters(given):  # it hands on the element as it is
+                    listed = f"*{dotted(given.body)}"
                 edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
             else:
                 keys, inner = _keys(spot, match[1]), "parts"

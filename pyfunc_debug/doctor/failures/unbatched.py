@@ -1,15 +1,16 @@
-"""`fit` on a dataset of single examples: Keras takes the first axis of each element for the batch."""
+"""Single examples where Keras wants batches: `fit` on a dataset of them, `model(state)` with an environment's state."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures import keras_calls
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import lookup
+from pyfunc_debug.doctor.failures.symbols import calls, lookup
 
 RULE = "unbatched"
 
@@ -42,6 +43,36 @@ def explain(situation: Situation) -> Explanation | None:
         found = spot.source.replaced({given: f"{text}.batch(32)"})
         edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
+    return None
+
+
+_SHAPES = re.compile(r"Expected shape \(([^)]*)\), but input has incompatible shape \(([^)]*)\)")
+
+
+def one_example(situation: Situation) -> Explanation | None:
+    """`model(state)` for one state: its first axis is taken for the batch."""
+    found, spot = _SHAPES.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if found is None or spot is None or statement is None or situation.body:
+        return None
+    wanted, got = ([part.strip() for part in text.split(",") if part.strip()] for text in found.groups())
+    if len(wanted) != len(got) + 1 or wanted[1:] != got:
+        return None
+    for call in calls(statement):
+        given = call.args[0] if call.args else None
+        if given is None or not isinstance(given, (ast.Name, ast.Attribute)) or _input(lookup(call.func, spot)) is None:
+            continue
+        shape = getattr(lookup(given, spot), "shape", None)
+        if shape is None or [str(size) for size in shape] != got:
+            continue
+        text = spot.source.text(given)
+        placed = spot.source.replaced({given: f"{text}[None]"})
+        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        cause = (
+            f"{text} has the shape [{', '.join(got)}]: one example. A model takes a batch of them, "
+            f"[batch, {', '.join(got)}]."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}[None].")
     return None
 
 

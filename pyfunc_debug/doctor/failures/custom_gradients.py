@@ -1,0 +1,127 @@
+"""`tf.custom_gradient` around Python: too many or too few gradients returned, variables that its grad does not take."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters, read
+from pyfunc_debug.doctor.failures.symbols import calls
+
+RULE = "structure"
+_COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
+_VARIABLES = "grad_fn must accept keyword argument 'variables'"
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A function under `tf.custom_gradient`, and the function of gradients that it returns."""
+
+    file: str
+    source: Source
+    function: ast.FunctionDef
+    grad: ast.FunctionDef
+
+    @property
+    def returned(self) -> list[ast.Return]:
+        return [one for one in ast.walk(self.grad) if isinstance(one, ast.Return) and one.value is not None]
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if a custom gradient does not return what TensorFlow counts on."""
+    counted = _COUNT.search(situation.message)
+    if situation.body or (counted is None and _VARIABLES not in situation.message):
+        return None
+    made = list(_made(situation))
+    if counted is None:
+        used = {spot.function for spot in situation.spots}
+        found = [one for one in made if one.function in used] or made
+        return _variables(found[0]) if len(found) == 1 else None
+    wanted, given = int(counted[1]), int(counted[2])
+    fitting = [one for one in made if {_count(part.value) for part in one.returned} == {given}]
+    return _counted(fitting[0], wanted, given) if len(fitting) == 1 else None
+
+
+def _made(situation: Situation) -> Iterator[_Made]:
+    files = [spot.file for spot in reversed(situation.spots)]
+    files += [file for (file,) in situation.rows("SELECT file FROM source")]
+    for file in dict.fromkeys(files):
+        source = read(file)
+        for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
+            if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
+                continue
+            inner = {one.name: one for one in ast.walk(function) if isinstance(one, ast.FunctionDef)}
+            results = [one.value for one in function.body if isinstance(one, ast.Return)]
+            last = results[-1] if results else None
+            name = dotted(last.elts[-1]) if isinstance(last, ast.Tuple) else ""
+            if name in inner:
+                yield _Made(file, source, function, inner[name])
+
+
+def _count(value: ast.expr | None) -> int:
+    return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else 1
+
+
+def _counted(made: _Made, wanted: int, given: int) -> Explanation | None:
+    name, grad, inputs = made.function.name, made.grad.name, parameters(made.function)
+    result = made.returned[0]
+    by_name = [
+        one for one in calls(made.source.tree)
+        if dotted(one.func).rpartition(".")[2] == name and one.keywords and len(one.args) == wanted
+        and [part.arg for part in one.keywords] == inputs[wanted:given]
+    ]  # fmt: skip
+    if given > wanted and len(by_name) == 1:
+        call, text = by_name[0], made.source.text
+        listed = ", ".join(f"{one.arg}=" for one in by_name[0].keywords)
+        placed = made.source.replaced({
+            call: f"{text(call.func)}({', '.join(map(text, (*call.args, *(one.value for one in call.keywords))))})"
+        })  # fmt: skip
+        cause = (
+            f"{name} gets {listed} by name. custom_gradient counts what it gets by position, {wanted}, but {grad} "
+            f"(line {result.lineno}) returns {given} gradients."
+        )
+        edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, made.file, call.lineno, cause, edit, "" if edit else "Give it by position.")
+    takes = f"{wanted} input{'s' if wanted > 1 else ''} ({', '.join(inputs[:wanted])})"
+    cause = (
+        f"{grad} returns {given} gradients, but {name} has {takes}: it returns one for each, None where none is meant."
+    )
+    placed = None
+    if 0 < given < wanted and result.value is not None and len(made.returned) == 1:
+        value, rest = result.value, ", ".join(["None"] * (wanted - given))
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+        placed = made.source.replaced({value: f"{', '.join(map(made.source.text, parts))}, {rest}"})
+    edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
+    # The derivative itself is the author's to know.
+    advice = "" if edit else f"Return the gradient of each of {', '.join(inputs[:wanted])}, in this order."
+    return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
+
+
+def _variables(made: _Made) -> Explanation | None:
+    """A variable inside: grad gets it as `variables` and returns gradients for it, beside those of the inputs."""
+    grad, source = made.grad, made.source
+    cause = (
+        f"{made.function.name} uses variables, so that TensorFlow asks {grad.name} for their gradients as well: it "
+        "takes `variables` and returns two groups. None, as below, gives them no gradient: put theirs in its place."
+    )
+    edit = None
+    result = made.returned[0] if len(made.returned) == 1 else None
+    first = grad.body[0]
+    if result is not None and result.value is not None and first.lineno > grad.lineno and not grad.args.kwonlyargs:
+        head = source.lines[grad.lineno - 1]
+        inside = ", ".join([*map(source.text, grad.args.args), "variables=None"])
+        parts = f"({source.text(result.value)})" if isinstance(result.value, ast.Tuple) else source.text(result.value)
+        between = source.lines[first.lineno - 1 : result.lineno - 1]
+        new = (
+            f"{indent_of(head)}def {grad.name}({inside}):",
+            *between,
+            f"{indent_of(source.lines[result.lineno - 1])}return {parts}, [None] * len(variables)",
+        )
+        if len(new) <= 2 and grad.body[-1] is result:
+            edit = Edit(made.file, grad.lineno, result.end_lineno or result.lineno, new)
+    advice = "" if edit else f"Write def {grad.name}(..., variables=None), and return (gradients, those of variables)."
+    return Explanation(RULE, made.file, grad.lineno, cause, edit, advice, "likely")
