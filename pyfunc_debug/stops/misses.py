@@ -24,7 +24,7 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
       gone: Names of bodies whose nodes are gone.
       called: Whether a node that it may mean was called since it was made.
     """
-    if rule.condition_errors or rule.unjudged:
+    if rule.error or rule.unjudged:
         return ""  # said with their counts
     if rule.came_false:
         return "its condition was false each time"

@@ -80,6 +80,7 @@ class Breakpoint:
         self.hits = 0
         self.outcomes: Counter[str] = Counter()
         self.error = ""
+        self._failed = ""  # when its condition failed, where `error` was forgotten since
         line = _LINE.fullmatch(where)
         self.file = line.group(1) if line else None
         self.line = int(line.group(2)) if line else None
@@ -136,7 +137,11 @@ class Breakpoint:
         condition = condition.strip() if condition is not None else None
         self.test = Condition(condition) if condition else None
         self.condition = condition or None
-        self.error = ""
+        self._forget_error("before it was edited")
+        self.came_false = False
+
+    def _forget_error(self, when: str) -> None:
+        self.error, self._failed = "", when
 
     def enable(self) -> None:
         """Stops calls again, unless it was removed.
@@ -147,7 +152,7 @@ class Breakpoint:
           stop.enable()  # and on again at any time
         """
         self.enabled = not self.removed
-        self.error = ""
+        self._forget_error("before it was enabled")
         self._taken = False
 
     def disable(self) -> None:
@@ -187,7 +192,7 @@ class Breakpoint:
         times = f"{self.hits} hit{'' if self.hits == 1 else 's'}"
         counts = f"{times}{f' ({what})' if what else ''}"
         if self.condition_errors:
-            counts += f", condition failed {self.condition_errors}x ({self.error})"
+            counts += f", condition failed {self.condition_errors}x ({self.error or self._failed})"
         if self.unjudged:
             counts += f", {self.unjudged} passed during an evaluation of its condition"
         if self.removed:

@@ -219,6 +219,7 @@ def test_a_condition_that_raises_stops_there_and_can_be_edited(tf, function, scr
     assert f"breakpoint {breakpoint_.number} is now body if x > 1" in dialogue.text
     assert dialogue.left == []
     assert (breakpoint_.hits, breakpoint_.outcomes, breakpoint_.condition_errors) == (1, {"stopped": 1}, 1)
+    assert "1 hit (1 stopped), condition failed 1x (before it was edited)" in repr(breakpoint_)
 
 
 @pytest.mark.parametrize(("answer", "errors"), [(("keep",), 2), (("disable", "c"), 1)])
