@@ -94,6 +94,8 @@ def _raise_with(error: BaseException, traceback: TracebackType | None) -> None:
 class _FixedPath:
     """The path of an observer that never swaps its methods."""
 
+    unwanted: Container[str] = ()
+
     def __init__(self, observer: Observer) -> None:
         self.path = (observer.enter, observer.leave, observer.fail)
 
@@ -102,6 +104,7 @@ class _Nobody:
     """The path where nobody listens."""
 
     path: Any = (lambda token, args: None, lambda ticket, outputs: outputs, lambda ticket, error: None)
+    unwanted: Container[str] = ()
 
 
 NOBODY: Any = _Nobody()
@@ -110,7 +113,9 @@ NOBODY: Any = _Nobody()
 def call_path(observer: Observer) -> Any:
     """What holds the observer's `enter`, `leave` and `fail` as one attribute `path`, read once as a call begins.
 
-    An observer may have such an attribute of its own and swap it at any time: a call in progress ends as it began.
+    An observer may have such an attribute of its own and swap it at any time: a call in progress ends as it began. Its
+    attribute `unwanted` has the tokens of nodes whose calls nobody asks for: their ticket is None, and neither `enter`
+    nor `leave` is called.
     """
     return observer if hasattr(observer, "path") else _FixedPath(observer)
 
@@ -149,7 +154,7 @@ def registry_call(
                     if event is not None:
                         annotations.end(event)
             enter, leave, fail = way.path
-            ticket = enter(token, args)
+            ticket = None if token in way.unwanted else enter(token, args)
             thread = get_ident()
             outer = in_progress.get(thread)
             in_progress[thread] = (outer, token, args, ticket)
@@ -169,7 +174,7 @@ def registry_call(
                         failures.add(error, token, ticket)
                     drop_our_frame(error)
                     raise
-                return leave(ticket, outputs)
+                return outputs if ticket is None else leave(ticket, outputs)
             finally:
                 in_progress[thread] = outer
 

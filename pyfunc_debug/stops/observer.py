@@ -55,6 +55,8 @@ class StopObserver:
         self._gone_names: set[str] = set()
         self._fitted: list[Breakpoint] = []
         self._plans: dict[str, Plan] = {}
+        self.unwanted: set[str] = set()
+        """Tokens of nodes that no breakpoint names; another set after each change of the breakpoints."""
         judge = Judge(broker, environment, self.say)
         self._shared = Shared(rules, broker, environment, judge, self.say, self.node_names)
         self._numbers: dict[str, Iterator[int]] = {}
@@ -67,7 +69,7 @@ class StopObserver:
         broker.on_unanswered = self._unanswered
 
     def _rules_changed(self) -> None:
-        self._plans = {}
+        self._plans, self.unwanted = {}, set()
         self._fitted = [rule for rule in self._fitted if rule in self.rules.all()]
 
     # -- nodes --------------------------------------------------------------------------------------------------------
@@ -78,16 +80,18 @@ class StopObserver:
         if node.site is not None:  # every eager call has a token of its own
             self._eager.append(node.token)
             if len(self._eager) > _MOST_EAGER:
-                token = self._eager.popleft()
-                self._nodes.pop(token, None)
-                self._plans.pop(token, None)
+                self._forget(self._eager.popleft())
 
     def node_gone(self, token: str) -> None:
         """Nobody asks for this node any more; what it was called may still be meant by a breakpoint."""
-        facts = self._nodes.pop(token, None)
-        self._plans.pop(token, None)
+        facts = self._forget(token)
         if facts is not None and not facts.internal and len(self._gone_names) < _MOST_EAGER:
             self._gone_names.add(facts.body.name)
+
+    def _forget(self, token: str) -> NodeFacts | None:
+        self._plans.pop(token, None)
+        self.unwanted.discard(token)
+        return self._nodes.pop(token, None)
 
     def node(self, token: str, arguments: int = 0) -> NodeFacts | None:
         """The node's facts, found out now if it was made before."""
@@ -115,6 +119,7 @@ class StopObserver:
 
     def _register(self, token: str, count: int) -> Plan:
         """What the breakpoints want of this node: asked once for each node after every change of the breakpoints."""
+        plans, unwanted = self._plans, self.unwanted  # a change meanwhile makes others: this may be out of date then
         rules = self.rules.all() if not self.broker.closed else ()
         facts = self.node(token, count) if rules else None
         fitting = [rule for rule in rules if facts is not None and self._names(rule, facts)]
@@ -123,7 +128,9 @@ class StopObserver:
             for rule in fitting
             if rule not in self._fitted and (facts is None or facts.body.elements != "another's" or rule.fits(facts))
         ]
-        plan = self._plans[token] = self.plan(token, facts, fitting)
+        plan = plans[token] = self.plan(token, facts, fitting)
+        if not plan:
+            unwanted.add(token)
         return plan
 
     def plan(self, token: str, facts: NodeFacts | None, rules: Iterable[Breakpoint] = ()) -> Plan:

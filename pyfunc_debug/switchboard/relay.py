@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
@@ -46,6 +46,7 @@ class Relay:
       lines: What counts lines, or None.
       cell_context: Context variables that bodies get on TensorFlow's threads: what they print lands in the right cell.
       path: `enter`, `leave` and `fail` for the calls that begin now: see `interception.calls.call_path`.
+      unwanted: Tokens of the nodes whose calls nobody asks for: as there.
     """
 
     def __init__(self, stops: StopObserver, broker: Broker) -> None:
@@ -56,10 +57,13 @@ class Relay:
         self.lines: Lines | None = None
         self.cell_context: list[tuple[Any, Any]] = []
         self.path: tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]] = _NOBODY
+        self.unwanted: Container[str] = ()
 
     def choose_path(self) -> None:
         """Call it after each change of an attribute: calls that begin then take another way."""
         recorder = self.recorder
+        alone = recorder is None and self.lines is None and not self._stops.debugger and not self.cell_context
+        self.unwanted = self._stops.unwanted if alone else ()
         if self.breaking or self._stops.debugger or self.cell_context:
             self.path = (self.enter, self.leave, self.fail)
         elif recorder is not None:

@@ -178,7 +178,7 @@ class Switchboard:
                 self._cancel_import = None
             self.broker.release()
             self.unwant(self.rules)
-            self.relay.choose_path()
+        self.relay.choose_path()
 
     def _at_exit(self) -> None:
         self.observer.close(_LAST_CALLS_S)
