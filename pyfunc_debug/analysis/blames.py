@@ -116,7 +116,7 @@ def _numbers(raw: _Bytes, end: Integers, back: int) -> tuple[Integers, Integers]
 
 
 def _names(raw: _Bytes, start: Integers, length: Integers) -> tuple[Integers, list[str]] | None:
-    """Which of the names each is, and the names. They are told apart by a hash, and then compared."""
+    """Which of the names each is, and the names. A hash tells them apart, and then they are compared."""
     width = -(-max(int(length.max()), 1) // 8) * 8
     if width * len(start) > _WIDEST:
         return None
