@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyfunc_debug.pfrec.ring import RingReader, place_of
+from pyfunc_debug.pfrec.ring import RingReader, is_held, place_of
 
 _SILENT_NS = 10_000_000_000
 """A writer that is alive leaves a sign of life far more often."""
@@ -54,7 +54,7 @@ def writer_lives(path: str, meta: Mapping[str, Any]) -> bool:
 
     Args:
       path: The recording.
-      meta: Its table `meta`: `pid`, `host`, `process` (an `identity`; not in older ones).
+      meta: Its table `meta`: `pid`, `host`, `process` (an `identity`, and `lock`: its ring has one; not in older ones).
     """
     pid, writer = meta.get("pid"), meta.get("process")
     if not isinstance(pid, int):
@@ -65,6 +65,8 @@ def writer_lives(path: str, meta: Mapping[str, Any]) -> bool:
     if writer["boot"] != here["boot"]:  # another machine, or this one was started again
         return meta.get("host") != socket.gethostname()
     if writer.get("namespace") != here.get("namespace"):  # a container: its processes cannot be seen from here
+        if writer.get("lock") and not is_held(place_of(path, meta)):
+            return False
         return not _silent(path, meta)
     return bool(lives(pid) and writer.get("start") == here.get("start", writer.get("start")))
 

@@ -106,6 +106,7 @@ class Ring:
     Attributes:
       path: Of the ring.
       memory: For the hot path.
+      locked: Whether others can see by a lock on it that this process lives: the system ends the lock with the process.
     """
 
     def __init__(self, path: str, calls: int, given: int = 0) -> None:
@@ -121,9 +122,9 @@ class Ring:
             self._file = os.fstat(file).st_ino
         except BaseException:
             os.unlink(self.path)
-            raise
-        finally:
             os.close(file)
+            raise
+        self._open_file, self.locked = file, _lock(file)
         _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0, given, 0)
         self._lock = threading.Lock()  # for copying one line
         self._calls = calls
@@ -178,6 +179,9 @@ class Ring:
         """Ends it; the hot path must have let go of `memory`. With `keep` the file stays: of a forked child."""
         with contextlib.suppress(BufferError):  # a thread is just in it: the mapping goes with the process
             self.memory.close()
+        file, self._open_file = self._open_file, -1
+        if file >= 0:
+            os.close(file)
         if not keep:
             with contextlib.suppress(OSError):
                 if os.stat(self.path).st_ino == self._file:  # it may be another recording's by now
@@ -302,6 +306,28 @@ def place_of(path: str, meta: Mapping[str, Any]) -> str:
     if folder == _MEMORY and name.startswith(_PREFIX) and name.endswith(SUFFIX):
         return os.path.join(folder, name)
     return path + SUFFIX
+
+
+def is_held(path: str) -> bool:
+    """Whether a process, in whatever container, holds the lock on a ring; True where that cannot be known."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        return not _lock(file, shared=True)  # several may look at once
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, *, shared: bool = False) -> bool:
+    try:
+        import fcntl  # not on Windows
+
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def _place(path: str, size: int) -> str:

@@ -81,7 +81,9 @@ class Recorder:
         writer = Writer(path, overwrite)
         self._writer = writer
         self._ring = self._make_ring(budget)
-        meta = {**meta, "process": identity(), "ring": self._ring.path if self._ring is not None else None}
+        lock = self._ring is not None and self._ring.locked
+        place = self._ring.path if self._ring is not None else None
+        meta = {**meta, "process": {**identity(), "lock": lock}, "ring": place}
         try:
             self._worker = Worker(
                 writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta

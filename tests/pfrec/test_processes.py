@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import Reader, Writer
+from pyfunc_debug.pfrec.processes import writer_lives
 from tests import forked
 from tests.limits import HANG_S
 
@@ -162,13 +164,21 @@ def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path, mo
         flushed = int(process.stdout.readline())
         with contextlib.closing(Reader(path)) as reader:
             assert reader.meta["pid"] == 1
+            meta = reader.meta
             assert reader.state() == "recording"
         with pytest.raises(pfd.RecordingBusyError, match="process 1 is recording"):
             Writer(str(path), overwrite=True)
     finally:
         process.kill()
         process.communicate()  # ends when the process in the namespace has ended
-    monkeypatch.setattr("pyfunc_debug.pfrec.processes._SILENT_NS", 0)  # half a minute would be waited for
+    with open(f"{path}-ring") as ring:
+        fcntl.flock(ring, fcntl.LOCK_EX)  # waits until the system has ended all of it
+    assert not writer_lives(str(path), meta)
+    without = {**meta, "process": {**meta["process"], "lock": False}}
+    assert writer_lives(str(path), without)
+    with monkeypatch.context() as patch:
+        patch.setattr("pyfunc_debug.pfrec.processes._SILENT_NS", 0)  # ten seconds would be waited for
+        assert not writer_lives(str(path), without)
     with contextlib.closing(pfd.open(path)) as recording:
         assert recording.reader.state() == "interrupted"
         assert recording.meta["death"]["missing"] == 0
