@@ -135,23 +135,29 @@ class LiveRuns:
       version: Number of the newest change: what `now` gave is good until it is another.
     """
 
-    __slots__ = ("_made", "_numbers", "_runs", "version")
+    __slots__ = ("_begun", "_made", "_numbers", "_runs", "version")
 
     def __init__(self) -> None:
         self._runs: dict[int, RunFacts] = {}
         self._numbers = itertools.count(1)
+        self._begun = 0
         self.version = 0
         self._made: tuple[int, list[RunFacts]] = (0, [])
 
     def begin(self, run: RunFacts) -> None:
         """Before it starts."""
         self._runs[run.id] = run
+        self._begun = run.id
         self.version = next(self._numbers)
 
     def end(self, run: RunFacts) -> None:
         """After it ended."""
         self._runs.pop(run.id, None)
         self.version = next(self._numbers)
+
+    def first(self) -> int:
+        """The `id` of the oldest run in flight, or of the next one: those before are of no interest from now on."""
+        return min((*list(self._runs), self._begun + 1))
 
     def now(self) -> list[RunFacts]:
         """The runs in flight, or `TOO_MANY`; calls share the list, nobody changes it."""

@@ -89,7 +89,7 @@ class CallRows:
         node, kind = self._nodes.numbers[ticket.token]
         failure = self._failure(batch, told) if told else None
         runs = self._candidates(ticket)
-        certain = runs[0].id if len(runs) == 1 and runs[0].tokens is not None else None
+        certain = self._nodes.run(runs[0].id) if len(runs) == 1 and runs[0].tokens is not None else None
         ambiguous = certain is None and (runs or (ticket.runs is TOO_MANY and ticket.token in self._nodes.lasting))
         status = "running" if running else "ok" if failure is None else "error"
         forward = tape = None
@@ -101,7 +101,7 @@ class CallRows:
         batch.note_call(ticket, running, shown)
         batch.add(
             "call", ticket.call, node, kind, forward, certain,
-            json.dumps([run.id for run in runs]) if ambiguous else None,
+            json.dumps([self._nodes.run(run.id) for run in runs]) if ambiguous else None,
             self._nodes.thread(batch, ticket.thread), ticket.start_ns, None if running else ticket.end_ns,
             None if running or ticket.cpu_ns == NOT_MEASURED else ticket.cpu_ns, status, failure, tape,
         )  # fmt: skip

@@ -29,6 +29,7 @@ class NodeRows:
       lasting: Tokens of nodes in graphs, as opposed to eager calls.
       pending, pending_since: Older nodes whose graph was not looked up yet, and since when the first one waits.
       thread_names: Names of the threads by native id.
+      runs_before: How many runs of the process are not this recording's.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class NodeRows:
         self.pending: list[tuple[int, NodeFacts]] = []
         self.pending_since = 0.0
         self.thread_names: dict[int, str] = {}
+        self.runs_before = 0
         self._locate_node: Callable[[NodeFacts], NodeFacts] = lambda node: node
         self._user_line: Callable[[str, int], tuple[str, int]] = lambda file, line: (file, line)
         self._count = 0
@@ -58,6 +60,10 @@ class NodeRows:
     ) -> None:
         """Tells how to find an older node's graph, and the user's line for one of generated code."""
         self._locate_node, self._user_line = locate_node, user_line
+
+    def run(self, number: int) -> int:
+        """The number of a run in this recording, from its number in the process."""
+        return number - self.runs_before
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         """The user's line for a line that may be generated."""

@@ -136,6 +136,7 @@ class Recorder:
         self._hot.live = live_runs
         self._older = older
         self._rows.nodes.connect(locate_node, user_line)
+        self._rows.nodes.runs_before = live_runs.first() - 1
 
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""

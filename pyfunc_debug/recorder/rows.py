@@ -54,6 +54,8 @@ class Rows:
         """Something for the doctor."""
         node = self.nodes.numbers.get(token, (None, ""))[0] if token is not None else None
         self._notices += 1
+        if "run" in facts:
+            facts = {**facts, "run": self.nodes.run(facts["run"])}
         if call is not None:
             self.calls.name(call)
         batch.add("notice", self._notices, rule, node, call, json.dumps(facts, default=str))

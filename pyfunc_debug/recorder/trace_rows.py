@@ -56,8 +56,8 @@ class TraceRows:
         trace = run.trace if run.kind == "forward" else self._forward_trace(run)
         function = self._traces.get(trace) if trace is not None else None
         batch.add(
-            "run", run.id, trace, function or self._nodes.function(batch, run.function), run.kind, run.name,
-            self._nodes.thread(batch, run.thread), run.start_ns, run.duration_ns, run.error,
+            "run", self._nodes.run(run.id), trace, function or self._nodes.function(batch, run.function), run.kind,
+            run.name, self._nodes.thread(batch, run.thread), run.start_ns, run.duration_ns, run.error,
             self._nodes.site(batch, run.site),
         )  # fmt: skip
 

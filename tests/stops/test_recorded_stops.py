@@ -64,6 +64,19 @@ def test_a_call_of_a_node_that_is_not_recorded_says_nothing_of_another_call(tf, 
     assert stops_of(recording.reader.rows(QUERY)) == []
 
 
+def test_runs_are_numbered_within_their_recording_also_while_a_breakpoint_stays_armed(tf, run):
+    breakpoint_ = pfd.break_on("nothing")
+    found = []
+    for count in (3, 2):
+        with pfd.record(gil=False) as recording:
+            for _ in range(count):
+                run(tf.constant(3.0))
+        runs = recording.reader.rows("SELECT id FROM run ORDER BY id")
+        found.append(([number for (number,) in runs], [call.run for call in recording.calls()]))
+    breakpoint_.remove()
+    assert found == [([1, 2, 3], [1, 2, 3]), ([1, 2], [1, 2])]
+
+
 def pfd_text(recording):
     from pyfunc_debug.analysis.describe import call_text
 
