@@ -1,8 +1,9 @@
 """What recording costs: ratios to the program without us, in one process, interleaved, medians, beside an A/A null.
 
-    python benchmarks/recording.py [--rounds 15] [--only loop data million] [--core 1]
+    python benchmarks/recording.py [--rounds 15] [--only loop data always million] [--core 1]
 
 `loop`: a tight graph loop of empty bodies. `data`: a tf.data pipeline of bodies that take 1 ms, on 64 kB and 1 MB.
+`always`: the same pipeline beside a sampled recording that stays on, in short turns, where one percent can be seen.
 `million`: a recording of a million calls: opening it, its ledger, and the memory of the recorder meanwhile.
 `--core`: all on this core alone, where the loop's ratios repeat: on several, TensorFlow passes it to and fro.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import random
 import statistics
 import sys
 import tempfile
@@ -115,6 +117,79 @@ def data(rounds, elements=200):
             interleaved(program, variants, rounds)
 
 
+def always(rounds, elements=20):
+    """A pipeline beside a sampled recording that stays on: what is replaced is put back for every other stretch.
+
+    Bodies do the same work in each call, some 1 ms. What the recording's own threads take is measured with no calls.
+    """
+    import tensorflow as tf
+    from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+    from tensorflow.python.ops.script_ops import FuncRegistry
+
+    def work(x, times):
+        for _ in range(times):
+            np.add(x[:4096], 1)
+
+    def once(x):
+        start = time.process_time()
+        work(x, 2000)
+        return time.process_time() - start
+
+    where = (FuncRegistry, "__call__"), (OwnedIterator, "_next_internal")
+    stock = [getattr(*place) for place in where]
+
+    def idle():
+        time.sleep(2)
+        start = time.process_time()
+        time.sleep(5)
+        return (time.process_time() - start) / 5 * 1e6
+
+    alone = idle()
+    with tempfile.TemporaryDirectory() as folder, pfd.record(os.path.join(folder, "a.pfrec"), sample="1/100"):
+        ours = [getattr(*place) for place in where]
+        print(f"without calls: {alone:.0f} us of CPU a second, with a recording {idle():.0f}")
+        for nbytes in (64 << 10, 1 << 20):
+            source = np.random.default_rng(0).random(nbytes // 4).astype(np.float32)
+            times = int(1e-3 * 2000 / min(once(source) for _ in range(9)))
+
+            def body(x, times=times):
+                work(x, times)
+                return x
+
+            plain = tf.data.Options()
+            plain.autotune.enabled = plain.experimental_optimization.inject_prefetch = False  # else it works ahead
+            pipeline = (
+                tf.data.Dataset.from_tensors(source)
+                .repeat()
+                .map(lambda x, body=body: tf.numpy_function(body, [x], tf.float32))
+            )
+            iterator = iter(pipeline.with_options(plain))
+            taken: dict[str, list[tuple[float, float]]] = {"stock": [], "stock again": [], "sampled 1/100": []}
+            for turn in range(rounds + 10):
+                for name in random.sample([*taken], len(taken)):
+                    for place, method in zip(where, ours if name.startswith("sampled") else stock):
+                        setattr(*place, method)
+                    for _ in range(3):
+                        next(iterator)
+                    start, cpu = time.perf_counter(), time.process_time()
+                    for _ in range(elements):
+                        next(iterator)
+                    if turn >= 10:
+                        taken[name].append((time.perf_counter() - start, time.process_time() - cpu))
+            for place, method in zip(where, ours):
+                setattr(*place, method)
+            print(f"tf.data, sampled recording always on, {rounds} rounds of {elements} elements of {nbytes >> 10} kB")
+            for name, spent in taken.items():
+                both = (
+                    statistics.median(one[i] / other[i] for one, other in zip(spent, taken["stock"])) for i in (0, 1)
+                )
+                wall, cpu = both
+                print(
+                    f"  {name:<14} {statistics.median(one[0] for one in spent) / elements * 1e6:7.0f} us an element   "
+                    f"ratio {wall:.4f}, of CPU time {cpu:.4f}", flush=True,
+                )  # fmt: skip
+
+
 def million(calls=1_000_000):
     """A million calls through the recorder itself; the program that makes them would only be slower."""
     from pyfunc_debug.events import Body, NodeFacts
@@ -155,7 +230,7 @@ def main():
     """Runs the benchmarks and says on what machine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", nargs="+", default=["loop", "data", "million"])
+    parser.add_argument("--only", nargs="+", default=["loop", "data", "always", "million"])
     parser.add_argument("--core", type=int)
     options = parser.parse_args()
     if options.core is not None:
@@ -172,6 +247,8 @@ def main():
         loop(options.rounds)
     if "data" in options.only:
         data(options.rounds)
+    if "always" in options.only:
+        always(20 * options.rounds)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ enum { SHAPE = 1, SUMMARY = 2 };
 #define BRIEF "pyfunc_debug.values._statistics.brief"
 static void (*brief)(PyObject *held, void *out);
 /* Whether there is a NaN in a NumPy array of floats or in a tensor of them, as far as it is looked at. */
-#define HAS_NAN "pyfunc_debug.values._statistics.has_nan"
-static int (*has_nan)(PyObject *value);
+#define HAS_NAN "pyfunc_debug.values._statistics.has_nan_in_turn"
+static int (*has_nan_in_turn)(PyObject *value, long long turn);
 
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
@@ -328,12 +328,12 @@ static int is_slow(Tally *node, Number ns) {
     return 1;
 }
 
-static int any_nan(PyObject *values) {
-    if (!has_nan) return 0;
-    if (!PyTuple_Check(values) && !PyList_Check(values)) return has_nan(values);
+static int any_nan(PyObject *values, Number turn) {
+    if (!has_nan_in_turn) return 0;
+    if (!PyTuple_Check(values) && !PyList_Check(values)) return has_nan_in_turn(values, turn);
     for (Py_ssize_t i = 0; i < Py_SIZE(values); i++) {
         PyObject *one = Py_NewRef(PyList_Check(values) ? PyList_GET_ITEM(values, i) : PyTuple_GET_ITEM(values, i));
-        int found = has_nan(one);
+        int found = has_nan_in_turn(one, turn);
         Py_DECREF(one);
         if (found) return 1;
     }
@@ -359,7 +359,7 @@ static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
     int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
     int light = ticket->light, late = ticket->late == EMPTY;
     if (!light && !late) return 1;
-    int looked = outputs && ticket->policy && (light || node->nans < NANS), nan = looked && any_nan(outputs);
+    int looked = outputs && ticket->policy && (light || node->nans < NANS), nan = looked && any_nan(outputs, node->calls);
     const char *why = failed ? "failed" : nan ? "NaN" : ticket->kept ? "long" : slow ? "slow" : NULL;
     if (!why) {
         if (light) node->left++, node->ns += ns;
@@ -764,8 +764,8 @@ PyMODINIT_FUNC PyInit__hot(void) {
     if (!hold_all) PyErr_Clear();
     *(void **)&brief = PyCapsule_Import(BRIEF, 0);
     if (!brief) PyErr_Clear();
-    *(void **)&has_nan = PyCapsule_Import(HAS_NAN, 0);
-    if (!has_nan) PyErr_Clear();
+    *(void **)&has_nan_in_turn = PyCapsule_Import(HAS_NAN, 0);
+    if (!has_nan_in_turn) PyErr_Clear();
     pthread_atfork(NULL, NULL, forget_thread);
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;

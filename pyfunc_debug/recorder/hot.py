@@ -181,7 +181,7 @@ class HotPath:
         slow = node.is_slow(ns)
         light, late = ticket.light, ticket.late == EMPTY
         looked = ticket.policy > 0 and outputs is not None and (light or (late and node.nans < NANS))
-        nan = looked and any_nan(outputs)
+        nan = looked and any_nan(outputs, node.calls)
         self._open.pop(ticket.call, None)  # first: what the writer has shown as running until now is stored
         if not (light or late):
             return True

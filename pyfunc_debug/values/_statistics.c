@@ -30,9 +30,9 @@ enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHA
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
 /* And `brief`. */
 #define BRIEF "pyfunc_debug.values._statistics.brief"
-/* And `has_nan`, which looks at no larger values: it runs in the body's thread. */
-#define HAS_NAN "pyfunc_debug.values._statistics.has_nan"
-enum { NAN_ELEMENTS = 1 << 18 };
+/* And `has_nan_in_turn`, which looks at no more in a call: it runs in the body's thread. As in recorder/sampling.py. */
+#define HAS_NAN "pyfunc_debug.values._statistics.has_nan_in_turn"
+enum { NAN_WHOLE_BYTES = 1 << 16, NAN_BLOCKS = 16, NAN_BLOCK_BYTES = 1024 };
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -639,27 +639,34 @@ static void brief(PyObject *held, Brief *out) {
     out->elements = numbers->size, out->nan = numbers->all.nan;
 }
 
-#define ANY_NAN(type)                                                              \
-    {                                                                              \
-        const type *from = (const type *)view.buf;                                 \
-        for (Py_ssize_t i = 0; i < size && !found; i += BLOCK) {                   \
-            Py_ssize_t end = i + BLOCK < size ? i + BLOCK : size;                  \
-            for (Py_ssize_t j = i; j < end; j++) found |= from[j] != from[j];      \
-        }                                                                          \
-    }
+#define ANY_NAN(type)                                                                        \
+    for (const type *at = (const type *)from, *end = at + size / sizeof(type); at < end; at++) \
+        found |= *at != *at;
 
-/* Whether an array or tensor of floats, or a scalar, has a NaN; 0 for what is not read here. */
-FAST static int has_nan(PyObject *value) {
+FAST static int nan_among(const char *from, size_t size, char kind) {
+    int found = 0;
+    if (kind == 'f') ANY_NAN(float)
+    else ANY_NAN(double)
+    return found;
+}
+
+/* Whether an array or tensor of floats, or a scalar, has a NaN; 0 for what is not read here. Of a large one it looks at
+ * blocks evenly spread over it, in each turn at the next ones. */
+static int has_nan_in_turn(PyObject *value, long long turn) {
     PyObject *type = (PyObject *)Py_TYPE(value);
     if (type != array_type && place_of(type) < 0 && !PyType_IsSubtype(Py_TYPE(value), scalar_type)) return 0;
     Py_buffer view;
     if (PyObject_GetBuffer(value, &view, PyBUF_ND | PyBUF_FORMAT) < 0) return PyErr_Clear(), 0;
     char kind = view.format && !view.format[1] ? view.format[0] : 0;
-    Py_ssize_t size = view.itemsize ? view.len / view.itemsize : 0;
     int found = 0;
-    if (size <= NAN_ELEMENTS) {
-        if (kind == 'f') ANY_NAN(float)
-        if (kind == 'd') ANY_NAN(double)
+    if (kind == 'f' || kind == 'd') {
+        const char *from = view.buf;
+        long long blocks = (view.len + NAN_BLOCK_BYTES - 1) / NAN_BLOCK_BYTES;
+        long long turns = view.len <= NAN_WHOLE_BYTES ? 1 : (blocks + NAN_BLOCKS - 1) / NAN_BLOCKS;
+        for (long long block = turn % turns; block < blocks && !found; block += turns) {
+            Py_ssize_t begin = (Py_ssize_t)block * NAN_BLOCK_BYTES, left = view.len - begin;
+            found = nan_among(from + begin, (size_t)(left < NAN_BLOCK_BYTES ? left : NAN_BLOCK_BYTES), kind);
+        }
     }
     PyBuffer_Release(&view);
     return found;
@@ -735,8 +742,8 @@ PyMODINIT_FUNC PyInit__statistics(void) {
     if (PyType_Ready(&held_type) < 0 || PyType_Ready(&numbers_type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition), *way = PyCapsule_New((void *)hold_all, HOLD_ALL, NULL);
     PyObject *short_way = PyCapsule_New((void *)brief, BRIEF, NULL);
-    PyObject *nan_way = PyCapsule_New((void *)has_nan, HAS_NAN, NULL);
-    if (!module || !way || !short_way || !nan_way || PyModule_AddObjectRef(module, "has_nan", nan_way) < 0 || PyModule_AddObjectRef(module, "brief", short_way) < 0 || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
+    PyObject *nan_way = PyCapsule_New((void *)has_nan_in_turn, HAS_NAN, NULL);
+    if (!module || !way || !short_way || !nan_way || PyModule_AddObjectRef(module, "has_nan_in_turn", nan_way) < 0 || PyModule_AddObjectRef(module, "brief", short_way) < 0 || PyModule_AddObjectRef(module, "Held", (PyObject *)&held_type) < 0 ||
         PyModule_AddObjectRef(module, "Numbers", (PyObject *)&numbers_type) < 0 ||
         PyModule_AddObjectRef(module, "hold_all", way) < 0) {
         Py_CLEAR(module);

@@ -113,3 +113,19 @@ def test_a_recording_of_before_there_was_sampling_is_read(tmp_path, make):  # no
 def test_what_makes_no_sense_is_refused(sample, when):
     with pytest.raises(BadOptionError):
         parse_sampling(sample, when)
+
+
+def test_of_a_large_output_each_call_looks_at_another_part(make):  # noqa: F811
+    recorder = sampled(make(values="summary"), "4+1/1000")
+    recorder.node_made(node("t"))
+    for _ in range(4):
+        slow_call(recorder, LONG_NS)
+    whole = np.full((1 << 16) // 4, 1, np.float32)
+    whole[-1] = np.nan  # of this size all is looked at
+    large = np.full((1 << 20) // 4, 1, np.float32)
+    large[12345] = np.nan
+    call(recorder, "t", result=whole)
+    call(recorder, "t", result=np.full_like(large, np.nan))
+    for _ in range(64):  # as many parts
+        call(recorder, "t", result=large)
+    assert [*finish(recorder).reader.extra_calls().values()] == ["NaN"] * 3

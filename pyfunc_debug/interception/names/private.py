@@ -217,6 +217,18 @@ def profiling(profiler_trace: Any) -> Callable[[], bool]:
     return asked if callable(asked) else lambda: bool(getattr(profiler_trace, "enabled", False))
 
 
+def eager_test(context_module: Any) -> Callable[[], bool]:
+    """What says whether this thread executes eagerly; `executing_eagerly` says so too, in three calls of Python."""
+
+    def eagerly() -> bool:
+        try:
+            return bool(context_module._context._thread_local_data.is_eager)
+        except AttributeError:  # there is no context yet, or it is another TensorFlow
+            return bool(context_module.executing_eagerly())
+
+    return eagerly
+
+
 def data_debug_mode() -> bool:
     """Whether functions of tf.data run in Python (`tf.data.experimental.enable_debug_mode`)."""
     return bool(getattr(sys.modules.get("tensorflow.python.data.ops.debug_mode"), "DEBUG_MODE", False))
