@@ -49,7 +49,8 @@ def call_line(call: Call) -> str:
     kind = "∇ " if call.kind == "gradient" else ""
     values = "; ".join(f"{value.path} {value.text}" for value in call.inputs)
     status = call.status if call.failure is None else call.failure.type
-    line = f"#{call.id} {kind}{status} {milliseconds(call.duration_ns)} ms  {values}"
+    odd = "NaN" if any(one.nan for one in call.outputs) else "Inf" if any(one.inf for one in call.outputs) else ""
+    line = f"#{call.id} {kind}{status}{f', {odd} out' if odd else ''} {milliseconds(call.duration_ns)} ms  {values}"
     return textwrap.shorten(line, 110, placeholder=" ...")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +25,7 @@ Json = dict[str, Any]
 SORTS = ("id", "start", "thread", "wait", "held", "released", "duration", "status")
 _STATUS = ("ok", "error", "running", "interrupted")
 _MAX_VALUES = 64
+_MOST_ODD = 5000
 
 
 def page(
@@ -68,7 +70,9 @@ def page(
         "total": len(order),
         "offset": offset,
         "index": index,
-        "rows": rows(columns, picked, failures(connection, failed)),
+        "rows": rows(
+            columns, picked, failures(connection, failed), not_finite(connection, columns.id[picked].tolist())
+        ),
     }
 
 
@@ -114,7 +118,17 @@ def failures(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, st
     return result
 
 
-def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json]:
+def not_finite(connection: sqlite3.Connection, ids: Sequence[int] | None = None) -> dict[int, str]:
+    """`NaN` or `Inf` by call, of these calls that gave such a value, or the first of all that did."""
+    asked = "" if ids is None else f" AND call IN ({','.join(str(int(i)) for i in ids)})"
+    found = connection.execute(
+        "SELECT call, CASE WHEN max(nan) > 0 THEN 'NaN' ELSE 'Inf' END FROM value"
+        f" WHERE role = 'output' AND (nan > 0 OR inf > 0){asked} GROUP BY call LIMIT {_MOST_ODD}"
+    )
+    return {int(call): str(odd) for call, odd in found}
+
+
+def rows(columns: Columns, positions: Array, types: dict[int, str], odd: dict[int, str]) -> list[Json]:
     """Rows of the calls table; numbers that are not known are None."""
     result = []
     held = {stop.call for stop in columns.stops if stop.open}
@@ -133,6 +147,7 @@ def rows(columns: Columns, positions: Array, types: dict[int, str]) -> list[Json
                 **{f"{name}_ns": _known(getattr(columns, name)[position]) for name in ("wait", "held", "released")},
                 "status": _STATUS[int(columns.status[position])],
                 "failure": types.get(call),
+                "odd": odd.get(call),
             }
         )
     return result
@@ -286,6 +301,7 @@ _VALUE = (
     "role, position, path, dtype, shape, nbytes, min, max, mean, std, nan, inf, zeros, sampled, histogram, text, note,"
     " kept, blob"
 )
+_NAMES = (*_VALUE.replace("role", "side").replace(" ", "").split(","), "digest")
 
 
 def _values(
@@ -308,7 +324,10 @@ def _side(
     sql = f"SELECT {_VALUE}, {digest} FROM value WHERE call = ? ORDER BY role, position LIMIT ?"
     before: dict[tuple[str, int], Json] = {}
     if previous is not None:
-        before = {(v["side"], v["position"]): v for v in map(_value, connection.execute(sql, (previous, _MAX_VALUES)))}
+        unread = sql.replace(" histogram,", " NULL,")
+        before = {
+            (v["side"], v["position"]): v for v in map(_value, connection.execute(unread, (previous, _MAX_VALUES)))
+        }
     result = []
     for value in map(_value, connection.execute(sql, (call, _MAX_VALUES))):
         blob = value.pop("blob")
@@ -347,14 +366,12 @@ def _delta(
 
 
 def _value(row: tuple[Any, ...]) -> Json:
-    names = [*(name.strip() for name in _VALUE.split(",")), "digest"]
-    value = dict(zip(names, row, strict=True))
-    value["side"] = value.pop("role")
+    value = dict(zip(_NAMES, row, strict=True))
     value["shape"] = json.loads(value["shape"]) if value["shape"] else None
     value["histogram"] = json.loads(value["histogram"]) if value["histogram"] else []
     for name in ("min", "max", "mean", "std"):
         number = value[name]
-        value[name] = number if number is None or np.isfinite(number) else None
+        value[name] = number if number is None or math.isfinite(number) else None
     return value
 
 

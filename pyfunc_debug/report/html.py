@@ -200,6 +200,7 @@ def collect(answers: Answers, share: int = 1, taken: int = 0) -> tuple[Json, dic
         "ledger": ledger,
         "traces": traces[:MOST_TRACES],
         "failures": {str(i): kind for i, kind in calls.failures(answers.connection, failed).items()},
+        "odd": {str(call): what for call, what in calls.not_finite(answers.connection).items()},
         "sources": sources,
         "explained": _explained(answers, ledger, EXPLAINED_BYTES // share),
         "nodes": {str(i): calls.node_facts(answers.facts, node) for i, node in answers.facts.nodes.items()},

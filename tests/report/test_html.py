@@ -7,14 +7,19 @@ import hashlib
 import itertools
 import json
 import re
+import shutil
+import sqlite3
 import struct
 import zlib
 
 import pytest
 
+from pyfunc_debug.analysis.describe import node_text
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.errors import BadRecordingError, CannotWriteError
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
+from pyfunc_debug.report.answers import Answers
 from tests.report import recordings
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)>"
@@ -161,3 +166,19 @@ def test_scalars_over_calls_are_in_the_page_once(path):
     assert trend["values"] == [1.0] * len(trend["ids"])
     assert len(trend["ids"]) == 30
     assert all("trends" not in detail for detail in data["details"].values())
+
+
+def test_calls_that_gave_nan_say_so_in_their_row(path, tmp_path):
+    copy = tmp_path / "nan.pfrec"
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as connection:
+        connection.execute("UPDATE value SET nan = 2, inf = 1 WHERE call = 5 AND role = 'output'")
+        connection.execute("UPDATE value SET inf = 1 WHERE call = 6 AND role = 'output'")
+        connection.execute("UPDATE value SET nan = 1 WHERE call = 7 AND role = 'input'")
+    answers = Answers(copy)
+    with answers.reading():
+        rows = answers.ask("calls", {"limit": 10})[0]["rows"]
+    assert {row["id"]: row["odd"] for row in rows if row["odd"]} == {5: "NaN", 6: "Inf"}
+    assert unpack(html.page(copy))["odd"] == {"5": "NaN", "6": "Inf"}
+    node = next(one for one in Recording(copy).nodes() if one.id == rows[4]["node"])
+    assert "#5 ok, NaN out " in node_text(node, Recording(copy).reader, 2000)

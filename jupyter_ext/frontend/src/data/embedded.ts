@@ -34,6 +34,7 @@ export interface Embedded {
   traces: Trace[];
   details: Record<string, CallDetail>;
   failures: Record<string, string>;
+  odd?: Record<string, string>;
   sources: Record<string, SourcePage>;
   explained: Record<string, TracesPage>;
   /** What is known of a node beside its calls. */
@@ -250,6 +251,7 @@ export class EmbeddedSource implements DataSource {
       released_ns: known(calls.released[i]!),
       status: STATUS[calls.flags[i]! >> 1] ?? "ok",
       failure: this.data.failures[String(id)] ?? null,
+      odd: this.data.odd?.[String(id)] ?? null,
     };
   }
 

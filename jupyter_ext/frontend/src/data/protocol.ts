@@ -151,6 +151,8 @@ export interface CallRow {
   held_here?: boolean;
   status: Status;
   failure: string | null;
+  /** `NaN` or `Inf`, where an output has one. */
+  odd?: string | null;
 }
 
 export interface CallsPage {

@@ -272,11 +272,11 @@ export class CallPane {
 }
 
 /** How a call stands: `ok`, its exception, or that it is held. */
-export function statusOf(call: { status: Status; held_here?: boolean; failure: { type: string } | string | null }): HTMLElement {
+export function statusOf(call: { status: Status; held_here?: boolean; failure: { type: string } | string | null; odd?: string | null }): HTMLElement {
   if (call.held_here) return h("b.held", {}, "stopped");
   if (call.status === "interrupted") return h("span", { title: "a person ended it at a stop" }, "ended by hand");
   const failure = typeof call.failure === "string" ? call.failure : call.failure?.type;
-  return call.status === "error" ? h("b.err", {}, `✕ ${failure ?? "error"}`) : h("span", {}, call.status);
+  return call.status === "error" ? h("b.err", {}, `✕ ${failure ?? "error"}`) : call.odd ? h("span", { title: `${call.odd} is in what it returned` }, `${call.status}, `, h("b", {}, call.odd)) : h("span", {}, call.status);
 }
 
 export function note(text: string): HTMLElement {
