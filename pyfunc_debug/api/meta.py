@@ -10,10 +10,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.pfrec import SCHEMA_VERSION
 from pyfunc_debug.places import cells_here
 from pyfunc_debug.program.pools import cores
-from pyfunc_debug.program.role import role
+from pyfunc_debug.program.role import plain_name, role
 from pyfunc_debug.recorder import Budget
 from pyfunc_debug.recorder.sampling import Sampling
 from pyfunc_debug.values import Policies
@@ -70,8 +71,17 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
         module = sys.modules.get(name)
         if module is not None:
             versions[name] = str(getattr(module, "__version__", "?"))
-    known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here()}
+    known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here(), **_late_role()}
     return {**known, "end_ns": time.monotonic_ns()}
+
+
+def _late_role() -> dict[str, Any]:
+    """The role that a strategy of several workers gave this process since recording began: by a resolver, say."""
+    server = private.server()
+    if server is None or role().rank is not None:
+        return {}
+    job, task = server
+    return {"role": plain_name(f"{job}-{task}"), "rank": task}
 
 
 @functools.cache

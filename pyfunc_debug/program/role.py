@@ -27,6 +27,8 @@ class Role(NamedTuple):
 def role() -> Role:
     """The role of this process: from TF_CONFIG, a launcher's rank, Ray, multiprocessing, or its program; in this order.
 
+    What tf.distribute was told otherwise is known only later (api/meta.py).
+
     Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's, mpirun's, Ray's documentation.
     """
     task = _task()
@@ -41,11 +43,11 @@ def role() -> Role:
         return actor
     child = multiprocessing_name()
     if child is not None:
-        return Role(_plain(child), None)
+        return Role(plain_name(child), None)
     if sys.argv[1:2] == ["record"] and os.path.basename(sys.argv[0]) in ("pyfunc-debug", "__main__.py"):
         return Role("main", None)
     program = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    return Role(_plain(program) if program not in ("", "-c", "-m") else "python", None)
+    return Role(plain_name(program) if program not in ("", "-c", "-m") else "python", None)
 
 
 def multiprocessing_name() -> str | None:
@@ -61,7 +63,7 @@ def _task() -> Role | None:
         kind, index = str(task["type"]), int(task["index"])
     except (KeyError, ValueError, TypeError):
         return None
-    return Role(_plain(f"{kind}-{index}"), index)
+    return Role(plain_name(f"{kind}-{index}"), index)
 
 
 def _of_ray() -> Role | None:
@@ -74,8 +76,9 @@ def _of_ray() -> Role | None:
         name = context.get_actor_name() or (context.get_task_name() or "").partition(".")[0]
     except Exception:  # a Ray that says it otherwise
         return None
-    return Role(_plain(name), None) if name else None
+    return Role(plain_name(name), None) if name else None
 
 
-def _plain(text: str) -> str:
+def plain_name(text: str) -> str:
+    """As it can stand in a file's name."""
     return re.sub(r"[^\w.-]+", "_", text)[:60] or "python"

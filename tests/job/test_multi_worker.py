@@ -15,10 +15,13 @@ PROGRAM = """
 
     STEPS = 6
 
-    def work(worker):
+    def work(worker, others=None):
         import tensorflow as tf
 
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        resolver = others and tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec(others), task_type="worker", task_id=worker, rpc_layer="grpc"
+        )
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         with strategy.scope():
             weight = tf.Variable(1.0)
 
@@ -46,7 +49,11 @@ PROGRAM = """
 
     if __name__ == "__main__":
         cluster = {"worker": addresses(2)}
-        for one in [started(f"worker-{number}", work, number, cluster=cluster) for number in range(2)]:
+        workers = [
+            started("worker-0", work, 0, cluster=cluster),
+            started("second", work, 1, cluster),  # without TF_CONFIG: a resolver says what it is
+        ]
+        for one in workers:
             one.join()
             assert one.exitcode == 0
 """

@@ -229,6 +229,15 @@ def eager_test(context_module: Any) -> Callable[[], bool]:
     return eagerly
 
 
+def server() -> tuple[str, int] | None:
+    """Job and task of TensorFlow's own server in this process, as a strategy of several workers was told; else None."""
+    context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    found = getattr(context, "_server_def", None) or getattr(context, "_collective_ops_server_def", None)
+    if found is None or found.job_name == "localhost":  # what a process is called that only asks other machines
+        return None
+    return str(found.job_name), int(found.task_index)
+
+
 def data_debug_mode() -> bool:
     """Whether functions of tf.data run in Python (`tf.data.experimental.enable_debug_mode`)."""
     return bool(getattr(sys.modules.get("tensorflow.python.data.ops.debug_mode"), "DEBUG_MODE", False))
