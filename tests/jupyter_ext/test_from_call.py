@@ -228,6 +228,9 @@ def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(la
     stop = own.locator(".d-stop")
     lines = "(scroll) => { const box = scroll.getBoundingClientRect(); return [...scroll.querySelectorAll('li')].filter((li) => { const r = li.getBoundingClientRect(); return r.top >= box.top - 1 && r.bottom <= box.bottom + 1; }).length; }"  # noqa: E501 - JavaScript
     assert stop.locator(".scroll").evaluate(lines) >= 15
+    expect(stop.locator(".locals td.ranged").first).to_contain_text(" to ")
+    whole = "(cells) => cells.every((td) => { const b = td.querySelector('b').getBoundingClientRect(), r = td.getBoundingClientRect(); return b.right <= r.right + 1 && b.bottom <= r.bottom + 1; })"  # noqa: E501 - JavaScript
+    assert stop.locator(".locals td.ranged").evaluate_all(whole), "a range is not cut: its row gets another line"
     # Beside a stop the other bodies are looked at; the stopped one is here already.
     stop.get_by_role("button", name="Look", exact=True).click()
     expect(stop.locator(".side .running [role=status]")).to_have_text("No other body runs now.")

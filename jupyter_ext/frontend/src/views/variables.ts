@@ -44,12 +44,12 @@ export class Variables {
       this.editing = expression;
       this.actions.repaint();
     });
-    // An array's range before its elements: the end of the line is cut.
+    // An array's range before its elements, and whole: only the line of elements is cut at its end.
     const [, head, rest] = (one.range && /^(\S+?\[[^\]]*\]) (.*)$/s.exec(one.text)) || ["", one.text, ""];
     const cell =
       this.editing === expression
         ? this.editor(expression, one)
-        : h("td", { title: `${one.type}: ${one.text}` }, one.picture ? figure(one.picture, "") : null, h("span.val", {}, head!, one.range ? h("b", {}, `  ${one.range}`) : null, rest ? h("span.dim", {}, `  ${rest}`) : null), editable ? edit : null);
+        : h(one.range ? "td.ranged" : "td", { title: `${one.type}: ${one.text}` }, one.picture ? figure(one.picture, "") : null, h("span.val", {}, head!, one.range ? h("b", {}, `  ${one.range}`) : null, rest ? h("span.dim", {}, `  ${rest}`) : null), editable ? edit : null);
     const name = h("th", { scope: "row", title: one.type }, toggle, one.name);
     name.style.paddingLeft = `${depth * 12}px`;
     const rows: HTMLElement[] = [h("tr", { class: one.failed ? "failed" : "" }, name, cell)];
