@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor import clean_programs, clean_tasks
+from tests.doctor import clean_more, clean_programs, clean_tasks
 from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings
 
 
-def test_there_are_eighty_of_them():
+def test_there_are_more_than_a_hundred_of_them():
+    assert clean_more.progress_counted_in_a_variable in clean_programs.PROGRAMS
     assert clean_tasks.slow_reads_in_parallel in clean_programs.PROGRAMS
-    assert len(clean_programs.PROGRAMS) >= 80
+    assert len(clean_programs.PROGRAMS) >= 110
 
 
 @pytest.mark.parametrize("program", clean_programs.PROGRAMS, ids=lambda program: program.__name__)

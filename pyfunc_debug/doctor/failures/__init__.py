@@ -35,6 +35,7 @@ from pyfunc_debug.doctor.failures import (
     unbatched,
     unknown_shape,
     variables,
+    whole_numbers,
     xla,
 )
 from pyfunc_debug.doctor.failures.added_imports import with_imports
@@ -71,6 +72,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     none_shape.explain,
     kept_tensor.explain,
     mixed_dtypes.explain,
+    whole_numbers.explain,
     symbolic_value.explain,
     symbolic_value.arguments,
     output_contract.explain,

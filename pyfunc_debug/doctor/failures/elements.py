@@ -1,4 +1,4 @@
-"""What a Dataset's method or `fit` makes of elements: `apply` for `map`, a mapped function that yields, `((x, y),)`."""
+"""What Dataset methods and `fit` make of elements: `apply` for `map`, functions that yield, `((x, y),)`, ragged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _GENERATOR = re.compile(
 )
 _NO_TARGET = re.compile(r"None values not supported|Target data is missing|y_true.*NoneType|NoneType.*y_true")
 
+_PADDED = "`padded_batch` is only supported for datasets that produce tensor elements"
+
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if one of the three is why the program failed."""
+    """The explanation, if one of these is why the program failed."""
     if situation.body:
         return None
     found = _GENERATOR.search(situation.message)
     if found is not None:
         return _yielding(situation, found[1], found[2].rpartition(".")[2])
+    if _PADDED in situation.message:
+        return _padded(situation)
     return _one_in_a_tuple(situation) if _NO_TARGET.search(situation.message) else _applied(situation)
 
 
@@ -103,4 +107,27 @@ def _one_in_a_tuple(situation: Situation) -> Explanation | None:
             f"inputs, and has no target. A map hands on the inner ({names})."
         )
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Yield ({names}) alone.")
+    return None
+
+
+def _padded(situation: Situation) -> Explanation | None:
+    """`padded_batch` of ragged elements, which it does not take: as tensors, it does."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    for call in calls(statement) if statement is not None else ():
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "padded_batch":
+            continue
+        owner = call.func.value
+        value: Any = spot.value(owner.id) if spot is not None and isinstance(owner, ast.Name) else None
+        if spot is None or not is_dataset(value) or not hasattr(value.element_spec, "ragged_rank"):
+            continue
+        tensor = "x.to_tensor()" if value.element_spec.ragged_rank else "x"  # a map takes rank 0 for a tensor
+        text = spot.source.text(owner)
+        placed = spot.source.replaced({owner: f"{text}.map(lambda x: {tensor})"})
+        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        cause = (
+            f"the elements of {text} are ragged tensors, and padded_batch pads plain ones only. A map makes tensors of "
+            "them; ragged_batch would keep the batch ragged."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Map {text} to tensors before.")
     return None
