@@ -27,7 +27,7 @@ class Role(NamedTuple):
 def role() -> Role:
     """The role of this process: from TF_CONFIG, a launcher's rank, Ray, multiprocessing, or its program; in this order.
 
-    What tf.distribute was told otherwise is known only later (api/meta.py).
+    What a cluster resolver says is known only later (api/meta.py).
 
     Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's, mpirun's, Ray's documentation.
     """

@@ -230,7 +230,7 @@ def eager_test(context_module: Any) -> Callable[[], bool]:
 
 
 def server() -> tuple[str, int] | None:
-    """Job and task of TensorFlow's own server in this process, as a strategy of several workers was told; else None."""
+    """Job and task of TensorFlow's own server in this process, as a strategy of several workers set it up."""
     context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
     found = getattr(context, "_server_def", None) or getattr(context, "_collective_ops_server_def", None)
     if found is None or found.job_name == "localhost":  # what a process is called that only asks other machines
