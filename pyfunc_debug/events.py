@@ -263,6 +263,9 @@ class Observer(Protocol):
     def converted(self, returned: Any, outputs: Any) -> None:
         """TensorFlow has converted what `returned` looked at into these outputs."""
 
+    def rejected(self, ticket: Any, error: BaseException) -> None:
+        """What the body of an eager numpy_function returned cannot be made a tensor. `leave` was called before."""
+
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""
 

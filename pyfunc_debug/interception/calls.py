@@ -210,6 +210,7 @@ def eager_numpy_call(
             if not executing_eagerly() or not callable(func):
                 return original(func, inp, Tout, stateful, name)
             token = make(func, inp, Tout, stateful)
+            returned: list[Any] = []
 
             def body(*args: Any) -> Any:
                 enter, leave, fail = way.path
@@ -232,13 +233,17 @@ def eager_numpy_call(
                         drop_our_frame(error)
                         raise
                     observer.returned(ticket, outputs, Tout)  # nothing is converted to Tout here
-                    return leave(ticket, outputs)
+                    outputs = leave(ticket, outputs)
+                    returned.append(ticket)
+                    return outputs
                 finally:
                     in_progress[thread] = outer
 
             try:
                 return original(body, inp, Tout, stateful, name)
             except BaseException as error:
+                if returned:
+                    observer.rejected(returned[0], error)
                 drop_our_frame(error)
                 raise
             finally:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.events import TOO_MANY, Body, NodeFacts, RunFacts
+from pyfunc_debug.newest import Newest
 from pyfunc_debug.pfrec.contents import encode, most_bytes
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.frames import is_user, line_text
@@ -24,6 +25,8 @@ from pyfunc_debug.values import Held, Policy, Summary, is_plain, summarize
 
 _POLICIES = tuple(Policy)
 _REJECTED = "InvalidArgumentError"
+_EAGER = 1024
+"""Eager calls of which one hears a moment later if TensorFlow did not take what they returned."""
 _TEXT_LARGEST = 100_000
 """Longer messages and tracebacks of exceptions are cut."""
 _NAMED = _UNJUDGED = 10_000
@@ -55,6 +58,7 @@ class CallRows:
         self._failures = 0
         self._pairs = Pairs()
         self._unjudged: list[tuple[Any, int, tuple[Any, ...]]] = []  # of older nodes: given, node, row
+        self._eager: Newest[tuple[int, tuple[Any, ...]]] = Newest(_EAGER)  # good calls: node, row
 
     def call(self, batch: Batch, ticket: Ticket, running: bool = False, shown: bool = False) -> int:
         """The rows of one call: the call, its values, its failure.
@@ -110,6 +114,8 @@ class CallRows:
         older = self._nodes.pending and self._nodes.exact.get(node) == ()
         if older and status == "ok" and len(self._unjudged) < _UNJUDGED:
             self._unjudged.append((ticket.given, node, batch.rows["call"][-1]))
+        if status == "ok" and ticket.token.startswith("eager_"):
+            self._eager[ticket.call] = node, batch.rows["call"][-1]
         if ticket.extra:
             batch.add("extra", ticket.call, ticket.extra)
         if ticket.policy and not running:
@@ -164,8 +170,17 @@ class CallRows:
         for given, node, row in unjudged:
             why = self._rejected(given, node)
             if why is not None:
-                self.sums.rejected(node)
-                batch.add("call", *row[:-3], "error", self._failure(batch, (_REJECTED, why)), row[-1])
+                self._has_failed(batch, node, row, (_REJECTED, why))
+
+    def rejected(self, batch: Batch, call: int, why: tuple[str, str]) -> None:
+        """What the body of an eager call returned cannot be made a tensor."""
+        found = self._eager.pop(call, None)
+        if found is not None:  # else it was not stored
+            self._has_failed(batch, *found, why)
+
+    def _has_failed(self, batch: Batch, node: int, row: tuple[Any, ...], why: tuple[str, str]) -> None:
+        self.sums.rejected(node)
+        batch.add("call", *row[:-3], "error", self._failure(batch, why), row[-1])
 
     def _rejected(self, given: Any, node: int) -> str | None:
         """Why the node's kernel takes what the body returned for an error (py_func.cc).

@@ -185,6 +185,15 @@ class Recorder:
         except Exception as error:
             self.trouble("comparing what a body returned", error)
 
+    def rejected(self, ticket: Ticket, error: BaseException) -> None:
+        """What an eager body returned cannot be made a tensor: its call, which is queued or stored, has failed."""
+        try:
+            why = type(error).__name__, str(error)
+        except Exception as trouble:
+            why = type(error).__name__, f"(the exception could not be read: {type(trouble).__name__})"
+        if self._hot.accepting:
+            self._queue.append(("rejected", ticket.call, why))
+
     def count_dropped(self, ticket: Ticket) -> None:
         losses = self._rows.allowance.losses
         self._release(ticket.room)

@@ -268,6 +268,8 @@ class Worker:
                 rows.traces.trace(batch, facts, rest[0])
             elif what == "lines":
                 rows.lines(batch, facts, rest[0])
+            elif what == "rejected":
+                rows.calls.rejected(batch, facts, rest[0])
             elif what == "notice":
                 rows.notice(batch, facts, *rest)
                 if facts == Notice.HELD:

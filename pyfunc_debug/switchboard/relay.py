@@ -122,6 +122,12 @@ class Relay:
         recorder, found = returned
         recorder.converted(found, outputs)
 
+    def rejected(self, ticket: Any, error: BaseException) -> None:
+        """What an eager body returned cannot be made a tensor."""
+        recorder, recorded = self.recorder, _recorded(ticket)
+        if recorder is not None and recorded is not None:
+            recorder.rejected(recorded, error)
+
     # -- events.Observer: everything else -----------------------------------------------------------------------------
 
     def node_made(self, node: NodeFacts) -> None:

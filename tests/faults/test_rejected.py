@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,23 @@ def test_a_rejected_call_is_stored_although_the_budget_is_used_up(tmp_path):
     found = [call.failure.message for call in recording.calls(status="error")]
     recording.close()
     assert found == ["value 0 is float64, but Tout says float32"]
+
+
+def test_an_eager_call_whose_result_cannot_be_made_a_tensor_has_failed(tmp_path):
+    import tensorflow as tf
+
+    class Mine:
+        """TensorFlow knows no such thing."""
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        for body in (lambda x: Mine(), lambda x: [[1, 2], [Mine()]], lambda x: x, lambda x: {"a": Mine()}):
+            with contextlib.suppress(ValueError, TypeError):
+                tf.numpy_function(body, [tf.constant(1.0)], tf.float32)
+        with pytest.raises(ZeroDivisionError):
+            tf.numpy_function(lambda x: 1 / 0, [tf.constant(1.0)], tf.float32)
+    found = [(call.status, call.failure.type if call.failure else "") for call in recording.calls()]
+    errors = sum(node.errors for row in recording.ledger().rows for node in row.nodes)
+    recording.close()
+    good, bad = ("ok", ""), ("error", "ValueError")
+    assert found == [bad, bad, good, bad, ("error", "ZeroDivisionError")]
+    assert errors == 4
