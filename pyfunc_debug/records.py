@@ -488,6 +488,15 @@ class Call:
             )
         return f"<{'; '.join(parts).rstrip(' >-')}>"
 
+    def _row(self) -> list[str]:
+        """As a table of calls shows it."""
+        return [
+            f"#{self.id} {self._body}{' gradient' if self.kind == 'gradient' else ''}",
+            _outcome(self),
+            "\n".join(map(_named, self.inputs)),
+            "\n".join(map(_named, self.outputs)),
+        ]
+
     def _repr_html_(self) -> str:
         rows = [["in", one.path, one.text] for one in self.inputs] + [
             ["out", one.path, one.text] for one in self.outputs
@@ -589,16 +598,6 @@ def items_html(items: Sequence[Any]) -> str | None:
     )
 
 
-def _call_row(call: Call) -> list[str]:
-    body = call._body  # noqa: SLF001 - a noun's own
-    return [
-        f"#{call.id} {body}{' gradient' if call.kind == 'gradient' else ''}",
-        _outcome(call),
-        "\n".join(map(_named, call.inputs)),
-        "\n".join(map(_named, call.outputs)),
-    ]
-
-
 def _value_row(value: Value) -> list[str]:
     return [value.path, value.text, value.kept or value.note or "no elements"]
 
@@ -608,7 +607,7 @@ def _finding_row(one: Finding) -> list[str]:
 
 
 _TABLES: dict[type, tuple[list[str], Callable[[Any], list[str]]]] = {
-    Call: (["call", "outcome", "in", "out"], _call_row),
+    Call: (["call", "outcome", "in", "out"], Call._row),  # noqa: SLF001 - a noun's own
     Value: (["value", "", "kept"], _value_row),
     Finding: (["", "rule", "line", "what", "what to do"], _finding_row),
 }

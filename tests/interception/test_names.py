@@ -77,7 +77,9 @@ def private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             if PRIVATE_MODULES.match(node.value) or (node.value in known and node.value not in OTHERS):
                 yield node.lineno, node.value
         elif isinstance(node, ast.Attribute) and PRIVATE.fullmatch(node.attr) and node.attr not in OTHERS:
-            if not (isinstance(node.value, ast.Name) and (node.value.id in ("self", "cls") or node.value.id[0] in OWN)):
+            owner = node.value
+            mine = isinstance(owner, ast.Name) and (owner.id in ("self", "cls") or owner.id[0] in OWN)
+            if not mine and ast.unparse(owner) != "super()":
                 yield node.lineno, ast.unparse(node)
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
