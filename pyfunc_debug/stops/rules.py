@@ -16,7 +16,7 @@ from typing import Literal
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.places import cell_label
+from pyfunc_debug.places import cell_label, source_line
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.conditions import Condition, expressions
 
@@ -183,8 +183,10 @@ class Breakpoint:
         return any(fnmatch.fnmatchcase(name, self.where) for name in parts)
 
     def text(self) -> str:
-        """`augment* if x.max() > 1`."""
-        return f"{self.where} if {self.condition}" if self.condition else self.where
+        """`augment* if x.max() > 1`; a line of a cell is `cell [3]:7`."""
+        in_cell = self.file is not None and cell_label(self.file) is not None
+        where = source_line(self.file, self.line) if in_cell else self.where
+        return f"{where} if {self.condition}" if self.condition else where
 
     def __repr__(self) -> str:
         state = "" if self.enabled else ", disabled"

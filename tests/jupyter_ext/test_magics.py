@@ -53,6 +53,15 @@ def test_a_cell_is_recorded_and_keeps_its_value(shell):
     assert shell.history_manager.input_hist_raw[-1].startswith("%%pyfunc_trace\n")
 
 
+def test_a_breakpoint_in_a_cell_names_the_cell(shell):
+    place = "b = pfd.break_on(augment.__code__.co_filename + ':4'); b"
+    result, text = run(shell, f"import pyfunc_debug as pfd\n{place}")
+    shell.user_ns["b"].remove()
+    assert repr(result.result).startswith("<breakpoint ")
+    assert "before cell [" in text
+    assert "ipython" not in text
+
+
 class _Own(list):
     def _repr_html_(self):
         return "own"

@@ -244,7 +244,7 @@ export class GilPane {
     }
     c.textAlign = "left";
     c.textBaseline = "top";
-    for (const tick of ticks(scale.view, scale.width, 90, folds).major) c.fillText(tick.label, scale.x(tick.ns), height - 13);
+    for (const tick of ticks(scale.view, scale.width, 90, folds).major) c.fillText(tick.label, Math.min(scale.x(tick.ns), width - c.measureText(tick.label).width), height - 13);
     for (const stop of overview?.stops ?? []) {
       if (stop.queued || stop.end_ns === null) continue;
       const from = scale.x(stop.start_ns);
