@@ -117,12 +117,15 @@ def remember_for_debuggers(error: BaseException | None) -> None:
     """Makes `pdb.pm()` and `%debug` open at the user's frame."""
     original = original_of(error)
     traceback = with_callers(error) if original is not None else None
-    if original is None or traceback is None:
-        return
-    sys.last_type, sys.last_value, sys.last_traceback = type(original), original, traceback
+    if original is not None and traceback is not None:
+        _remember(error if isinstance(error, KeyboardInterrupt) else original, traceback)
+
+
+def _remember(error: BaseException, traceback: TracebackType | None) -> None:
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
     if sys.version_info >= (3, 12):
-        original.__traceback__ = traceback
-        sys.last_exc = original
+        error.__traceback__ = traceback
+        sys.last_exc = error
 
 
 class Display:
@@ -171,6 +174,7 @@ class Display:
         interrupt = self._interrupt(error)
         if interrupt is not None:
             hook(KeyboardInterrupt, interrupt, _where(error))
+            _remember(interrupt, with_callers(error))
             if not at_a_prompt():
                 _end(_SIGINT_STATUS)
             return
@@ -186,7 +190,9 @@ class Display:
         error = exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1]
         interrupt = self._interrupt(error)
         if interrupt is not None:
-            return show(shell, (KeyboardInterrupt, interrupt, _where(error)), *args, **named)
+            result = show(shell, (KeyboardInterrupt, interrupt, _where(error)), *args, **named)
+            _remember(interrupt, with_callers(error))
+            return result
         if error is not None:
             drop_handler_frame(error)
         with _chained(error):

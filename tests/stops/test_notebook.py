@@ -120,11 +120,14 @@ def test_exit_leaves_interact_and_not_the_kernel(kernel):
 
 
 def test_interrupt_at_a_prompt_ends_the_cell_with_keyboardinterrupt(kernel):
-    for code in ("f(tf.constant(1.0))", "list(tf.data.Dataset.range(1).map(lambda i: f(tf.cast(i, tf.float32))))"):
+    data = "list(tf.data.Dataset.range(1).map(lambda i: f(tf.cast(i, tf.float32))))"
+    for code in ("f(tf.constant(1.0))", data, "tf.py_function(body, [1.0], tf.float32)"):
         text, error, _ = kernel.run(
             f"b = pfd.break_on('body')\n{code}", [], on_input=lambda: kernel.manager.interrupt_kernel()
         )
         assert "KeyboardInterrupt" in text, text
+        text, error, _ = kernel.run("print(sys.last_type.__name__, repr(sys.last_value))")
+        assert text == "KeyboardInterrupt KeyboardInterrupt('interrupted at a pyfunc_debug stop')\n"
         text, error, _ = kernel.run("print(float(f(tf.constant(4.0))))\nb.remove()", ["c"])
         assert not error, text
         assert "8.0" in text
