@@ -63,7 +63,7 @@ class CallWatch(TracerHost):
         self._armed = False
         self._seen = False
         self._result: tuple[Any] | None = None
-        self._line_at: dict[tuple[str, int], tuple[Breakpoint, ...]] = {}
+        self._line_at: dict[tuple[str, int, int | None], tuple[Breakpoint, ...]] = {}
 
     # -- arming -------------------------------------------------------------------------------------------------------
 
@@ -306,10 +306,10 @@ class CallWatch(TracerHost):
         at = self.generated.note(frame)
         if not self.lines:
             return ()
-        source_line = (frame.f_code.co_filename, frame.f_lineno)
+        source_line = (frame.f_code.co_filename, frame.f_lineno, at)  # a comprehension has its statement's line
         found = self._line_at.get(source_line)
         if found is None:
-            file, line = source_line
+            file, line, _ = source_line
             if self.generated.base(frame) is not None:
                 file, line = self.user_line(file, line)[0], at or 0
             found = tuple(rule for rule in self.lines if rule.line == line and same_file(rule.file or "", file))

@@ -113,3 +113,21 @@ def test_breakpoint_in_a_body_of_a_map(tf):
     with pfd.record(gil=False), pfd.answers("p int(z)", "n", "n", "s", "r", "c") as dialogue:
         assert [int(one) for one in tf.data.Dataset.range(1, 2).map(make)] == [4]
     assert "\n2\n" in _said(dialogue, [first + line for line in (4, 4, 5, 4, 6)])
+
+
+def test_a_line_with_a_comprehension_stops_a_body_once_for_each_call(tf):
+    @tf.function
+    def function(x):
+        def body(v):
+            values = [float(v) + k for k in range(3)]
+            return sum(values)
+
+        return tf.py_function(body, [x], tf.float32)
+
+    line = test_a_line_with_a_comprehension_stops_a_body_once_for_each_call.__code__.co_firstlineno + 4
+    stop = pfd.break_on(f"{os.path.basename(__file__)}:{line}")
+    with pfd.answers("n", "p values", "c") as dialogue:
+        assert float(function(tf.constant(1.0))) == 6.0
+    assert "[1.0, 2.0, 3.0]" in _said(dialogue, [line - FIRST, line - FIRST + 1])
+    assert (stop.hits, stop.outcomes, dialogue.left) == (1, {"stopped": 1}, [])
+    stop.remove()
