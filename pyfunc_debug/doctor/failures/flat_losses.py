@@ -1,4 +1,4 @@
-"""No gradient, because the loss counts, rounds or compares what the model gave: ops whose result moves in steps."""
+"""No gradient, because the loss counts, rounds or compares what the model gave, or does not look at it at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.explanation import Explanation
-from pyfunc_debug.doctor.failures.keras_calls import given
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.symbols import calls, root_is
@@ -25,7 +24,17 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or _SAID not in situation.message:
         return None
     for spot in reversed(situation.spots):
-        for function in _losses(spot):
+        for function, compiled in _losses(spot):
+            predicted = parameters(function)[-1]
+            if compiled and predicted not in {name for part in function.body for name in names(part)}:
+                cause = (
+                    f"the loss {function.name} does not use {predicted}: what it returns does not depend on the model, "
+                    "so that no variable has a gradient."
+                )
+                advice = (
+                    f"Compute it from {predicted}, with TensorFlow's ops; what files or programs say has no gradient."
+                )
+                return Explanation(RULE, spot.file, function.lineno, cause, None, advice)
             found = _flat(function, spot)
             if found is not None:
                 name = dotted(found.func)
@@ -34,27 +43,38 @@ def explain(situation: Situation) -> Explanation | None:
                     "change of the model changes nothing of it, so that no variable has a gradient."
                 )
                 advice = (
-                    f"Let {function.name} compute with {parameters(function)[-1]} itself, without {name}, or keep it "
+                    f"Let {function.name} compute with {predicted} itself, without {name}, or keep it "
                     "as a metric beside a loss that has a gradient."
                 )
                 return Explanation(RULE, spot.file, found.lineno, cause, None, advice, "likely")
     return None
 
 
-def _losses(spot: Spot) -> Iterator[ast.FunctionDef]:
-    """Functions of the user's that are given to `compile` as losses, or called under the one tape."""
-    own = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
-    called = [dotted(one) for one in given(spot)]
+def _losses(spot: Spot) -> Iterator[tuple[ast.FunctionDef, bool]]:
+    """Functions of the user's that give what is differentiated, and whether they were given to `compile`."""
+    tree = spot.source.tree
+    own = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+    compiled = [
+        dotted(one) for call in calls(tree) if dotted(call.func).endswith("compile")
+        for one in [*call.args[1:2], *(part.value for part in call.keywords if part.arg == "loss")]
+    ]  # fmt: skip
+    asked = {
+        name for call in calls(tree)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "gradient" and call.args
+        for name in names(call.args[0])
+    }  # fmt: skip
     blocks = [
-        one for one in ast.walk(spot.source.tree)
+        one for one in ast.walk(tree)
         if isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
     ]  # fmt: skip
-    if len(blocks) == 1:
-        called += [dotted(one.func) for one in calls(blocks[0])]
-    for name in dict.fromkeys(called):
+    taped = [
+        dotted(call.func) for block in blocks for one in ast.walk(block) if isinstance(one, ast.Assign)
+        and {part.id for part in one.targets if isinstance(part, ast.Name)} & asked for call in calls(one.value)
+    ]  # fmt: skip
+    for name in dict.fromkeys([*compiled, *taped]):
         function = own.get(name.rpartition(".")[2])
         if function is not None and len(parameters(function)) >= 2:
-            yield function
+            yield function, name in compiled
 
 
 def _flat(function: ast.FunctionDef, spot: Spot) -> ast.Call | None:
