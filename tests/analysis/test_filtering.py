@@ -78,7 +78,7 @@ def test_the_shell_shows_the_calls_for_which_it_holds(recorded, capsys):
     _, path, _ = recorded
     assert main(["show", str(path), "--if", "inf(x)"]) == 0
     line, count = capsys.readouterr().out.splitlines()
-    assert line.startswith("body #3 ok ")
+    assert line.startswith("body #3 ok, Inf out ")
     assert count == "1 of 6 calls"
     assert main(["show", str(path), "--if", "nan(x)", "--node", "body", "--json"]) == 0
     assert capsys.readouterr().out.count('"status": "ok"') == 2
