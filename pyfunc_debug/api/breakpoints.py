@@ -35,7 +35,8 @@ def break_on(
       hits: The first hit that stops, from 1.
       once: Whether to stop only once.
       policy: What a call does while another one is stopped: "wait", "skip", or how many seconds to wait.
-      prompt: "debugger" to stop in an attached IDE (debugpy) instead of at a prompt.
+      prompt: "debugger" to stop in an attached IDE (debugpy), before prepared answers too. Without it an IDE that is
+        attached gets the stop, else whoever can answer.
       log: Expressions to write to stderr and into the recording, for each call; it does not stop then.
       keep: "locals" to keep the variables there in the recording; it does not stop then.
 

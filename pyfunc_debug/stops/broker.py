@@ -78,8 +78,12 @@ class Broker:
 
     # -- turns, on the bodies' threads --------------------------------------------------------------------------------
 
-    def acquire(self, stop: Stop) -> str:
+    def acquire(self, stop: Stop, front: Front | None = None) -> str:
         """Waits for a turn.
+
+        Args:
+          stop: Who wants it.
+          front: Who answers, if that is known.
 
         Returns:
           Empty when `stop` has it and a front; else why it goes on without: one of `rules.BUCKETS`.
@@ -92,7 +96,7 @@ class Broker:
             refused = "" if self._active is stop else self._take_turn(stop)
         if refused:
             return refused
-        stop.front = self._front(stop)
+        stop.front = front or self._front(stop)
         if stop.front is None:
             self.leave(stop)
             self.on_unanswered(stop)
@@ -205,6 +209,10 @@ class Broker:
             except Exception as error:
                 print(f"pyfunc_debug: {front.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
         return None
+
+    def somebody_is_named(self) -> bool:
+        """Whether answers are prepared: then nobody else is asked, an attached IDE neither."""
+        return any(getattr(front, "prepared", False) for front in self.fronts)
 
     def can_answer(self, stop: Stop) -> bool:
         """Whether somebody could answer a stop now."""

@@ -19,6 +19,7 @@ from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
 from pyfunc_debug.stops.generated import Generated
 from pyfunc_debug.stops.host import TracerHost
+from pyfunc_debug.stops.in_ide import IDE, hold
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import STEPPING, STOPPED, Breakpoint, same_file
 from pyfunc_debug.stops.shared import Shared
@@ -64,6 +65,8 @@ class CallWatch(TracerHost):
         self._seen = False
         self._result: tuple[Any] | None = None
         self._line_at: dict[tuple[str, int, int | None], tuple[Breakpoint, ...]] = {}
+        self._ide_at_line: tuple[Breakpoint, str, str] | None = None
+        """What stops in the IDE at the body's first line."""
 
     # -- arming -------------------------------------------------------------------------------------------------------
 
@@ -76,12 +79,16 @@ class CallWatch(TracerHost):
                 self._stand_in(before, self.before_reason)
             if self.lines and not self._armed:  # in what a tf.custom_gradient runs
                 self.find_chained()
-                self._armed = True
-                settrace(self._call)
+                self._arm(self._call)
             return
         self.find_chained()
+        self._arm(self._wait)
+
+    def _arm(self, function: Any) -> None:
+        """This thread's trace function is ours until the call ends, or an IDE steps on."""
         self._armed = True
-        settrace(self._wait)
+        self.shared.environment.keep_debugger_off(True)
+        settrace(function)
 
     def find_chained(self) -> None:
         """Notes whose trace function this thread has; ours, where a watched body calls another."""
@@ -106,30 +113,48 @@ class CallWatch(TracerHost):
     def _stand_in(self, rule: Breakpoint, reason: str, **more: Any) -> None:
         """Stops in a frame of ours that holds the inputs: the body has none in Python, or it is a gradient's."""
         self.find_chained()
-        tracer = self.tracer_for(rule, f"breakpoint {rule.number} ({rule.when})", reason)
+        why = f"breakpoint {rule.number} ({rule.when})"
+        tracer = None if self._in_ide(rule) else self.tracer_for(rule, why, reason)
         before = list(self.args)
         names: dict[str, Any] = {**self.plan.names(self.args), **more}
 
         def prompt(frame: FrameType) -> None:
             self.stand_in = frame
-            tracer.from_stand_in(frame)
+            if tracer is None:
+                self._hold(rule, why, reason, frame)
+            else:
+                tracer.from_stand_in(frame)
 
-        # Under the name of the body, so that `where` names it.
+        # Under the name of the body, so that `where` names it; an IDE shows a file of the user's.
         code = compile("stop(frame())", f"<{self.body}>", "exec")
+        place = self._place() if tracer is None else None
+        if place is not None:
+            code = code.replace(co_filename=place[0], co_firstlineno=place[1], co_name=self.body)
         modules = {name: sys.modules[of] for name, of in (("np", "numpy"), ("tf", "tensorflow")) if of in sys.modules}
         exec(code, {"stop": prompt, "frame": sys._getframe, **modules}, names)
         if rule.when != "after":
-            self._change_inputs(tracer, names, before)
+            self._change_inputs(names, before)
         if names.get(_RETURN) is not more.get(_RETURN):
             self._result = (names.get(_RETURN),)
             self._tell(Notice.CHANGED_BY_HAND, names=["the return value"])
+        if tracer is None:
+            return
         if tracer.stepping:  # into the user's code that the gradient calls
             self._armed = True
             settrace(tracer.trace_dispatch)
         else:
             tracer.finish()
 
-    def _change_inputs(self, tracer: Tracer, names: dict[str, Any], before: list[Any]) -> None:
+    def _place(self) -> tuple[str, int] | None:
+        """A line of the user's for a call that has no frame of its own: its body's, else where its node is made."""
+        facts = self.forward or self.facts
+        if facts is None:
+            return None
+        if facts.body.file is not None:
+            return facts.body.file, facts.body.line or 1
+        return (facts.stack[-1].file, facts.stack[-1].line) if facts.stack else None
+
+    def _change_inputs(self, names: dict[str, Any], before: list[Any]) -> None:
         """What was assigned at the prompt of a stand-in frame is what the body, or the gradient, gets."""
         now = list(self.args)
         for index, (value, old) in enumerate(zip(bind_back(names, self.plan.input_names(len(before))), before)):
@@ -196,14 +221,13 @@ class CallWatch(TracerHost):
                 if reason is not None and self.before is None:
                     self.before, self.before_reason = rule, reason
             before = self.before
-            if before is not None and before.prompt == "debugger" and self.shared.environment.attach_debugger():
-                settrace(self.previous)
-                self.shared.environment.break_in_debugger(frame)
-                self._tally(before, self.before_reason)
-                theirs: Any = sys.gettrace()  # Python < 3.12: the IDE's must see this call, to trace its lines
-                return theirs(frame, event, None) if theirs is not None else None
             if before is not None:
                 why = f"breakpoint {before.number} ({before.when})"
+                if self._in_ide(before):
+                    self._ide_at_line = before, why, self.before_reason
+                    frame.f_trace_lines = True
+                    settrace(self._call)
+                    return self._stop_in_ide(frame) if _delegates(frame) else self.local
                 return self._stop_at_call(frame, self.tracer_for(before, why, self.before_reason))
             if again:
                 return self._stop_at_call(frame, self.tracer_for(None, "stepped on after its yield"))
@@ -252,16 +276,25 @@ class CallWatch(TracerHost):
         """Whether a rule stops the call at this line, or as it returns."""
         try:
             if event == "line":
+                if self._ide_at_line is not None and frame is self.frame:
+                    return self._stop_in_ide(frame)
                 for rule in self._rules_at(frame):
                     reason = self._reason(rule, self.generated.names(frame), frame)
                     if reason is not None:
                         why = f"breakpoint {rule.number} ({rule.where})"
+                        if self._in_ide(rule):
+                            self._ide_at_line = rule, why, reason
+                            return self._stop_in_ide(frame)
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
             elif event == "return" and frame is self.frame and _returns(frame, arg):
                 for rule in self.after:
                     reason = self._reason(rule, self._returned(frame, arg), frame) if self._means(rule, frame) else None
                     if reason is not None:
-                        self.tracer_for(rule, f"breakpoint {rule.number} (after)", reason).from_return(frame, arg)
+                        why = f"breakpoint {rule.number} (after)"
+                        if self._in_ide(rule):
+                            self._return_in_ide(rule, why, reason, frame, arg)
+                        else:
+                            self.tracer_for(rule, why, reason).from_return(frame, arg)
                         break
         except Abort:
             if self.chained is not None:
@@ -271,6 +304,61 @@ class CallWatch(TracerHost):
             self.trouble("a breakpoint", error)
             return None
         return self.local
+
+    # -- in an IDE ----------------------------------------------------------------------------------------------------
+
+    def _in_ide(self, rule: Breakpoint) -> bool:
+        """Whether an attached IDE gets a rule's stop: the rule asks for it, or nobody was named to answer."""
+        asked = rule.prompt == "debugger" or not self.shared.broker.somebody_is_named()
+        return asked and self.shared.environment.debugger_attached()
+
+    def _hold(
+        self, rule: Breakpoint, why: str, reason: str, frame: FrameType, error: BaseException | None = None
+    ) -> bool:
+        """Holds the call in the IDE; whether it goes on with a step."""
+        broker, environment = self.shared.broker, self.shared.environment
+        if reason:
+            why += f", {reason}"
+        stop = Stop(self.facts, self.number, rule, why, self.args, self.plan.input_names(len(self.args)), self.body)
+        stop.condition_error = reason
+        span: list[int | None] = [time.monotonic_ns(), None, None]
+        stop.spans.append(span)
+        stop.interrupted = True
+        self._note_stop(stop, None)
+        try:
+            refused = broker.acquire(stop, IDE)
+            stop.interrupted = False
+            self.count(stop, refused or STOPPED, first=True)
+            if refused:
+                return False
+            span[1] = time.monotonic_ns()
+            environment.keep_debugger_off(False)
+            return hold(stop, broker, environment, frame, error)
+        finally:
+            span[2] = time.monotonic_ns()
+            self._note_stop(stop, span[2])
+
+    def _stop_in_ide(self, frame: FrameType) -> Any:
+        """Stops in the IDE at a line; the frame's trace function from here on."""
+        if self._ide_at_line is None:
+            return self.local
+        held, self._ide_at_line = self._ide_at_line, None
+        steps = self._hold(*held, frame)
+        if steps and sys.version_info < (3, 12):  # the IDE's trace function stops after the step
+            self.shared.environment.attach_debugger()
+            return frame.f_trace
+        self._arm(self._call)
+        return self.local
+
+    def _return_in_ide(self, rule: Breakpoint, why: str, reason: str, frame: FrameType, value: Any) -> None:
+        """Stops in the IDE as the body returns: `__return__` is what it returns, and may be changed."""
+        variables = frame.f_locals
+        variables[_RETURN] = value
+        self._hold(rule, why, reason, frame)
+        given = variables.get(_RETURN, value)
+        if given is not value:
+            self._result = (given,)
+            self._tell(Notice.CHANGED_BY_HAND, names=["the return value"])
 
     def passed(self, frame: FrameType, event: str, arg: Any, already: Breakpoint | None) -> None:
         more: dict[str, Any] = {}
@@ -379,9 +467,13 @@ class CallWatch(TracerHost):
             *_, (innermost, _) = traceback.walk_tb(traceback_)
             reason = self._reason(rule, {"error": error}, innermost) if self._passed(rule, traceback_) else None
             if reason is not None:
-                self.previous = sys.gettrace()
                 kind = type(error).__name__
-                tracer = self.tracer_for(rule, f"breakpoint {rule.number} (error): {kind}: {error}"[:300], reason)
+                why = f"breakpoint {rule.number} (error): {kind}: {error}"[:300]
+                if self._in_ide(rule):
+                    self._hold(rule, why, reason, innermost, error)
+                    return
+                self.previous = sys.gettrace()
+                tracer = self.tracer_for(rule, why, reason)
                 try:
                     tracer.post_mortem(traceback_, error)
                 finally:
@@ -410,6 +502,7 @@ class CallWatch(TracerHost):
 
     def give_back(self) -> None:
         """The thread's trace function is again the one that was there."""
+        self.shared.environment.keep_debugger_off(False)
         if self.chained is not None and not self._nested:
             self.chained.give_back()
         else:

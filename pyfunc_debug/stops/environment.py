@@ -59,8 +59,19 @@ class Environment:
         """Lets an attached IDE (debugpy) trace this thread; whether there is one."""
         return False
 
+    def debugger_attached(self) -> bool:
+        """Whether an IDE is attached."""
+        return False
+
+    def keep_debugger_off(self, on: bool) -> None:
+        """Has an attached IDE leave this thread's trace function as it is, or not (Python 3.11 and older)."""
+
     def let_coverage_see(self) -> None:
         """Lets coverage.py count the lines that this thread runs."""
 
     def break_in_debugger(self, frame: FrameType | None) -> None:
-        """Stops in the attached IDE."""
+        """Stops in the attached IDE, at the next line."""
+
+    def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
+        """Stops in the attached IDE, here; whether it goes on with a step."""
+        return False

@@ -48,7 +48,7 @@ class Breakpoint:
       first_hit: The first hit that stops.
       once: Whether it is disabled by its first stop.
       policy: What a call does while another is stopped: "wait", "skip", or how many seconds to wait.
-      prompt: None (whoever can answer) or "debugger" (the attached IDE).
+      prompt: None (an attached IDE, else whoever can answer) or "debugger" (the IDE, before prepared answers too).
       log: Expressions to write down in the place of a stop, or None.
       keep: "locals" to write down the variables in the place of a stop, or None.
       enabled: Whether it stops calls now.

@@ -17,6 +17,7 @@ class Script:
 
     reads_pdbrc = False
     name = "the prepared answers"
+    prepared = True
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = deque(lines)

@@ -211,6 +211,7 @@ class Answers(Terminal):
     """
 
     name = "the prepared answers"
+    prepared = True
 
     def __init__(self, file: str) -> None:
         # Without a buffer: `select` looks at the descriptor, and what no prompt reads is the program's.

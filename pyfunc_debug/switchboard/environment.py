@@ -15,6 +15,7 @@ from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.program.pools import Iterated, Pool, pool_of
 from pyfunc_debug.stops import Environment, Stop
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
+from pyfunc_debug.switchboard.attached import attached, hold, keep_off
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
     from pyfunc_debug.interception import Interception
@@ -115,7 +116,7 @@ class ProcessEnvironment(Environment):
         return found
 
     def attach_debugger(self) -> bool:
-        if not ide_attached():
+        if not attached():
             return False
         if threading.current_thread() is not threading.main_thread():  # which the IDE sees anyway
             sys.modules["debugpy"].debug_this_thread()
@@ -135,12 +136,11 @@ class ProcessEnvironment(Environment):
 
         pydevd.settrace(suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame)
 
+    def debugger_attached(self) -> bool:
+        return attached()
 
-def ide_attached() -> bool:
-    """Whether an IDE debugs this process through debugpy."""
-    if "debugpy.server.api" not in sys.modules:  # asking would import it, and it replaces sys.breakpointhook
-        return False
-    try:
-        return bool(sys.modules["debugpy"].is_client_connected())
-    except (AttributeError, KeyError):
-        return False
+    def keep_debugger_off(self, on: bool) -> None:
+        keep_off(on)
+
+    def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
+        return hold(frame, error)

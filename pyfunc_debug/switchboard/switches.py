@@ -27,7 +27,8 @@ from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.stop import Abort
 from pyfunc_debug.stops.terminal import Piped, Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
-from pyfunc_debug.switchboard.environment import ProcessEnvironment, ide_attached
+from pyfunc_debug.switchboard.attached import attached
+from pyfunc_debug.switchboard.environment import ProcessEnvironment
 from pyfunc_debug.switchboard.relay import Relay
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
@@ -213,12 +214,12 @@ class Switchboard:
             self._interrupts.install()
             self._hooks.install()
             self._look_for_debugger()
-        elif ide_attached():
+        elif attached():
             self._help_ide(True)
 
     def _look_for_debugger(self) -> None:
         """An IDE that is attached, and coverage, see bodies' threads only if we report them to it, call by call."""
-        self.observer.debugger = self._ide_asked or ide_attached() or coverage_traces()
+        self.observer.debugger = self._ide_asked or attached() or coverage_traces()
         self.relay.choose_path()
 
     def cell_ends(self) -> None:
@@ -330,7 +331,8 @@ class Switchboard:
         call, bottom = innermost_call(), bottom_frame(frame)
         if call is None or bottom is None:
             return False
-        if self.broker.fronts[0] is self.terminal and self._environment.attach_debugger():
+        asked_there = why != "paused" and not self.broker.somebody_is_named()  # the panel's Pause asks in the panel
+        if asked_there and self._environment.attach_debugger():
             self._environment.break_in_debugger(frame)
             return True
         number = self.relay.number(call.ticket)

@@ -64,7 +64,7 @@ def test_in_a_notebook_an_attached_debugger_is_enough(tf, monkeypatch):
     board.cell_begins()
     assert _call(tf) is original
     board.cell_ends()
-    monkeypatch.setattr(switches, "ide_attached", lambda: True)
+    monkeypatch.setattr(switches, "attached", lambda: True)
     board.cell_begins()
     assert _call(tf) is not original
     board.cell_ends()

@@ -1,152 +1,123 @@
-"""A real DAP client over a real debugpy adapter: the IDE's own line breakpoints, and prompt="debugger"."""
+"""A real DAP client over a real debugpy adapter: the IDE's own breakpoints, and ours that stop in it."""
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
 import sys
 import textwrap
 
 import pytest
 
 from tests import forked
-from tests.limits import HANG_S
+from tests.stops.dap import adapter, waiting
 
-PROGRAM = textwrap.dedent(
+STOPS = textwrap.dedent(
     """
     import os
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import sys
+    import numpy as np
     import tensorflow as tf
     import pyfunc_debug as pfd
+    def double(x):
+        return x * 2
     def body(x):
-        y = x * 2
-        if sys.argv[1] == "breakpoint":
+        y = double(x)
+        if x > 5:
+            raise ValueError("too much")
+        if x < 0:
             breakpoint()
-        z = y + 1
-        return z
+        return y + 1
     f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
-    if sys.argv[1] == "debugger":
-        f(tf.constant(0.0))  # traced before there is a breakpoint
-    if sys.argv[1] != "debugger":
-        with pfd.record(gil=False):
-            result = f(tf.constant(20.0))
-    else:
-        b = pfd.break_on("body", prompt="debugger")
-        result = f(tf.constant(20.0))
-        b.remove()
-    print("result", float(result), flush=True)
-    """
-)
-TOLD = "DEBUGPY_ADAPTER_ENDPOINTS"
-LINE = PROGRAM.splitlines().index("    z = y + 1") + 1
-
-
-class Client:
-    """The Debug Adapter Protocol over a socket: requests, their responses, and events."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
-        self.stream = self.socket.makefile("rb")
-        self.seq = 0
-        self.events = []
-        self.responses = {}
-
-    def send(self, command, **arguments):
-        self.seq += 1
-        body = json.dumps({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).encode()
-        self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        return self.seq
-
-    def read(self):
-        length = 0
-        while True:
-            line = self.stream.readline()
-            assert line, "the adapter hung up"
-            if line == b"\r\n":
-                break
-            length = int(line.split(b":")[1])
-        message = json.loads(self.stream.read(length))
-        if message["type"] == "event":
-            self.events.append(message)
-        elif message["type"] == "response":
-            self.responses[message["request_seq"]] = message
-
-    def response(self, seq):
-        while seq not in self.responses:
-            self.read()
-        message = self.responses.pop(seq)
-        assert message["success"], message
-        return message.get("body") or {}
-
-    def ask(self, command, **arguments):
-        return self.response(self.send(command, **arguments))
-
-    def event(self, name):
-        while True:
-            for one in self.events:
-                if one["event"] == name:
-                    self.events.remove(one)
-                    return one.get("body", {})
-            self.read()
-
-
-@pytest.mark.parametrize("mode", ["lines", "debugger", "breakpoint"])
-def test_an_attached_ide_stops_in_bodies(tmp_path, mode):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    told = tmp_path / "endpoints.json"
-    printed, output = os.pipe()
-    with open(os.devnull, "r+") as nothing, open(output, "w") as theirs:
-        process = forked.Program(
-            ["-m", "debugpy", "--listen", "127.0.0.1:0", "--wait-for-client", str(program), mode],
-            stdin=nothing.fileno(), stdout=theirs.fileno(), stderr=nothing.fileno(),
-            env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1", TOLD: str(told)},
-        )  # fmt: skip
-    stdout = os.fdopen(printed)
-    try:
-        client = _connect(told, process)
-        client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
-        attach = client.send("attach", justMyCode=True)
-        client.event("initialized")
-        if mode == "lines":
-            client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": LINE}])
-        client.ask("configurationDone")
-        client.response(attach)
-        stopped = client.event("stopped")
-        frames = client.ask("stackTrace", threadId=stopped["threadId"])["stackFrames"]
-        assert frames[0]["name"] == "body"
-        scopes = client.ask("scopes", frameId=frames[0]["id"])["scopes"]
-        found = client.ask("variables", variablesReference=scopes[0]["variablesReference"])["variables"]
-        names = {one["name"]: one["value"] for one in found}
-        assert "numpy=20.0" in names["x"]
-        assert ("y" in names) is (mode != "debugger")
-        client.ask("continue", threadId=stopped["threadId"])
-        assert stdout.readline() == "result 41.0\n"
-        client.event("terminated")
-        client.send("disconnect")
-        client.socket.close()
-        assert process.wait(HANG_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        stdout.close()
-
-
-def _connect(told, process):
-    """A client of the adapter, which listens at a free port of its choice and writes that into a file."""
-    for _ in range(int(HANG_S / 0.1)):
+    sine = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))
+    f(tf.constant(0.0))  # traced before there is a breakpoint
+    def stops(where, run, **more):
+        stop = pfd.break_on(where, **more)
+        print(stop.when, run(), stop.hits, flush=True)
+        stop.remove()
+    def failing():
         try:
-            return Client(json.loads(told.read_text())["client"]["port"])
-        except (OSError, ValueError):  # not there, or not whole yet
-            assert process.poll() is None
-            try:
-                process.wait(0.1)
-            except subprocess.TimeoutExpired:
-                continue
-    raise AssertionError("the adapter does not listen")
+            f(tf.constant(6.0))
+        except tf.errors.InvalidArgumentError as error:
+            return type(error.pyfunc_exception).__name__
+    def gradient():
+        with tf.GradientTape() as tape:
+            y = f(x := tf.Variable(3.0))
+        return float(tape.gradient(y, x))
+    data = tf.data.Dataset.range(4).map(lambda n: tf.py_function(body, [n], tf.int64), num_parallel_calls=2)
+    stops("body", lambda: float(f(tf.constant(1.0))), prompt="debugger")
+    stops(f"{__file__}:{LINE}", lambda: float(f(tf.constant(2.0))))
+    stops("body", lambda: float(f(tf.constant(3.0))), when="after")
+    stops("body", failing, when="error")
+    stops("body", gradient, when="gradient")
+    stops("sin", lambda: float(sine(tf.constant(0.0))))
+    stops("body", lambda: [int(n) for n in data], condition="x == 2")
+    with pfd.answers("p int(x) + 30", "c") as dialogue:
+        stops("body", lambda: float(f(tf.constant(4.0))))
+    print("34" in str(dialogue), flush=True)
+    with pfd.record(gil=False):
+        print(float(f(tf.constant(-1.0))), flush=True)
+    """
+).replace("{LINE}", "9")
+
+
+def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(STOPS)
+    line = {text.strip(): number for number, text in enumerate(STOPS.splitlines(), 1)}
+    assert line["return x * 2"] == 9
+    with waiting(tmp_path, program) as (client, stdout):
+        client.begin("attach", justMyCode=True)
+
+        def at(name, text, kind="breakpoint"):
+            """Asserts where it stops: the user's frame is the first."""
+            thread, reason, frames = client.stop()
+            assert (reason, frames[0]["name"].split(" [")[0], frames[0]["line"]) == (kind, name, line[text])
+            assert frames[0]["source"]["path"] == str(program)
+            return thread, frames[0]
+
+        def goes_on(thread, told, command="continue"):
+            client.ask(command, threadId=thread)
+            assert not told or stdout.readline() == told
+
+        thread, frame = at("body", "y = double(x)")
+        assert "y" not in client.variables(frame)
+        goes_on(thread, "", "stepIn")
+        goes_on(at("double", "return x * 2", "step")[0], "", "stepOut")
+        goes_on(at("body", "y = double(x)", "step")[0], "", "next")
+        thread, frame = at("body", "if x > 5:", "step")
+        assert "numpy=2.0" in client.variables(frame)["y"]
+        goes_on(thread, "before 3.0 1\n")
+
+        thread, frame = at("double", "return x * 2")
+        assert "numpy=2.0" in client.variables(frame)["x"]
+        goes_on(thread, "before 5.0 1\n")
+
+        thread, frame = at("body", "return y + 1")
+        assert client.ask("evaluate", expression="float(__return__)", frameId=frame["id"])["result"] == "7.0"
+        client.ask("evaluate", expression="__return__ = y * 10", frameId=frame["id"], context="repl")
+        goes_on(thread, "after 60.0 1\n")
+
+        thread, frame = at("body", 'raise ValueError("too much")', "exception")
+        assert "numpy=12.0" in client.variables(frame)["y"]
+        goes_on(thread, "error ValueError 1\n")
+
+        thread, frame = at("∇ body", "def body(x):")
+        assert "numpy=1.0" in client.variables(frame)["dy"]
+        goes_on(thread, "gradient 2.0 1\n")
+
+        goes_on(
+            at("sin", "sine = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))")[0], "before 0.0 1\n"
+        )
+
+        thread, frame = at("body", "y = double(x)")
+        assert client.ask("evaluate", expression="int(x) + 100", frameId=frame["id"])["result"] == "102"
+        goes_on(thread, "before [1, 3, 5, 7] 1\n")
+
+        assert stdout.readline() == "before 9.0 1\n", "answers that are prepared come first"
+        assert stdout.readline() == "True\n"
+
+        goes_on(at("body", "return y + 1")[0], "-1.0\n")
+        client.end()
 
 
 PIPELINE = textwrap.dedent(
@@ -172,59 +143,41 @@ PIPELINE = textwrap.dedent(
 )
 
 
-def test_an_ide_launches_a_program_that_knows_nothing_of_us(tmp_path):
-    """Conditional breakpoint, logpoint, evaluate, step into, and "user uncaught" exceptions, on tf.data's threads."""
+@pytest.mark.parametrize(
+    ("started", "filter", "just_my_code"), [("ide", "userUnhandled", True), ("record", "uncaught", False)]
+)
+def test_an_ide_launches_a_program_that_knows_nothing_of_us(tmp_path, started, filter, just_my_code):
+    """Conditional breakpoint, logpoint, evaluate, step into, and exceptions that leave a body, on tf.data's threads."""
     program = tmp_path / "pipeline.py"
     program.write_text(PIPELINE)
     line = {text.strip(): number for number, text in enumerate(PIPELINE.splitlines(), 1)}
-    told = tmp_path / "endpoints.json"
-    adapter = subprocess.Popen(
-        [sys.executable, "-m", "debugpy.adapter", "--host", "127.0.0.1", "--port", "0"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, TOLD: str(told)},
-    )  # fmt: skip
-    try:
-        client = _connect(told, adapter)
-        client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, pathFormat="path")
-        launch = client.send(
-            "launch", module="pyfunc_debug", args=["ide", str(program)], python=[sys.executable], cwd=str(tmp_path),
-            console="internalConsole", justMyCode=True, subProcess=False,
+    wanted = [
+        {"line": line["return x * 2"], "logMessage": "doubles {int(x)}"},
+        {"line": line["y = double(x)"], "condition": "int(x) == 3"},
+    ]
+    command = ["ide"] if started == "ide" else ["record", "-q", "-o", str(tmp_path / "pipeline.pfrec")]
+    with adapter(tmp_path) as client:
+        found = client.begin(
+            "launch", [filter], {program: wanted}, module="pyfunc_debug", args=[*command, str(program)],
+            python=[sys.executable], cwd=str(tmp_path), console="internalConsole", justMyCode=just_my_code,
+            subProcess=False,
         )  # fmt: skip
-        client.event("initialized")
-        found = client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[
-            {"line": line["return x * 2"], "logMessage": "doubles {int(x)}"},
-            {"line": line["y = double(x)"], "condition": "int(x) == 3"},
-        ])["breakpoints"]  # fmt: skip
         assert all(one["verified"] for one in found)
-        client.ask("setExceptionBreakpoints", filters=["userUnhandled"])
-        client.ask("configurationDone")
-        client.response(launch)
-
-        def top():
-            stopped = client.event("stopped")
-            frames = client.ask("stackTrace", threadId=stopped["threadId"])["stackFrames"]
-            return stopped["threadId"], stopped["reason"], frames[0]
-
-        thread, reason, frame = top()
+        thread, reason, (frame, *below) = client.stop()
         assert (reason, frame["name"], frame["line"]) == ("breakpoint", "body", line["y = double(x)"])
+        assert any("script_ops" in one["source"]["path"] for one in below) is not just_my_code
         assert client.ask("evaluate", expression="int(x) + 100", frameId=frame["id"])["result"] == "103"
         client.ask("stepIn", threadId=thread)
-        thread, reason, frame = top()
+        thread, reason, (frame, *_) = client.stop()
         assert (reason, frame["name"]) == ("step", "double")
         client.ask("continue", threadId=thread)
-        thread, reason, frame = top()
+        thread, reason, (frame, *_) = client.stop()
         assert (reason, frame["name"].split()[0]) == ("exception", "body")
         client.ask("continue", threadId=thread)
-        client.event("terminated")
-        printed = "".join(one["body"]["output"] for one in client.events if one["event"] == "output")
-        assert [f"doubles {n}" in printed for n in (0, 1, 2, 3, 4, 7)] == [True] * 6
-        assert [f"value {n}" in printed for n in (0, 2, 4, 6, 8)] == [True] * 5, printed
-        assert "it failed" in printed
-        client.send("disconnect")
-        client.socket.close()
-        adapter.wait(HANG_S)
-    finally:
-        adapter.kill()
-        adapter.wait()
+        printed = client.end()
+    assert [f"doubles {n}" in printed for n in (0, 1, 2, 3, 4, 7)] == [True] * 6
+    assert [f"value {n}" in printed for n in (0, 2, 4, 6, 8)] == [True] * 5, printed
+    assert "it failed" in printed
 
 
 def test_an_imported_debugpy_that_nobody_uses_stays_asleep():

@@ -19,6 +19,13 @@ print(sorted(int(value) for value in data))
 """
 
 
+OURS = """from pyfunc_debug import break_on
+stop = break_on("body", prompt="debugger")
+data = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(body, [x], tf.int64))
+print(stop.hits, [int(value) for value in data], stop.hits)
+"""
+
+
 class Debugger:
     """Requests on the control channel, events on the channel that everybody hears (Jupyter's debugger protocol)."""
 
@@ -73,5 +80,15 @@ def test_a_red_dot_in_a_cells_body_stops_after_load_ext():
         assert "6" in values["y"]
         debugger.ask("continue", threadId=stop["threadId"])
         assert debugger.heard(cell) == "[1, 3, 5, 7]\n"
-        debugger.ask("disconnect")
         assert debugger.heard(cell) is None, "the cell ended"
+        debugger.ask("setBreakpoints", source={"path": source}, breakpoints=[])
+        cell = kernel.client.execute(OURS)
+        for x in range(4):
+            stop = debugger.heard(cell)
+            assert isinstance(stop, dict), (x, stop)
+            frame = debugger.ask("stackTrace", threadId=stop["threadId"])["stackFrames"][0]
+            assert (frame["name"], frame["line"], frame["source"]["path"]) == ("body", line - 1, source), "the first"
+            debugger.ask("continue", threadId=stop["threadId"])
+        assert debugger.heard(cell) == "0 [1, 3, 5, 7] 4\n", "none is lost"
+        debugger.ask("disconnect")
+        assert debugger.heard(cell) is None

@@ -1,0 +1,87 @@
+"""The IDE that is attached to this process by debugpy: stops of ours are held there, on any thread, at any event."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+_LEFT_ALONE = "pydev_do_not_trace"
+
+
+def attached() -> bool:
+    """Whether an IDE debugs this process through debugpy."""
+    if "debugpy.server.api" not in sys.modules:  # asking would import it, and it replaces sys.breakpointhook
+        return False
+    try:
+        return bool(sys.modules["debugpy"].is_client_connected())
+    except (AttributeError, KeyError):
+        return False
+
+
+def keep_off(on: bool) -> None:
+    """Has pydevd leave this thread's trace function as it is, or not, on Python 3.11 and older.
+
+    With each stop pydevd gives the frames of all other threads its own trace function, and that takes the thread's
+    (pydevd_thread_lifecycle.py, `suspend_all_threads`).
+
+    Args:
+      on: Call it on the thread, just before its trace function becomes ours; False when it is given back.
+    """
+    if sys.version_info >= (3, 12) or (on and not attached()):
+        return
+    thread: Any = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]  # noqa: SLF001 - makes none
+    if thread is None or thread is threading.main_thread():
+        return
+    if not on:
+        thread.__dict__.pop(_LEFT_ALONE, None)
+        return
+    from _pydevd_bundle.pydevd_thread_lifecycle import suspend_threads_lock
+
+    with suspend_threads_lock:  # pydevd holds it while it stops the others
+        setattr(thread, _LEFT_ALONE, True)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if "pydevd" in getattr(type(frame.f_trace), "__module__", "") + getattr(frame.f_trace, "__module__", ""):
+                del frame.f_trace
+            frame = frame.f_back
+
+
+def hold(frame: FrameType, error: BaseException | None = None) -> bool:
+    """Stops in the IDE until it goes on. The stack begins with this frame, whoever called this.
+
+    pydevd's own stop of a thread (pydevd.py, `do_wait_suspend`): its `settrace` would stop at a later line, or
+    in no line of a call that has ended.
+
+    Args:
+      frame: Where it stops.
+      error: The exception that left the body, where that is the reason: the stack is that of its traceback.
+
+    Returns:
+      Whether it goes on with a step.
+    """
+    from _pydevd_bundle import pydevd_constants
+    from _pydevd_bundle.pydevd_additional_thread_info import set_additional_thread_info
+    from _pydevd_bundle.pydevd_comm_constants import CMD_SET_BREAK
+
+    debugger, thread = pydevd_constants.get_global_debugger(), threading.current_thread()
+    if debugger is None:
+        return False
+    info = set_additional_thread_info(thread)
+    monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
+    suspend = getattr(monitoring, "suspend_current_thread_tracing", None)
+    before = suspend() if suspend is not None else False  # what is evaluated at the stop does not stop in itself
+    info.is_tracing += 1
+    try:
+        if error is not None:
+            raised = (type(error), error, error.__traceback__)
+            debugger.do_stop_on_unhandled_exception(thread, frame, None, raised)
+            return False
+        debugger.set_suspend(thread, CMD_SET_BREAK)
+        debugger.do_wait_suspend(thread, frame, "line", None)
+    finally:
+        info.is_tracing -= 1
+        if before:
+            monitoring.resume_current_thread_tracing()
+    return bool(info.pydev_step_cmd != -1)
