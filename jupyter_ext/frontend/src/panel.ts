@@ -369,9 +369,7 @@ export class Panel {
   private toggleBreakpoint(): void {
     const row = this.state.row();
     if (!this.breakpoints || row?.type !== "node") return;
-    const where = State.body(row);
-    const known = this.breakpoints.at({ where });
-    void (known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where, when: row.call_kind === "gradient" ? "gradient" : "before" }));
+    void this.breakpoints.toggle({ where: State.body(row) }, row.call_kind === "gradient" ? "gradient" : "before");
   }
 
   private makeHelp(): HTMLElement {

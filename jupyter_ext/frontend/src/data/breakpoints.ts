@@ -26,12 +26,15 @@ export interface NewBreakpoint {
   once?: boolean;
 }
 
+export type Place = { file: string; line: number } | { where: string };
+
 const AGAIN_MS = 1000;
 
 export class Breakpoints {
   all: readonly Breakpoint[] = [];
   private readonly callbacks = new Set<() => void>();
   private asked = 0;
+  private turn: Promise<void> = Promise.resolve();
 
   constructor(private readonly line: StopLine) {}
 
@@ -66,8 +69,18 @@ export class Breakpoints {
   }
 
   /** That of a line of a file, or of a node's name. */
-  at(place: { file: string; line: number } | { where: string }): Breakpoint | undefined {
-    return this.all.find((one) => ("where" in place ? one.where === place.where && one.when === "before" : one.file !== null && one.line === place.line && sameFile(one.file, place.file)));
+  at(place: Place, when: Breakpoint["when"] = "before"): Breakpoint | undefined {
+    return this.all.find((one) => ("where" in place ? one.where === place.where && one.when === when : one.file !== null && one.line === place.line && sameFile(one.file, place.file)));
+  }
+
+  /** Sets one, or removes the one that is there; after what was asked before, so that a second press undoes the first. */
+  toggle(place: Place, when: Breakpoint["when"] = "before"): Promise<string> {
+    const done = this.turn.then(() => {
+      const known = this.at(place, when);
+      return known ? this.remove(known.number) : this.add({ where: "where" in place ? place.where : `${place.file}:${place.line}`, ...(when === "before" ? {} : { when }) });
+    });
+    this.turn = done.then(() => undefined, () => undefined);
+    return done;
   }
 
   /** Resolves to what is wrong, in words, or empty. */

@@ -247,8 +247,7 @@ export class CallsView {
   private toggleBreakpoint(): void {
     const row = this.state.row();
     if (!row || !this.breakpoints) return;
-    const known = this.breakpoints.at({ where: State.body(row) });
-    void (known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where: State.body(row) })).then((problem) => text(this.note, problem));
+    void this.breakpoints.toggle({ where: State.body(row) }).then((problem) => text(this.note, problem));
   }
 
   private row(item: CallRow, unit: Unit, tabStop: boolean, index: number): HTMLElement {

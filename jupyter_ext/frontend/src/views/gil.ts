@@ -65,11 +65,11 @@ export class GilPane {
     clear(
       this.element,
       this.inShort(page.stages),
+      h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       h("div.gtop", {}, h("h3", {}, "Contention ", h("small", { title: page.why ?? "" }, `${grades}${some}`)),
         h("span.legend", {}, series?.waiting ? h("span", {}, swatch("wait"), "threads waiting") : null, series?.held ? h("span", { title: "A body held the GIL" }, swatch("held"), "held by a body") : null, series?.held && series.traces ? h("span", { title: "A graph trace was under way: it runs Python outside of any body" }, swatch("trace"), "graph trace") : null,
           series?.held && series.elsewhere ? h("span", { title: "Turns of threads in no body, tracing among them, where another thread wanted the GIL when they ended. Turns that nobody waited for are not measured" }, swatch("elsewhere"), "by other Python") : null)),
       series?.waiting || series?.held ? this.chart : h("p.empty", {}, "Not drawn over time: an upper bound is not a measurement."),
-      h("div.gcols", {}, this.blame(page), h("ul.verdicts", {}, ...(page.loops ?? []).map((loop) => h("li", {}, ...prose(loop.sentence))), ...page.nodes.map((node) => h("li", {}, ...plain(node.sentence))), ...page.process.map((line) => h("li.dim", {}, ...plain(line))))),
       page.stages.length ? this.stages(page.stages) : null,
       this.worst(page.worst),
     );

@@ -165,10 +165,7 @@ export class SourcePane {
   private toggle(event: Event): void {
     const button = (event.target as HTMLElement).closest<HTMLElement>("button.ln");
     if (!button || !this.breakpoints) return;
-    const place = this.placeOf(button);
-    const known = this.breakpoints.at(place);
-    const done = known ? this.breakpoints.remove(known.number) : this.breakpoints.add({ where: "where" in place ? place.where : `${place.file}:${place.line}` });
-    void done.then((problem) => problem && (button.title = problem));
+    void this.breakpoints.toggle(this.placeOf(button)).then((problem) => problem && (button.title = problem));
   }
 
   /** One line number is in the order of Tab; arrows move from it. */
