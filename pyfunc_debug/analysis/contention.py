@@ -80,6 +80,16 @@ class NodeContention:
         return self.wait_ns / self.measured if self.measured else None
 
     @property
+    def program_culprits(self) -> tuple[Culprit, ...]:
+        """Those of the program: without us, and without waits while nobody held it."""
+        return tuple(one for one in self.culprits if one.label != NOBODY and not _is_ours(one))
+
+    @property
+    def ours_ns(self) -> int:
+        """How long it waited for threads of pyfunc_debug itself."""
+        return sum(one.ns for one in self.culprits if _is_ours(one))
+
+    @property
     def sentence(self) -> str:
         """The answer in one sentence."""
         return _sentence(self)
@@ -379,16 +389,21 @@ def _sentence(one: NodeContention) -> str:
 
 
 def _mostly(one: NodeContention) -> str:
-    real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
-    if not real:
-        return ""
-    worst = real[0]
+    total = sum(culprit.ns for culprit in one.culprits)
+    ours = f", {percent(one.ours_ns / total)} of that for pyfunc_debug itself" if one.ours_ns >= 0.1 * total > 0 else ""
+    if not one.program_culprits:
+        return ours
+    worst = one.program_culprits[0]
     who = worst.label
     if worst.node is not None:
         who = "other calls of its own" if worst.node == one.node.id else f"`{worst.label}`"
     thread = f" ({worst.thread})" if worst.thread else ""
-    most = "" if worst.ns >= 0.95 * sum(culprit.ns for culprit in one.culprits) else "mostly "
-    return f", {most}for {who}{thread}"
+    most = "" if worst.ns >= 0.95 * total else "mostly "
+    return f", {most}for {who}{thread}{ours}"
+
+
+def _is_ours(culprit: Culprit) -> bool:
+    return culprit.node is None and culprit.label.startswith(OURS)
 
 
 def process_lines(reported: dict[str, Any]) -> tuple[str, ...]:

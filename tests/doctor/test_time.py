@@ -35,7 +35,7 @@ def recording(
         gil.append(
             {"call": i, "grade": grade, "wait_ns": wait_ns, "held_ns": took_ns - inside_ns, "released_ns": 0,
              "reacquire_ns": inside_ns,
-             "blame": json.dumps([[blame, wait_ns]] if blame else [])}
+             "blame": json.dumps([[blame, wait_ns]] if isinstance(blame, str) and blame else list(dict(blame).items()))}
         )  # fmt: skip
     threads = [{"id": 1 + i, "name": f"TF-{i}", "native_id": 1 + i} for i in range(at_once)]
     end = (calls + 2) * period + wait_ns
@@ -61,10 +61,22 @@ def rules(path):
         ([], (100, MS, 9 * MS), {}),  # a tenth of the time
         ([], (10, 9 * MS, MS), {}),  # 0.09 s in all
         ([], (100, 9 * MS, MS), {"grade": "bound"}),  # no measurement
+        ([], (100, 9 * MS, MS), {"blame": "pyfunc_debug writer"}),  # without us it would not wait
     ],
 )
 def test_waiting_for_the_gil(tmp_path, expected, numbers, options):
     assert rules(recording(tmp_path, *numbers, **options)) == expected
+
+
+def test_what_waited_for_us_is_said_apart(tmp_path):
+    path = recording(
+        tmp_path, 100, 10 * MS, MS, blame={"pyfunc_debug writer": 5 * MS, "other Python threads: MainThread": 5 * MS}
+    )
+    found = Recording(path)
+    (one,) = found.findings(select=["gil-wait"])
+    assert "mostly for other Python threads: MainThread" in one.message
+    assert ", mostly for other Python threads: MainThread, 50 % of that for pyfunc_debug itself;" in one.evidence[0]
+    assert "pyfunc_debug" not in one.fix + one.evidence[1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
 from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, as_graph_code
-from pyfunc_debug.gil.blame import NOBODY, thread_name
+from pyfunc_debug.gil.blame import thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
 
@@ -53,18 +53,23 @@ def _contention(facts: Facts) -> Iterator[Finding]:
 
 
 def _much(one: NodeContention) -> bool:
-    waited = one.wait_ns + (one.reacquire_ns or 0)
-    return one.grade in ("native", "op-start") and waited >= _WAIT_NS and (one.wait_share or 0) >= _WAIT_SHARE
+    """What it waited for us is not the program's."""
+    waited, total = one.wait_ns + (one.reacquire_ns or 0) - one.ours_ns, one.wait_ns + one.body_ns
+    return one.grade in ("native", "op-start") and waited >= max(_WAIT_NS, _WAIT_SHARE * total)
+
+
+def _is_main(label: str) -> bool:
+    return thread_name(label) == "MainThread"
 
 
 def _evidence(one: NodeContention) -> tuple[str, ...]:
     lines = [f"{one.sentence}; {(one.wait_ns + (one.reacquire_ns or 0)) / 1e9:.2f} s in {one.measured:,} calls"]
-    who = [f"{culprit.label} {culprit.ns / 1e9:.2f} s" for culprit in one.culprits[:3] if culprit.label != NOBODY]
+    who = [f"{culprit.label} {culprit.ns / 1e9:.2f} s" for culprit in one.program_culprits[:3]]
     return (*lines, f"held meanwhile by: {', '.join(who)}") if who else tuple(lines)
 
 
 def _waits(facts: Facts, one: NodeContention) -> Finding:
-    real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
+    real = one.program_culprits
     who = real[0].label if real else "other Python code"
     own = bool(real) and real[0].node == one.node.id
     site = facts.site(one.node.id)
@@ -74,8 +79,9 @@ def _waits(facts: Facts, one: NodeContention) -> Finding:
             or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
         )
     else:
+        elsewhere = "" if _is_main(who) else f"run {who} in another process (multiprocessing), or "
         fix = (
-            f"run {who} in another process (multiprocessing), or let it use NumPy and TensorFlow functions, which "
+            f"{elsewhere}let {'the main thread' if _is_main(who) else 'it'} use NumPy and TensorFlow functions, which "
             "release the GIL, instead of Python loops"
         )
     return Finding(
@@ -88,7 +94,7 @@ def _waits(facts: Facts, one: NodeContention) -> Finding:
 
 def _inside(facts: Facts, one: NodeContention) -> Finding:
     """Most of the waiting is inside the body: to get the GIL back after something let it go."""
-    real = [culprit for culprit in one.culprits if culprit.label != NOBODY]
+    real = one.program_culprits
     who = thread_name(real[0].label) if real else "other Python code"
     own = bool(real) and real[0].node == one.node.id
     inside_ns = one.reacquire_ns or 0
@@ -101,7 +107,7 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     else:
         fix = (
             "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms instead of 5 ms when another "
-            f"thread waits; better: run {who} in another process"
+            f"thread waits; better: {'fewer Python loops there' if _is_main(who) else f'run {who} in another process'}"
         )
     return Finding(
         "inside-waits", "warning", one.node.id, (),
