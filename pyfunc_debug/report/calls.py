@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sqlite3
@@ -154,7 +155,7 @@ def rows(columns: Columns, positions: Array, types: dict[int, str], odd: dict[in
 
 
 def detail(
-    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, call: int, *, batches: bool = False
+    connection: sqlite3.Connection, facts: ProgramFacts, columns: Columns, call: int, *, of_page: bool = False
 ) -> Json | None:
     """Everything about one call, or None if the recording does not hold it.
 
@@ -163,7 +164,7 @@ def detail(
       facts: Its small tables.
       columns: Its calls.
       call: Its id.
-      batches: Whether to draw the first images of batches too, for a page that cannot ask for them.
+      of_page: For a page that cannot ask: with the first images of batches, without what the page holds by node.
     """
     row = connection.execute(
         "SELECT node, kind, forward, run, runs, thread, start_ns, end_ns, cpu_ns, status, failure, tape FROM call"
@@ -173,7 +174,6 @@ def detail(
     if row is None:
         return None
     node_id, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape = row
-    node = facts.nodes.get(node_id)
     previous, following = _neighbours(columns, facts, call, node_id, kind)
     gradients = [i for (i,) in connection.execute("SELECT id FROM call WHERE forward = ? ORDER BY id", (call,))]
     origin = columns.origin_ns
@@ -205,10 +205,10 @@ def detail(
         "run": _run(connection, facts, run),
         "runs": json.loads(runs) if runs else [],
         "gil": _gil(connection, call, stopped),
-        "values": (values := _values(connection, call, kind, gradients, previous, batches)),
+        "values": (values := _values(connection, call, kind, gradients, previous, of_page)),
         "trends": _trends(connection, facts, columns, node_id, kind, values),
         "failure": _failure(connection, facts, failure),
-        **node_facts(facts, node),
+        **({} if of_page else node_facts(facts, facts.nodes.get(node_id))),
         "notices": notices(connection, columns, call),
     }
 
@@ -367,12 +367,18 @@ def _delta(
 
 def _value(row: tuple[Any, ...]) -> Json:
     value = dict(zip(_NAMES, row, strict=True))
-    value["shape"] = json.loads(value["shape"]) if value["shape"] else None
+    value["shape"] = _shape(value["shape"]) if value["shape"] else None
     value["histogram"] = json.loads(value["histogram"]) if value["histogram"] else []
     for name in ("min", "max", "mean", "std"):
         number = value[name]
         value[name] = number if number is None or math.isfinite(number) else None
     return value
+
+
+@functools.lru_cache(maxsize=1000)
+def _shape(text: str) -> Any:
+    """Few shapes are in most recordings. Nobody changes what this gives."""
+    return json.loads(text)
 
 
 def _frame(facts: ProgramFacts, frame: Any) -> Json:

@@ -256,10 +256,6 @@ def _thin(answers: Answers, most: int) -> Array:
     return np.flatnonzero(keep)
 
 
-_OF_NODES = ("node_kind", "trace_stack", "body", "function")
-"""What details say of their node: once in the page (`nodes`)."""
-
-
 def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Json], str]:
     """Details of calls by number, until the room is used up.
 
@@ -277,11 +273,9 @@ def _details(answers: Answers, room: int) -> tuple[dict[str, Json], dict[str, Js
             continue
         if len(details) >= MOST_DETAILS:
             return details, trends, f"it holds those of {MOST_DETAILS:,} calls at most"
-        detail = calls.detail(answers.connection, answers.facts, answers.columns, call, batches=True)
+        detail = calls.detail(answers.connection, answers.facts, answers.columns, call, of_page=True)
         if detail is None:
             continue
-        for name in _OF_NODES:
-            del detail[name]
         trends.setdefault(f"{detail['group']}:{detail['kind']}", {}).update(detail.pop("trends"))
         packed, packer = _packed(packer, detail, room - used)
         if used + packed > room:

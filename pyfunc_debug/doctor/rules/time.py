@@ -106,8 +106,8 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
         )
     else:
         fix = (
-            "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms instead of 5 ms when another "
-            f"thread waits; better: {'fewer Python loops there' if _is_main(who) else f'run {who} in another process'}"
+            "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms, not 5, when a thread waits\n"
+            f"# better: {'fewer Python loops there' if _is_main(who) else f'run {who} in another process'}"
         )
     return Finding(
         "inside-waits", "warning", one.node.id, (),
