@@ -55,7 +55,10 @@ def _of_generator(situation: Situation) -> Explanation | None:
             batch = [one for one in every if isinstance(one.func, ast.Attribute) and one.func.attr == "batch"]
             if len(batch) != 1 or not isinstance(batch[0].func, ast.Attribute):
                 continue
-            given = [*map(source.text, batch[0].args), f"padded_shapes={written(shape)}"]
+            yields = [one.value for one in ast.walk(source.tree) if isinstance(one, ast.Yield)]
+            structured = shapes_known and any(isinstance(one, (ast.Dict, ast.Tuple)) for one in yields)
+            # Elements of several parts: without padded_shapes each is padded in the sizes that its spec leaves open.
+            given = [*map(source.text, batch[0].args), *([] if structured else [f"padded_shapes={written(shape)}"])]
             given += [f"{one.arg}={source.text(one.value)}" for one in batch[0].keywords]
             placed = source.replaced({batch[0]: f"{source.text(batch[0].func.value)}.padded_batch({', '.join(given)})"})
         if placed is not None:

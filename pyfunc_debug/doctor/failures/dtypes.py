@@ -149,7 +149,8 @@ class Guess:
             return "uint8"
         if name in _TEXT or name == "str":
             return "string"
-        if name in _WHOLE:
+        whole = [type(one.value) is int for one in node.args if isinstance(one, ast.Constant)]
+        if name in _WHOLE or (name == "arange" and all(whole) and len(whole) == len(node.args) > 0):
             return "int64"
         operands = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)

@@ -11,6 +11,8 @@ from pyfunc_debug.places import source_line
 
 WIDTH = 80
 _LINES = 6
+"""Without the user's own lines that a paste only indents."""
+_HEAD = 3
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Explanation:
             tail += textwrap.wrap(
                 self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
             )
-        room = _LINES - len(tail)
+        room = max(_LINES - len(tail), _HEAD)
         if len(head) > room:
             head = [*head[: room - 1], f"{head[room - 1][: WIDTH - 4]} ..."]
         return "\n".join([*head, *tail])

@@ -275,21 +275,51 @@ def _grouped(value: ast.expr, declared: ast.expr, source: Source) -> str:
 def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
     got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
     for file, source, call in _calls(situation):
-        places = [one for one in ast.walk(call) if isinstance(one, (ast.Tuple, ast.List)) and _literal(one) == wanted]
+        declared = [call, *_assigned(call, source)]
+        places = [
+            part for one in declared for part in ast.walk(one)
+            if isinstance(part, (ast.Tuple, ast.List)) and _literal(part) == wanted
+        ]  # fmt: skip
         if not places:
             continue
         # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
         seen = _yields(_function(source, _given(call)))
-        new = source.replaced({places[0]: str(got)}) if len(places) == 1 and seen else None
+        fits = _differing(got, wanted) if _had_elements(situation) else got
+        new = source.replaced({places[0]: str(fits)}) if len(places) == 1 and seen else None
         edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
+        cause = f"the generator yielded an element of shape {got}, but its signature says {wanted}. "
+        cause += "It describes one yielded element, before any batch()." if fits == got else "None stands for any size."
         return Explanation(
-            RULE, file, call.lineno,
-            f"the generator yielded an element of shape {got}, but its signature says {wanted}. It describes "
-            "one yielded element, before any batch().",
-            edit, "" if edit else f"Write {got} there, or yield elements of shape {wanted}, in the signature's order.",
+            RULE, file, places[0].lineno, cause, edit,
+            "" if edit else f"Write {fits} there, or yield elements of shape {wanted}, in the signature's order.",
             "likely",
         )  # fmt: skip
     return None
+
+
+def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
+    """What the names in a call's declarations stand for, where the file assigns them once."""
+    given = [one.value for one in call.keywords if one.arg in ("output_shapes", "output_signature")] + call.args[2:3]
+    for name in dict.fromkeys(name for one in given for name in names(one)):
+        found = [
+            one.value for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and any(dotted(target) == name for target in one.targets)
+        ]  # fmt: skip
+        if len(found) == 1:
+            yield found[0]
+
+
+def _had_elements(situation: Situation) -> bool:
+    """Whether the generator gave elements before, which did fit its signature."""
+    failed = "SELECT node FROM call WHERE status = 'error' ORDER BY id DESC LIMIT 1"
+    return bool(situation.rows(f"SELECT 1 FROM call WHERE status = 'ok' AND node = ({failed}) LIMIT 1"))
+
+
+def _differing(got: tuple[int, ...], wanted: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """A shape that fits both."""
+    if len(got) != len(wanted):
+        return got
+    return tuple(one if one == other else None for one, other in zip(got, wanted))
 
 
 def _literal(node: ast.expr) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import py_call
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -40,16 +41,44 @@ def _in_python(function: ast.FunctionDef, spot: Spot) -> bool:
     """Whether a loss computes with NumPy or values only: then nothing of it has a gradient."""
     predicted = parameters(function)[-1:]
     for call in calls(function):
-        inside = [one for one in calls(call) if not root_is(one.func, spot, "tensorflow")]
-        if root_is(call.func, spot, "tensorflow") and not inside and set(predicted) & set(names(call)):
-            return False
+        inside = [one for one in calls(call) if not _has_gradient(one, spot)]
+        if _has_gradient(call, spot) and not inside and set(predicted) & set(names(call)):
+            return not _reaches_the_result(function, spot)
     own = {one.name: one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef)}
     called = [own[name] for name in {dotted(one.func) for one in calls(function)} if name in own]
-    for one in (part for each in (function, *called) for part in calls(each)):
-        name = dotted(one.func)
-        if name.rpartition(".")[2] in ("numpy", "float", "int") or root_is(one.func, spot, "numpy"):
-            return True
-    return False
+    return any(_gives_values(one, spot) for one in (part for each in (function, *called) for part in calls(each)))
+
+
+def _has_gradient(call: ast.Call, spot: Spot) -> bool:
+    return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
+
+
+def _gives_values(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call makes a Python or NumPy value, which ends the gradient's way."""
+    return dotted(call.func).rpartition(".")[2] in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
+
+
+def _reaches_the_result(function: ast.FunctionDef, spot: Spot) -> bool:
+    """Whether what a loss returns is made of the prediction by a way on which nothing becomes a value."""
+    carrying = set(parameters(function)[-1:])
+
+    def carries(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call) and _gives_values(node, spot):
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in carrying
+        return any(carries(one) for one in ast.iter_child_nodes(node))
+
+    for one in own_nodes(function):
+        if isinstance(one, (ast.Assign, ast.AugAssign)) and one.value is not None:
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            written = {name for target in targets for name in names(target)}
+            if carries(one.value):
+                carrying |= written
+            elif isinstance(one, ast.Assign):
+                carrying -= written
+    returned = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value is not None]
+    return any(carries(one) for one in returned)
 
 
 def is_loss(situation: Situation) -> bool:

@@ -295,6 +295,8 @@ def whole_as_ops(function: Function, spot: Spot) -> bool:
         for one in nodes:
             if isinstance(one, (ast.With, ast.Try)):
                 return False
+            if isinstance(one, ast.Assign) and any(_part_of(target, ops) for target in one.targets):
+                return False
             if isinstance(one, ast.Assign) and ops.is_tainted(one.value):
                 tainted.update(
                     part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)
@@ -306,6 +308,12 @@ def whole_as_ops(function: Function, spot: Spot) -> bool:
     except _NoOpError:
         return False
     return True
+
+
+def _part_of(target: ast.expr, ops: _Ops) -> bool:
+    """Whether an assignment writes into a slice of a tensor, for which no op stands in one place."""
+    sliced = isinstance(target, ast.Subscript) and any(isinstance(one, ast.Slice) for one in ast.walk(target.slice))
+    return sliced and isinstance(target, ast.Subscript) and ops.is_tainted(target.value)
 
 
 def created(name: str) -> str | None:

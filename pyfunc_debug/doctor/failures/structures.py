@@ -6,9 +6,9 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.dtypes import assignments
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, py_call, site_spot
+from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, failed_node, py_call, return_value, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
@@ -251,7 +251,7 @@ def _returned(situation: Situation) -> Explanation | None:
     name = (found["full"] or found["short"]).rpartition(".")[2] if found is not None else ""
     if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
         return None
-    return _flattened(node, call, spot, name)
+    return _flattened(node, situation, call, spot, name)
 
 
 def _of_frames(situation: Situation) -> NotConverted | None:
@@ -293,8 +293,8 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> E
     return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
 
 
-def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
-    function = argument(call, 0, "func")
+def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
+    function, tout, declared = argument(call, 0, "func"), argument(call, 2, "Tout"), None
     if function is None:
         return None
     called = spot.source.text(function)
@@ -302,6 +302,7 @@ def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation
     if kind in ("dict", "OrderedDict", "defaultdict"):
         new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
         order = "in the order of its sorted keys"
+        declared = _dtypes_of_dict(node, situation)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (
@@ -309,7 +310,30 @@ def _flattened(node: Node, call: ast.Call, spot: Spot, kind: str) -> Explanation
         f"tensor{'s' if len(node.tout) != 1 else ''} "
         f"({', '.join(node.tout[:3])}): a body returns a flat list. Give the values, {order}."
     )
-    return _edited(spot, call, {function: new}, cause)
+    pieces: dict[ast.expr, str] = {function: new}
+    if declared is not None and tout is not None and len(declared) != len(node.tout):
+        pieces[tout] = f"[{', '.join(declared)}]"
+        cause = cause.removesuffix(".") + ", and their dtypes."
+    return _edited(spot, call, pieces, cause)
+
+
+def _dtypes_of_dict(node: Node, situation: Situation) -> list[str] | None:
+    """The dtypes of a returned dict's values in the order of its keys, where the source says each of them."""
+    function, spot = node.function(), body_spot(node, situation)
+    value = return_value(function) if function is not None else None
+    if function is None or spot is None:
+        return None
+    made = assignments(function) if not isinstance(function, ast.Lambda) else {}
+    value = made.get(value.id) if isinstance(value, ast.Name) else value
+    if not isinstance(value, ast.Dict) or not all(isinstance(key, ast.Constant) for key in value.keys):
+        return None
+    keys: list[Any] = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+    dtypes = dict(zip(keys, (Guess(spot, made).of(one) for one in value.values)))
+    if len({type(key) for key in keys}) > 1:
+        return None
+    found = [dtypes[key] for key in sorted(dtypes)]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
 
 
 def _function_name(call: ast.Call, source: Any) -> str:

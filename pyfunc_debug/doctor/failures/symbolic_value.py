@@ -6,6 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures import control_flow, kept_by_python, wrapping
+from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss, whole_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
@@ -120,6 +121,7 @@ def _when(situation: Situation) -> str:
 
 def _runs(situation: Situation) -> str:
     _, by = wrapping.entry(situation)
+    by = "tf.data" if wrapping.around_layer(situation) is not None else by
     when = {"tf.data": "for each element", "Keras": "for each batch"}.get(by, "at run")
     return f"What runs {when} is the graph: ops, and Python only in py_functions."
 
@@ -151,6 +153,9 @@ def _value_fix(
         compiled = compiled_function(situation)
         if compiled is not None:
             return compiled, True
+        layer = wrapping.layer_in_map(situation)
+        if layer is not None:
+            return layer.edit, layer.sure
     if (
         isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -158,6 +163,9 @@ def _value_fix(
         and control_flow.converts(function)
     ):
         return _autograph(spot, function), True
+    lines = body_of_lines(spot, statement) if function is not None and not is_loss(situation) else None
+    if lines is not None and not in_data and function is not None and not whole_as_ops(function, spot):
+        return lines
     if not in_data or function is None or whole_as_ops(function, spot):
         ops = as_ops(value, spot)
         targets = [spot.source.text(one) for one in getattr(statement, "targets", [])]
@@ -167,7 +175,7 @@ def _value_fix(
         wrap = way(situation)
         if wrap is not None:
             return wrap.edit, wrap.sure
-    return None, True
+    return lines or (None, True)
 
 
 def _stored(statement: ast.stmt, spot: Spot) -> dict[str, object]:

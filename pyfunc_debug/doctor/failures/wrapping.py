@@ -74,9 +74,15 @@ def _is_function(given: ast.expr, function: Function | None, spot: Spot, outer: 
     return name is not None and dotted(given).rpartition(".")[2] == name
 
 
-def mapped_function(situation: Situation) -> Wrap | None:
-    """`ds.map(load)` as `ds.map(lambda path: tf.py_function(load, [path], tf.float32))`."""
-    index, _ = entry(situation)
+def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | None:
+    """`ds.map(load)` as `ds.map(lambda path: tf.py_function(load, [path], tf.float32))`.
+
+    Args:
+      situation: The failure.
+      traced: Index of the mapped function's frame among the spots, where tracing went on inside it.
+    """
+    index = entry(situation)[0] if traced is None else traced
+    last = situation.spots[-1]
     found = dataset_call(situation, index)
     spot = situation.spots[index]
     function = spot.function
@@ -94,6 +100,8 @@ def mapped_function(situation: Situation) -> Wrap | None:
         return None
     tf = alias(spot, "tensorflow")
     dtypes, many = Guess(spot).returned(function)
+    if traced is not None and dtypes == [None] and last.function is not None:
+        dtypes, many = Guess(last).returned(last.function)
     sure = all(dtype is not None for dtype in dtypes)
     if call.func.attr == "filter":  # type: ignore[attr-defined]
         dtypes, many, sure = [f"{tf}.bool"], False, True
@@ -107,13 +115,29 @@ def mapped_function(situation: Situation) -> Wrap | None:
         body = f"lambda *flat: {text}({tf}.nest.pack_sequence_as({listed}, flat))"
         edit = _edit(outer, {given: f"lambda {listed}: {tf}.py_function({body}, {tf}.nest.flatten({listed}), {tout})"})
         return None if edit is None else Wrap(edit, sure)
-    if not _asks_for_values(function):  # it takes plain values: bytes, NumPy arrays
+    asking = [one for one in (function, last.function if traced is not None else None) if one is not None]
+    if not any(map(_asks_for_values, asking)):  # it takes plain values: bytes, NumPy arrays
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
         values = ", ".join(as_python(name, spot, function) for name in inputs)
         text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
     new = f"lambda {listed}: {tf}.py_function({text}, [{listed}], {tout})"
     edit = _edit(outer, {given: new})
     return None if edit is None else Wrap(edit, sure)
+
+
+def around_layer(situation: Situation) -> int | None:
+    """Where a Dataset's function called the layer that Keras traced: the index of its frame among the spots."""
+    index, by = entry(situation)
+    for outer in range(index - 1, -1, -1) if by == "Keras" else ():
+        if situation.spots[outer].generated and dataset_call(situation, outer) is not None:
+            return outer
+    return None
+
+
+def layer_in_map(situation: Situation) -> Wrap | None:
+    """The function of a Dataset.map that calls a layer, where the layer's `call` is what needs values."""
+    outer = around_layer(situation)
+    return None if outer is None else mapped_function(situation, outer)
 
 
 def _given_by_map(function: Function, inputs: list[str], spot: Spot) -> list[str]:

@@ -1,0 +1,106 @@
+"""Lines of Python and NumPy in a row in a function that is traced, made a body: what goes in, what comes out."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import Source, indent_of, names
+from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic
+
+_LONGEST = 12
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.With)
+_LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Break, ast.Continue)
+
+
+def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
+    """`values = x.numpy()` and the lines that go on with `values`, as the body of one py_function.
+
+    Args:
+      spot: The frame that failed.
+      statement: Its statement, the first that needs a value.
+
+    Returns:
+      What to paste, and whether all dtypes in it are known; None for one line alone, which other rewrites cure, and
+      where lines leave the function, or their results are none that a tensor holds.
+    """
+    function = spot.function
+    if not isinstance(function, ast.FunctionDef) or not isinstance(statement, ast.Assign):
+        return None
+    if not any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(statement.value)):
+        return None
+    lines = _lines(spot.source, statement)
+    if len(lines) < 2:
+        return None
+    first, last = lines[0].lineno, lines[-1].end_lineno or lines[-1].lineno
+    made = {name for line in lines for name in _written(line)}
+    after = [one for one in own_nodes(function) if isinstance(one, ast.Name) and one.lineno > last]
+    out = [name for name in dict.fromkeys(one.id for one in after if isinstance(one.ctx, ast.Load)) if name in made]
+    given = _given(lines, spot)
+    before = {one.arg for one in function.args.args} | {
+        name for one in function.body if one.lineno < first for name in _written(one)
+    }
+    if last - first >= _LONGEST or not given or not out or "self" in given or made & before - set(given):
+        return None
+    own, guess, tf = assignments(function), Guess(spot, assignments(function)), alias(spot, "tensorflow")
+    dtypes = [guess.of(own[name]) if name in own else None for name in out]
+    kinds = {dtype_of(spot.value(name)) for name in given}
+    likely = f"{tf}.{kinds.pop()}" if len(kinds) == 1 else f"{tf}.float32"
+    wanted = [dtype or likely for dtype in dtypes]
+    tout = wanted[0] if len(wanted) == 1 else f"[{', '.join(wanted)}]"
+    blanks, text = indent_of(spot.source.lines[first - 1]), spot.source.lines[first - 1 : last]
+    taken = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name)}
+    name = next(one for one in ("body", "on_values", f"{function.name}_body") if one not in taken)
+    listed = ", ".join(given)
+    pasted = (
+        f"{blanks}def {name}({listed}):",
+        *(f"    {line}" if line.strip() else line for line in text),
+        f"{blanks}    return {', '.join(out)}",
+        f"{blanks}{', '.join(out)} = {tf}.py_function({name}, [{listed}], {tout})",
+    )
+    return Edit(spot.file, first, last, pasted), None not in dtypes
+
+
+def _lines(source: Source, first: ast.Assign) -> list[ast.stmt]:
+    """The statement, and those behind it in its block to the last that computes with what it made."""
+    block = next((one for one in _blocks(source.parent(first)) if first in one), [])
+    whole: list[ast.stmt] = [first]
+    values, count = set(_written(first)), 1
+    for one in block[block.index(first) + 1 :] if block else ():
+        if not isinstance(one, _SIMPLE) or any(isinstance(part, _LEAVES) for part in ast.walk(one)):
+            break
+        whole.append(one)
+        if values & set(names(one)) and not _is_graph(one):
+            values |= set(_written(one))
+            count = len(whole)
+    return whole[:count]
+
+
+def _is_graph(statement: ast.stmt) -> bool:
+    """Whether a statement only hands values to TensorFlow: `y = tf.reduce_sum(values)`."""
+    value = getattr(statement, "value", None)
+    called = value.func if isinstance(value, ast.Call) else None
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    return isinstance(called, ast.Name) and called.id in ("tf", "tensorflow", "K", "keras")
+
+
+def _blocks(node: ast.AST | None) -> list[list[ast.stmt]]:
+    return [getattr(node, name) for name in ("body", "orelse", "finalbody") if isinstance(getattr(node, name, 0), list)]
+
+
+def _written(node: ast.AST) -> list[str]:
+    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+
+
+def _given(lines: list[ast.stmt], spot: Spot) -> list[str]:
+    """The symbolic tensors that the lines read before they write them."""
+    found: list[str] = []
+    written: set[str] = set()
+    for line in lines:
+        read = [one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+        found += [name for name in read if name not in written and name not in found and is_symbolic(spot.value(name))]
+        written |= set(_written(line))
+    return found
