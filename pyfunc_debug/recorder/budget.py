@@ -16,6 +16,10 @@ _SMALLEST = 1_000_000
 
 
 _FOLDER_PART = 4
+_TEXT_LARGEST = 100_000
+_TEXT_LEAST = 600
+"""Texts of failures are cut to lengths between these, by the room that is left."""
+_TEXT_SHARE = 16
 
 
 def parse_budget(budget: str | int, folder: str | int | None) -> Budget:
@@ -58,10 +62,13 @@ class Budget:
       file_bytes: The file with its log stays below this. Beyond `values_bytes` values are dropped, beyond `calls_bytes`
         calls are counted but not stored, but for the first of each node, its slowest, those with NaN and those that a
         finding names, up to `marked_bytes`, and those that fail, up to `failures_bytes`: all these with their values.
-        What is left is for nodes, traces and counts, and at the end for calls that were held back.
+        What is left is for nodes, traces and counts, for the log of one commit, and at the end for calls that were
+        held back.
+      contents_bytes: What is kept in full takes the file and its log, where it stands a second time, no further.
       reserve_calls: How many of the newest calls, of the slowest, and of each node's slowest are held back.
       log_bytes: Where the log is folded into the file.
       batch_rows: How many rows are written at a time: they go into the log first, whatever is left.
+      last_rows: The same when few calls have room.
       queue_bytes: Values waiting to be written keep at most this much memory alive.
       queue_calls: How many calls may wait; more are counted but not stored.
       ring_calls: How many finished calls stand in the ring beside the file, until it is complete.
@@ -76,16 +83,20 @@ class Budget:
         return int(self.file_bytes * 0.75)
 
     @property
-    def calls_bytes(self) -> int:
+    def contents_bytes(self) -> int:
         return int(self.file_bytes * 0.92)
 
     @property
+    def calls_bytes(self) -> int:
+        return int(self.file_bytes * 0.86)
+
+    @property
     def marked_bytes(self) -> int:
-        return int(self.file_bytes * 0.94)
+        return int(self.file_bytes * 0.885)
 
     @property
     def failures_bytes(self) -> int:
-        return int(self.file_bytes * 0.96)
+        return int(self.file_bytes * 0.92)
 
     @property
     def reserve_calls(self) -> int:
@@ -97,7 +108,11 @@ class Budget:
 
     @property
     def batch_rows(self) -> int:
-        return max(self.file_bytes // 64 // 300, 16)
+        return max(self.file_bytes // 64 // 300, self.last_rows)
+
+    @property
+    def last_rows(self) -> int:
+        return 16
 
     @property
     def queue_bytes(self) -> int:
@@ -136,12 +151,13 @@ class Allowance:
         self.losses = Losses()
         self.reserve = Reserve()
         self.stored: Callable[[bytes], bool] = lambda digest: False
-        self._room = 1 << 62
+        self._room = self._text_room = 1 << 62
 
     def open(self, budget: Budget, stored: Callable[[bytes], bool]) -> None:
         """The file is open."""
         self.stored = stored
-        self._room = budget.calls_bytes // 2
+        self._room = budget.contents_bytes // 2
+        self._text_room = budget.calls_bytes // 2
         self.reserve.limit = budget.reserve_calls
 
     def update(self, budget: Budget, size: int, log: int) -> None:
@@ -151,7 +167,8 @@ class Allowance:
         self.keep_marked = size + log < budget.marked_bytes
         self.keep_failures = size + log < budget.failures_bytes
         # What is added stands in the log and in the file for a while.
-        self._room = min(budget.values_bytes - size, (budget.calls_bytes - size - log) // 2)
+        self._room = min(budget.values_bytes - size, (budget.contents_bytes - size - log) // 2)
+        self._text_room = ((budget.calls_bytes if self.keep_calls else budget.failures_bytes) - size - log) // 2
 
     def stop(self, why: Loss) -> None:
         """Nothing more is stored."""
@@ -165,3 +182,12 @@ class Allowance:
     def take(self, size: int) -> None:
         """Takes room for contents."""
         self._room -= size
+
+    @property
+    def text_chars(self) -> int:
+        """How long a text of a failure may be: a few long ones must not take the room of those that come later."""
+        return min(max(self._text_room // _TEXT_SHARE, _TEXT_LEAST), _TEXT_LARGEST)
+
+    def take_text(self, chars: int) -> None:
+        """Takes room for a text of a failure."""
+        self._text_room -= chars

@@ -27,8 +27,6 @@ _POLICIES = tuple(Policy)
 _REJECTED = "InvalidArgumentError"
 _EAGER = 1024
 """Eager calls of which one hears a moment later if TensorFlow did not take what they returned."""
-_TEXT_LARGEST = 100_000
-"""Longer messages and tracebacks of exceptions are cut."""
 _NAMED = _UNJUDGED = 10_000
 _READ_AFTER = "read after the body had run, which may have changed it"
 
@@ -281,9 +279,15 @@ class CallRows:
         else:
             message, frames = described, []
             text = f"{kind}: {message}"
-        batch.add("failure", self._failures, kind, _cut(message), _cut(text), json.dumps(frames))
+        most = self._allowance.text_chars
+        message, text, places = _cut(message, most), _cut(text, most), json.dumps(frames)
+        while len(places) > most and len(frames) > 1:  # the innermost are the last
+            frames = frames[-(len(frames) // 2) :]
+            places = json.dumps(frames)
+        self._allowance.take_text(len(message) + len(text) + len(places))
+        batch.add("failure", self._failures, kind, message, text, places)
         for frame in frames:
-            self._nodes.source(batch, frame[0])
+            self._nodes.source(batch, frame[0], None if self._allowance.keep_calls else self._allowance.text_chars)
         return self._failures
 
     def _mend(self, failure: traceback.TracebackException) -> list[tuple[str, int, str, str]]:
@@ -309,5 +313,5 @@ class CallRows:
         return frames
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT_LARGEST else f"{text[:_TEXT_LARGEST]}... ({len(text):,} characters)"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"

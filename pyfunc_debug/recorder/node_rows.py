@@ -178,13 +178,16 @@ class NodeRows:
             batch.add("stack", number, text)
         return number
 
-    def source(self, batch: Batch, file: str | None) -> None:
-        """Stores a user file's text once. Notebook cells have theirs in linecache only."""
+    def source(self, batch: Batch, file: str | None, most: int | None = None) -> None:
+        """Stores a user file's text once, if it has at most `most` characters.
+
+        Notebook cells have theirs in linecache only.
+        """
         if file is None or file in self._sources or not is_user(file):
             return
         self._sources.add(file)
         lines = linecache.getlines(file)
-        if lines and sum(map(len, lines)) <= _SOURCE_LARGEST:
+        if lines and sum(map(len, lines)) <= (_SOURCE_LARGEST if most is None else most):
             batch.add("source", file, "".join(lines))
 
     def thread(self, batch: Batch, native_id: int) -> int:

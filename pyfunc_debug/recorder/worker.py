@@ -123,7 +123,7 @@ class Worker:
         self._lost: dict[str, Any] = {}
         self._said: set[str] = set()
         self._closing_since = 0.0
-        self._folded_ns = 0
+        self._unfolded_ns = 0
         self._anchors = Anchors()
         self._folder = FolderBudget(budget)
         self._folder_said = False
@@ -202,7 +202,8 @@ class Worker:
             batch = Batch()
             deadline = time.monotonic_ns() + (_HURRIED_SLICE_NS if hurry else _SLICE_NS)
             freed = 0
-            while self._queue and time.monotonic_ns() < deadline and batch.count < self._budget.batch_rows:
+            most = self._budget.batch_rows if self._rows.allowance.keep_calls else self._budget.last_rows
+            while self._queue and time.monotonic_ns() < deadline and batch.count < most:
                 freed += self._one(batch, self._queue.popleft())
                 todo -= 1
             if not self._queue:
@@ -251,8 +252,8 @@ class Worker:
             if isinstance(item, Ticket):
                 node = rows.calls.call(batch, item, shown=item.call in self._shown_running)
                 if self.gil is not None:
-                    stored = item.call in batch.ended or item.call in rows.allowance.reserve
-                    self.gil.add(item, rows.nodes.bodies.get(node, ""), stored)
+                    stored, held_back = item.call in batch.ended, item.call in rows.allowance.reserve
+                    self.gil.add(item, rows.nodes.bodies.get(node, ""), stored, held_back)
                 self._shown_running.discard(item.call)
                 self._newest_ns = item.end_ns
                 return item.room
@@ -288,6 +289,9 @@ class Worker:
         for row in self._rows.allowance.reserve.measured(self.gil.rows(closing)):
             batch.add("gil", *row)
             self._rows.calls.sums.gil(row[0], row[2:6])
+            if batch.count >= self._budget.batch_rows:
+                self._write(batch)
+                batch = Batch()
         batch.add("meta", "gil", self.gil.report())
         self._write(batch)
 
@@ -448,11 +452,12 @@ class Worker:
         allowance = self._rows.allowance
         size, log = self._writer.measure()
         budget = self._folder.now(self._writer.path, size + log)
-        if log and size + log >= budget.calls_bytes and time.monotonic_ns() - self._folded_ns > 1_000_000_000:
-            self._folded_ns = time.monotonic_ns()  # a reader may be in the way: not again at once
-            self._writer.fold()
+        later = self.gil.waiting_bytes if self.gil is not None else 0
+        if log and size + later + log >= budget.calls_bytes and time.monotonic_ns() - self._unfolded_ns > 1_000_000_000:
+            if not self._writer.fold():
+                self._unfolded_ns = time.monotonic_ns()  # a reader is in the way: not again at once
             size, log = self._writer.measure()
-        allowance.update(budget, size, log)
+        allowance.update(budget, size + later, log)
         if not allowance.keep_values and self.values_full is not None:
             self.values_full()
             self.values_full = None

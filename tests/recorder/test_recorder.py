@@ -339,6 +339,37 @@ def test_failures_after_a_used_up_budget_are_stored_and_no_value_is_taken_for_no
     assert "more calls are stored without values: the budget of" in " ".join(str(recording.ledger()).split())
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_failures_with_long_texts_are_shortened_before_one_is_lost_and_gil_rows_leave_them_room(
+    make, together, monkeypatch
+):
+    """Rows of the GIL's probe come late and all at once: their room is kept, or they use up the budget."""
+    monkeypatch.setattr("pyfunc_debug.recorder.gil_rows._PATIENCE_NS", 1 << 62)
+    recorder, late = make(budget=1_000_000), []
+
+    def answers(calls, body, *, final):
+        late.extend((one, "native", 1, 1, 1, 0, ()) for one, *_ in calls)
+        return [late.pop() for _ in late[:]] if final or not recorder._rows.allowance.keep_calls else []
+
+    recorder.measure_gil(SimpleNamespace(grade="native", answers=answers, report=dict))
+    recorder.node_made(node("graph"))
+    while recorder._rows.allowance.keep_calls:
+        for _ in range(200):
+            call(recorder, "graph")
+        recorder.flush()
+    for number in range(6):
+        call(recorder, "graph", error=ValueError(f"number {number} {'x' * 200_000}"))
+        if not together:
+            recorder.flush()
+    recording = finish(recorder)
+    failed = [one.failure for one in recording.calls(status="error")]
+    assert [one.message[:9] for one in failed] == [f"number {n} " for n in range(6)]
+    assert all(one.message.endswith("... (200,009 characters)") for one in failed)
+    assert recording.meta["stopped"] == ""
+    assert os.path.getsize(recorder.path) <= 1_000_000
+    assert recording.sql("SELECT count(*) AS n FROM gil") == [{"n": recording.reader.counts()["call"]}]
+
+
 def test_beyond_the_budget_the_first_the_newest_the_slowest_and_what_a_notice_names_are_stored(make):
     recorder = make(values="summary", budget=1_000_000)
     peak = 0
