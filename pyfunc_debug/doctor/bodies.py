@@ -42,7 +42,7 @@ def times(count: int) -> str:
 def spread(facts: Facts, counts: Mapping[int, int]) -> str:
     """`, at 2 lines: once at train.py:12, 3 times at train.py:30`; empty where there is one node.
 
-    Nodes of one line differ by their functions; those of one function too are only counted.
+    Nodes of one line differ by their functions; those of one function by their graphs: `, once in each of 4 graphs`.
 
     Args:
       facts: The recording.
@@ -58,6 +58,12 @@ def spread(facts: Facts, counts: Mapping[int, int]) -> str:
                 sums[name] += count
             parts = [f"{times(count)} {preposition} {name}" for name, count in sums.items()]
             return f", {preposition} {len(sums)} {what}: {_some(parts)}"
+    graphs = {_trace(facts, node) for node in counts}
+    if len(graphs) == len(counts) > 1 and None not in graphs:
+        each = set(counts.values())
+        return (
+            f", {times(each.pop())} in each of {len(graphs)} graphs" if len(each) == 1 else f", in {len(graphs)} graphs"
+        )
     return listed(counts)
 
 
@@ -74,6 +80,12 @@ def _lines(facts: Facts, nodes: Iterable[int]) -> list[str | None]:
 def _made_in(facts: Facts, nodes: Iterable[int]) -> list[str | None]:
     made = (facts.functions.get(facts.nodes[node].function or 0) for node in nodes)
     return [None if one is None or one.kind == "eager" else one.name for one in made]
+
+
+def _trace(facts: Facts, node: int) -> int | None:
+    """The graph trace that made a node: of those that hold it the innermost, which holds the fewest."""
+    holding = [one for one in facts.traces if node in one.nodes]
+    return min(holding, key=lambda one: len(one.nodes)).id if holding else None
 
 
 def _some(parts: Sequence[str]) -> str:

@@ -21,6 +21,12 @@ def cut(x):
     return tf.constant(float(tf.reduce_sum(x)))
 
 
+def told(message):
+    """`ValueError in bad: once` of a finding's message, without the place."""
+    found = re.match(r"(\w+) in (?:\S+\.)?(\w+) at test_bodies.py:\d+: ([^(]+) \(", message)
+    return "{} in {}: {}".format(*found.groups())
+
+
 def tried(f, *args):
     try:
         return f(*args)
@@ -68,10 +74,11 @@ def test_a_body_of_two_graph_traces_has_one_finding_with_both_nodes_and_counts(t
     found, recording = twice
     (raised,) = found["body-raised"]
     one, other = sorted(node.id for node in recording.nodes() if node.body.endswith("bad"))
-    assert "bad raised ValueError 4 times, in 2 nodes (first in call #" in raised.message
+    line = bad.__code__.co_firstlineno + 2
+    assert f"ValueError in bad at test_bodies.py:{line}: 4 times, in 2 graphs (first in call #" in raised.message
     assert (raised.node, raised.nodes) == (one, (one, other))
     (born,) = found["inf-born"]
-    assert "Inf from finite inputs in 2 of 6 calls, in 2 nodes, first in" in born.message
+    assert "Inf from finite inputs in 2 of 6 calls, once in each of 2 graphs, first in" in born.message
 
 
 def test_inputs_without_gradient_are_one_finding_too(twice):
@@ -114,10 +121,10 @@ def test_other_bodies_and_other_failures_stay_apart():
         tried(h, tf.constant([-2.0]))
 
     found, _ = findings(run)
-    assert [(finding.nodes, finding.message.split(" (")[0].split(".")[-1]) for finding in found["body-raised"]] == [
-        ((), "bad raised ValueError once"),
-        ((), "other raised TypeError once"),
-        ((), "other raised ValueError once"),
+    assert [(finding.nodes, told(finding.message)) for finding in found["body-raised"]] == [
+        ((), "ValueError in bad: once"),
+        ((), "TypeError in other: once"),
+        ((), "ValueError in other: once"),
     ]
 
 
@@ -146,7 +153,7 @@ def test_lines_and_functions_that_hold_the_body_are_named():
             tried(function, tf.constant([-1.0]) if function in (f, g) else tf.constant(-1.0))
 
     found, _ = findings(run)
-    by_type = {finding.message.split(" raised ")[1][:10]: finding.message for finding in found["body-raised"]}
+    by_type = {finding.message.split(" in ")[0]: finding.message for finding in found["body-raised"]}
     line = f.python_function.__code__.co_firstlineno + 2
     here = "test_bodies.py"
     assert f"3 times, at 2 lines: once at {here}:{line}, 2 times at {here}:{line + 4} (" in by_type["ValueError"]
@@ -160,5 +167,5 @@ def test_a_function_traced_at_every_step_has_its_nodes_counted():
 
     found, _ = findings(lambda: [tried(f, tf.constant([-1.0]), n) for n in range(7)])
     (raised,) = found["body-raised"]
-    assert "bad raised ValueError 7 times, in 7 nodes (first in call #" in raised.message
+    assert re.match(r"ValueError in bad at \S+: 7 times, once in each of 7 graphs \(first in call #", raised.message)
     assert len(raised.nodes) == 7

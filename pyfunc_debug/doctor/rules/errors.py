@@ -56,9 +56,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             )  # fmt: skip
             continue
         severity, after = _outcome(facts, kind)
+        where = f" at {facts.source_line(file, line)}" if file and line else ""
         yield Finding(
             "body-raised", severity, node, (first,),
-            f"{body} raised {kind} {often} (first in call #{first}): {_first_lines(message)}{after}",
+            f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
 
