@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pyfunc_debug.records import Frame, FunctionKind, NodeKind, RunKind
 
@@ -27,6 +27,20 @@ class Body:
     elements: Literal["", "own", "another's", "elsewhere"] = ""
     """Of a node that takes elements for a Dataset: whether this function yields them, whether it only makes what does,
     or whether other threads than the node's run it."""
+
+
+class Statements(NamedTuple):
+    """What the lines of code that AutoGraph generated stand for."""
+
+    lines: dict[int, int]
+    """By line that begins a statement of the user's: the user's line."""
+    joined: dict[int, frozenset[int]]
+    """By the same, the user's other lines that are in that one line."""
+    part: bool
+    """Whether the code is a lambda that the user did not write, for a part of an expression."""
+
+
+NO_STATEMENTS = Statements({}, {}, True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.errors import UnsupportedTensorFlowError
-from pyfunc_debug.events import Body, NodeFacts, Observer, RunFacts
+from pyfunc_debug.events import NO_STATEMENTS, Body, NodeFacts, Observer, RunFacts, Statements
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.annotations import Annotations
 from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
@@ -178,14 +178,19 @@ class Interception:
         """The user's file and line for a line that may be AutoGraph-generated."""
         return (self._maps.find(file, line) if is_generated(file) else None) or (file, line)
 
-    def statements(self, code: types.CodeType) -> dict[int, int]:
-        """By line of AutoGraph's code that begins a statement of the user's: the user's line."""
+    def statements(self, code: types.CodeType) -> Statements:
+        """What the lines of AutoGraph's code stand for."""
         if self._tables is None:
             from pyfunc_debug.interception.lines.line_maps import LineTables
 
             self._tables = LineTables(self._maps)
         self._maps.find(code.co_filename, code.co_firstlineno)  # one that was made before is read now
-        return {line: one.line for line, one in self._tables.of(code).source_lines.items()}
+        source = self._maps.of(code.co_filename)
+        if source is None:
+            return NO_STATEMENTS
+        from pyfunc_debug.interception.lines.joined import with_joined
+
+        return with_joined(code, {line: one.line for line, one in self._tables.of(code).source_lines.items()}, source)
 
     def function_number(self, function: Any) -> int | None:
         """The number that `TraceFacts.object` gives a tf.function object; None if it was not traced while on."""

@@ -64,7 +64,7 @@ class CallWatch(TracerHost):
         self._armed = False
         self._seen = False
         self._result: tuple[Any] | None = None
-        self._line_at: dict[tuple[str, int, int | None], tuple[Breakpoint, ...]] = {}
+        self._line_at: dict[tuple[int, int, int | None], tuple[Breakpoint, ...]] = {}
         self._ide_at_line: tuple[Breakpoint, str, str] | None = None
         """What stops in the IDE at the body's first line."""
 
@@ -281,7 +281,7 @@ class CallWatch(TracerHost):
                 for rule in self._rules_at(frame):
                     reason = self._reason(rule, self.generated.names(frame), frame)
                     if reason is not None:
-                        why = f"breakpoint {rule.number} ({rule.where})"
+                        why = f"breakpoint {rule.number} ({rule.where}{self._joined_to(rule, frame)})"
                         if self._in_ide(rule):
                             self._ide_at_line = rule, why, reason
                             return self._stop_in_ide(frame)
@@ -394,15 +394,21 @@ class CallWatch(TracerHost):
         at = self.generated.note(frame)
         if not self.lines:
             return ()
-        source_line = (frame.f_code.co_filename, frame.f_lineno, at)  # a comprehension has its statement's line
+        source_line = (id(frame.f_code), frame.f_lineno, at)  # a comprehension has its statement's line
         found = self._line_at.get(source_line)
         if found is None:
-            file, line, _ = source_line
+            file, line = frame.f_code.co_filename, frame.f_lineno
             if self.generated.base(frame) is not None:
                 file, line = self.user_line(file, line)[0], at or 0
-            found = tuple(rule for rule in self.lines if rule.line == line and same_file(rule.file or "", file))
+            lines = {line, *self.generated.joined(frame.f_code, frame.f_lineno)}
+            found = tuple(rule for rule in self.lines if rule.line in lines and same_file(rule.file or "", file))
             self._line_at[source_line] = found
         return found
+
+    def _joined_to(self, rule: Breakpoint, frame: FrameType) -> str:
+        """Says of a stop that its line is not the one shown."""
+        at = self.generated.at_statement(frame) if self.generated.base(frame) is not None else rule.line
+        return "" if rule.line == at else f", which AutoGraph joined to line {at}"
 
     def tracer_for(self, rule: Breakpoint | None, why: str, reason: str = "") -> Tracer:
         """A tracer for a stop; `reason` says what the condition raised, if that is why it stops."""
@@ -488,8 +494,10 @@ class CallWatch(TracerHost):
         if rule.file is None or self.plan.at_line(rule):
             return True
         while traceback_ is not None:
-            file, line = self.user_line(traceback_.tb_frame.f_code.co_filename, traceback_.tb_lineno)
-            if line == rule.line and same_file(rule.file, file):
+            code = traceback_.tb_frame.f_code
+            file, line = self.user_line(code.co_filename, traceback_.tb_lineno)
+            lines = {line, *self.generated.joined(code, traceback_.tb_lineno)}
+            if rule.line in lines and same_file(rule.file, file):
                 return True
             traceback_ = traceback_.tb_next
         return False

@@ -6,7 +6,7 @@ import contextlib
 from types import CodeType, FrameType
 from typing import Any
 
-from pyfunc_debug.events import NodeFacts, Notice
+from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Statements
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
 
 
@@ -25,9 +25,9 @@ class Environment:
         """The user's line for a line that may be generated."""
         return file, line
 
-    def statements(self, code: CodeType) -> dict[int, int]:
-        """By line of generated code that begins a statement of the user's: the user's line."""
-        return {}
+    def statements(self, code: CodeType) -> Statements:
+        """What the lines of generated code stand for."""
+        return NO_STATEMENTS
 
     def scope(self, token: str) -> Scope:
         """The names around the body of a node, for conditions."""

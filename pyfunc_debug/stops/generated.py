@@ -13,6 +13,7 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
+from pyfunc_debug.events import Statements
 from pyfunc_debug.stops.environment import Environment
 
 _PART = r"(get_state|set_state|if_body|else_body|loop_body|loop_test|extra_test)"
@@ -20,6 +21,12 @@ _PARTS = re.compile(rf"{_PART}(_\d+)?")
 _HIDDEN = re.compile(rf"ag__|vars_|(fscope|do_return|retval_|break_|continue_|{_PART})(_\d+)?")
 _NO_VALUES = ("Undefined", "UndefinedReturnValue")
 """What AutoGraph gives variables that have no value yet."""
+_NONE: frozenset[int] = frozenset()
+
+
+def is_generated(file: str) -> bool:
+    """Whether AutoGraph wrote a file."""
+    return "__autograph_generated_file" in file
 
 
 def store(frame: FrameType, names: dict[str, Any]) -> None:
@@ -112,13 +119,13 @@ class Generated:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._statements: dict[int, tuple[CodeType, dict[int, int]]] = {}  # those of different files compare equal
+        self._statements: dict[int, tuple[CodeType, Statements]] = {}  # those of different files compare equal
         self._last: dict[FrameType, int] = {}
 
     def base(self, frame: FrameType) -> FrameType | None:
         """The frame of the user's function that a generated frame is, or is a branch or loop of; else None."""
         file = frame.f_code.co_filename
-        if "__autograph_generated_file" not in file:
+        if not is_generated(file):
             return None
         base: FrameType | None = frame
         while base is not None and self._is_part(base.f_code):
@@ -131,11 +138,11 @@ class Generated:
 
     def _is_part(self, code: CodeType) -> bool:
         if code.co_name == "<lambda>":  # AutoGraph's own, for `and`, `or` and conditional expressions
-            return not self.statements(code)
+            return self.statements(code).part
         return _PARTS.fullmatch(code.co_name) is not None
 
-    def statements(self, code: CodeType) -> dict[int, int]:
-        """By line of generated code that begins a statement of the user's: the user's line."""
+    def statements(self, code: CodeType) -> Statements:
+        """What the lines of generated code stand for."""
         found = self._statements.get(id(code))
         if found is None:
             found = self._statements[id(code)] = code, self._environment.statements(code)
@@ -143,7 +150,11 @@ class Generated:
 
     def at_statement(self, frame: FrameType) -> int | None:
         """The user's line, if a generated frame is about to begin a statement of theirs."""
-        return self.statements(frame.f_code).get(frame.f_lineno)
+        return self.statements(frame.f_code).lines.get(frame.f_lineno)
+
+    def joined(self, code: CodeType, line: int) -> frozenset[int]:
+        """The user's other lines that AutoGraph made one with that of a statement; none of other code."""
+        return self.statements(code).joined.get(line, _NONE) if is_generated(code.co_filename) else _NONE
 
     def note(self, frame: FrameType) -> int | None:
         """A frame came to a line: the user's; None for one of AutoGraph's own, and for other code."""

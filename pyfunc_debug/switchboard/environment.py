@@ -8,7 +8,7 @@ import threading
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.events import NodeFacts, Notice, Observer
+from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Observer, Statements
 from pyfunc_debug.places import file_label
 from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
@@ -52,9 +52,9 @@ class ProcessEnvironment(Environment):
         interception = self.interception
         return interception.user_line(file, line) if interception is not None else (file, line)
 
-    def statements(self, code: CodeType) -> dict[int, int]:
+    def statements(self, code: CodeType) -> Statements:
         interception = self.interception
-        return interception.statements(code) if interception is not None else {}
+        return interception.statements(code) if interception is not None else NO_STATEMENTS
 
     def scope(self, token: str) -> Scope:
         interception = self.interception
