@@ -21,6 +21,7 @@ from pyfunc_debug.pfrec.processes import identity
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
+from pyfunc_debug.recorder.compiled import CompiledNotices
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import NO_ROOM, SKIP, HotPath
@@ -67,6 +68,7 @@ class Recorder:
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
+        self._compiled = CompiledNotices()
         self._older: Callable[[str, int], NodeFacts] | None = None
         number_anew()
         self._rows = Rows()
@@ -368,6 +370,8 @@ class Recorder:
     def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the doctor."""
         if self._hot.accepting:
+            if rule is Notice.COMPILED:
+                self._compiled.say(facts)  # now: XLA's own text follows as soon as the function runs
             self._queue.append(("notice", rule.value, self._eager.get(token, token) if token else None, call, facts))
 
     # -- switching ----------------------------------------------------------------------------------------------------

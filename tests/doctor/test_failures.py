@@ -43,7 +43,7 @@ def run(path: Path):
             error = raised
     tf.compat.v1.reset_default_graph()  # a map_fn whose function fails leaves the device of variables in it
     text = told.getvalue()
-    return error, text[text.index("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
+    return error, text[text.rindex("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
 
 
 def apply(told: str, path: Path) -> bool:
@@ -95,6 +95,43 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
         if error is None:
             return
     raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
+
+
+COMPILED = """
+import numpy as np
+import tensorflow as tf
+def scale(x):
+    return np.asarray(x) * 2
+def inner(x):
+    return tf.numpy_function(scale, [x], tf.float32) + 1
+step = tf.function(inner, jit_compile=JIT)
+for size in (2, 3):
+    print("run", size)
+    try:
+        step(tf.zeros([size]))
+    except tf.errors.InvalidArgumentError as error:
+        print("XLA", "unsupported operations" in str(error))
+beside = tf.function(lambda x: x * 2, jit_compile=True)
+print(scale(beside(tf.ones([2]))))
+"""
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_that_xla_cannot_compile_a_node_is_said_once_and_before_xla_fails(jit, tmp_path, monkeypatch):
+    path, said = tmp_path / "program.py", io.StringIO()
+    path.write_text(COMPILED.replace("JIT", str(jit)))
+    monkeypatch.setattr("sys.stderr", said)
+    monkeypatch.setattr("sys.stdout", said)
+    with pfd.record(gil=False):
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    lines = " ".join(said.getvalue().split())
+    if not jit:
+        assert "pyfunc-debug" not in lines
+        return
+    notice = "pyfunc-debug: program.py:7: the numpy_function of scale is in inner, which jit_compile=True asks XLA to"
+    assert lines.startswith(f"run 2 {notice}"), "before its text"
+    assert lines.count("pyfunc-debug") == 1
+    assert lines.count("XLA True") == 2
 
 
 ONE_GENERATOR = f"""

@@ -61,7 +61,7 @@ class Functions:
         self._clashes: set[tuple[str, str, str]] = set()
         self._rank_lost = False  # whether some dataset's elements have no rank
         self.live = LiveRuns()
-        self.placement = Placement(names, observer)
+        self.placement = Placement(names, observer, maps)
 
     @property
     def innermost(self) -> int | None:

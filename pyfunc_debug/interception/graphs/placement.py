@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Notice, Observer
+from pyfunc_debug.interception.bodies import SourceMaps, find_body, is_generated
 from pyfunc_debug.interception.graphs.library import python_ops
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.program.frames import user_frames
 
 
 class Placement:
@@ -20,11 +22,14 @@ class Placement:
     Args:
       names: TensorFlow's.
       observer: Gets the notices.
+      maps: Lines of generated files.
     """
 
-    def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
+    def __init__(self, names: TensorFlowNames, observer: Observer, maps: SourceMaps) -> None:
         self._observer = observer
         self._context = names.context_module
+        self._names = names
+        self._maps = maps
         self._told: set[object] = set()
 
     def made(self, token: str, op: Any) -> None:
@@ -46,8 +51,8 @@ class Placement:
         import tensorflow as tf
 
         if tokens and private.must_compile(concrete):  # reads the whole definition
-            for token in tokens:
-                self._tell(token, Notice.COMPILED, token, name=token, function=function.name)
+            for _, op in python_ops(concrete.graph):
+                self._compiled(op, function)
         if tokens:
             self._crossings(concrete.graph)
         if (
@@ -60,6 +65,22 @@ class Placement:
                 (function.file, function.line), Notice.NOT_EAGER, None, function=function.name, file=function.file,
                 line=function.line,
             )  # fmt: skip
+
+    def _compiled(self, op: Any, function: FunctionFacts) -> None:
+        """Tells of one node that XLA is to compile, with its body and the line that made it."""
+        token = op.get_attr("token")
+        token = token.decode() if isinstance(token, bytes) else str(token)
+        registered = self._names.registry.get(token)
+        body = None if registered is None else find_body(registered, self._names, self._maps)
+        frames = [] if op.traceback is None else user_frames(op.traceback)
+        file, line = (frames[-1].file, frames[-1].line) if frames else (None, None)
+        if file is not None and line is not None and is_generated(file):
+            file, line = self._maps.find(file, line) or (file, line)
+        name = None if body is None else body.name
+        self._tell(
+            token, Notice.COMPILED, token, name=token, function=function.name, file=file, line=line,
+            kind="py_function" if op.type == "EagerPyFunc" else "numpy_function", body=name,
+        )  # fmt: skip
 
     def ran(self, context: Any, function: FunctionFacts | None, tokens: Iterable[str]) -> None:
         """Tells of nodes whose function is about to run in another process."""
