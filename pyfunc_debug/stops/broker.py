@@ -7,9 +7,7 @@ given back. Nobody able to answer means going on: a stop never hangs a program.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import signal
 import sys
 import threading
 import time
@@ -17,13 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from pyfunc_debug.program.pools import Pool
+from pyfunc_debug.stops.endings import Endings, await_interrupt, end_process, send_interrupt, take_back
 from pyfunc_debug.stops.rules import EVALUATION, EXPIRED, RELEASED, SKIPPED, STEPPING, UNANSWERED
 from pyfunc_debug.stops.stop import Abort, Front, Stop
 
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
-_MOST_JUMPS = 1000
-"""CPython raises what another thread sent at a jump backwards; one is enough."""
 _EVALUATION_S = 0.25
 """How long a call that hits a breakpoint waits while a prompt evaluates; the evaluation may be waiting for it."""
 
@@ -41,6 +38,7 @@ class Broker:
       pool_of: The thread pool that a stop's call runs on.
       evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
       judging: Threads that evaluate a condition.
+      endings: Ends the expressions of breakpoints that never return.
     """
 
     def __init__(self) -> None:
@@ -62,6 +60,7 @@ class Broker:
         self._leaving: set[int] = set()  # threads whose evaluation is over: to end it would end something else
         self._ended = 0  # how often the evaluation was asked to end
         self.judging: set[int] = set()
+        self.endings = Endings()
 
     @property
     def active(self) -> Stop | None:
@@ -275,8 +274,7 @@ class Broker:
                 self._turn.release()
             if ended:  # it may come only now: to clear it would leave CPython looking for it in every loop
                 with contextlib.suppress(KeyboardInterrupt):
-                    for _ in range(_MOST_JUMPS):
-                        pass
+                    await_interrupt()
 
     def evaluates(self, ident: int) -> bool:
         """Whether this thread evaluates something for a prompt or a condition."""
@@ -329,18 +327,17 @@ class Broker:
             asked, ident = self._ended, stop.ident
             if ident == threading.main_thread().ident:
                 return True  # there the handler raises it, also in C
-            _send(ident, KeyboardInterrupt)
+            send_interrupt(ident)
         if asked > 1:
-            ctypes.pythonapi.PyOS_setsig(signal.SIGINT, None)  # signal.signal() is the main thread's
-            os.kill(os.getpid(), signal.SIGINT)
+            end_process()
         return True
 
-    def evaluates_still(self, timeout_s: float, take_back: bool = False) -> int | None:
+    def evaluates_still(self, timeout_s: float, back: bool = False) -> int | None:
         """Waits until the evaluation that was asked to end has ended.
 
         Args:
           timeout_s: How long.
-          take_back: Whether the exception that was sent to it is taken back if it has not.
+          back: Whether the exception that was sent to it is taken back if it has not.
 
         Returns:
           Its thread where it has not, unless that is the main one: there a signal's handler ends calls in C.
@@ -353,8 +350,8 @@ class Broker:
                 return None
             if self._turn.wait_for(lambda: self.evaluating.get(ident) != number, timeout_s):
                 return None
-            if take_back:
-                _send(ident, None)
+            if back:
+                take_back(ident)
         return ident
 
     def tell_evaluation(self, text: str) -> None:
@@ -366,7 +363,7 @@ class Broker:
 
     def can_end_evaluation(self, ident: int) -> bool:
         """Whether what this thread does now is an evaluation, which an exception may end."""
-        return ident in self.evaluating and ident not in self._leaving
+        return (ident in self.evaluating and ident not in self._leaving) or self.endings.can_end(ident)
 
     def interrupt(self) -> bool:
         """Ends the stop and everything that waits behind it with Abort.
@@ -474,9 +471,3 @@ def _threads() -> frozenset[int]:
         return frozenset(map(int, os.listdir("/proc/self/task")))
     except OSError:
         return frozenset()
-
-
-def _send(ident: int, error: type[BaseException] | None) -> None:
-    """Raises an exception in the Python code of another thread, or takes back the one that has not come yet."""
-    sent = ctypes.py_object(error) if error is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), sent)

@@ -23,6 +23,7 @@ from typing import Any
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.pause import Pause
+from pyfunc_debug.stops.stop import Stop
 
 _DECISION_S = 1.0
 """How long the handler waits for the thread's decision. It takes microseconds, unless somebody took the descriptor."""
@@ -44,12 +45,16 @@ class Interrupts:
 
     Args:
       broker: Who has a stop or an evaluation that can be ended.
+      say: Prints a sentence for the user.
       pause: Stops the bodies that run at their next line, and calls what it is given when none came to one; None where
         nothing runs or nobody could answer.
     """
 
-    def __init__(self, broker: Broker, pause: Callable[[Callable[[], None]], Pause | None]) -> None:
+    def __init__(
+        self, broker: Broker, say: Callable[[str], None], pause: Callable[[Callable[[], None]], Pause | None]
+    ) -> None:
         self._broker = broker
+        self._say = say
         self._pause = pause
         self._pausing: Pause | None = None
         self._missed = False
@@ -113,22 +118,25 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> Any:
         if _c is not None:
             _c.give_back()
-        taken = self._taken()
+        decisions = self._decided()
         if self._broker.can_end_evaluation(threading.get_ident()):
+            if False in decisions and threading.get_ident() != threading.main_thread().ident:
+                self._missed = True  # nobody can answer: it is the program's as well, and that has not had it yet
+                _thread.interrupt_main()
             raise KeyboardInterrupt
-        if taken or self._broker.busy():
+        if decisions[-1:] == [True] or self._broker.busy():
             return None  # the program learns of an interrupted stop when TensorFlow has made its exception
         return self._previous(number, frame)
 
-    def _taken(self) -> bool:
-        """What the thread decided about the newest signal."""
-        taken = False
+    def _decided(self) -> list[bool]:
+        """What the thread decided about each signal that was not handled yet."""
+        decisions = []
         alive = self._thread is not None and self._thread.is_alive()  # it is not in a forked child
         with contextlib.suppress(queue.Empty):
-            taken = self._decisions.get(timeout=_DECISION_S if alive else 0)
+            decisions.append(self._decisions.get(timeout=_DECISION_S if alive else 0))
             while True:
-                taken = self._decisions.get_nowait()
-        return taken
+                decisions.append(self._decisions.get_nowait())
+        return decisions
 
     def _watch(self, reader: socket.socket) -> None:
         with reader:
@@ -145,8 +153,8 @@ class Interrupts:
                     self._own = 0
                     self._decisions.put(self._decide())
                     self._end_in_c()
-                elif signal.SIGINT in received:
-                    self._own = 0
+                else:
+                    self._own -= received.count(signal.SIGINT)
 
     def _decide(self) -> bool:
         """Does what a Ctrl-C is for now; False leaves it to the program."""
@@ -155,29 +163,38 @@ class Interrupts:
             return False
         if self._broker.end_evaluation() or self._broker.interrupt():
             return True
+        if self._broker.endings.end(_PYTHON_S):  # its call stops then
+            return self._broker.can_answer(Stop(None, None, None, ""))
         if self._cancel_pause():
             return False  # the second one
         self._pausing = self._pause(self._no_line)
         return self._pausing is not None
 
     def _end_in_c(self) -> None:
-        """Ends a lock or a sleep that a prompt evaluates on a thread of TensorFlow's.
-
-        For a moment that thread is Python's main one, on which what a signal's handler raises ends calls in C.
-        """
+        """Ends locks and sleeps that a prompt or a breakpoint's expression evaluates on threads of TensorFlow's."""
+        broker = self._broker
         # Two exceptions would be one too many: the one that was sent would be raised in `_handle`.
-        ident = self._broker.evaluates_still(_PYTHON_S, take_back=_c is not None)
-        if ident is not None and _c is not None and _c.lend(threading.main_thread().ident, ident):
-            # Until `_handle`, which runs there next.
-            self._own += 1
-            self._decisions.put(True)
-            try:
-                signal.pthread_kill(ident, signal.SIGINT)
-            except OSError:  # the thread has ended
-                _c.give_back()
-            ident = self._broker.evaluates_still(_C_S)
+        ident = broker.evaluates_still(_PYTHON_S, back=_c is not None)
         if ident is not None:
-            self._broker.tell_evaluation("\n*** a call in C does not end: Ctrl-C again ends the program\n")
+            self._send_signal(ident)
+            if broker.evaluates_still(_C_S) is not None:
+                broker.tell_evaluation("\n*** a call in C does not end: Ctrl-C again ends the program\n")
+        for ident in broker.endings.going_on(_PYTHON_S, back=_c is not None):
+            self._send_signal(ident)
+            if ident in broker.endings.going_on(_C_S):
+                self._say("a condition or a log does not end: Ctrl-C again ends the program")
+
+    def _send_signal(self, ident: int) -> None:
+        """For a moment that thread is Python's main one, on which what a signal's handler raises ends calls in C."""
+        if _c is None or not _c.lend(threading.main_thread().ident, ident):
+            return
+        # Until `_handle`, which runs there next.
+        self._own += 1
+        self._decisions.put(True)
+        try:
+            signal.pthread_kill(ident, signal.SIGINT)
+        except OSError:  # the thread has ended
+            _c.give_back()
 
     def _cancel_pause(self) -> bool:
         pausing, self._pausing = self._pausing, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pyfunc_debug.places import source_line
 from pyfunc_debug.program.threads import current_name
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.conditions import Condition, ConditionCall
+from pyfunc_debug.stops.endings import Interrupted
 from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import EVALUATION, LOGGED, Breakpoint
@@ -19,6 +21,10 @@ from pyfunc_debug.stops.stop import Abort, Stop, lines_of, one_line
 
 _PATIENCE_S = 0.25
 """How long a call waits while another thread evaluates the same condition; that thread may be waiting for this call."""
+
+
+LOG = "its log "
+"""What a sentence about a log that was interrupted begins with."""
 
 
 class Judge:
@@ -53,7 +59,8 @@ class Judge:
           names: Gives the body's variables.
 
         Returns:
-          Empty for a hit, a sentence when the condition raised and somebody can answer, None to go on.
+          Empty for a hit, a sentence when the condition raised, or its log was interrupted, and somebody can answer,
+          None to go on.
         """
         condition = rule.test
         if condition is not None:
@@ -72,22 +79,27 @@ class Judge:
             rule.tally(EVALUATION)
             return None
         if rule.logged or rule.keep:
-            self._log(rule, plan, number, args, more, recorded, names)
+            interrupted = self._log(rule, plan, number, args, more, recorded, names)
             rule.tally(LOGGED)
-            return None
+            return interrupted
         return ""
 
     def _log(
         self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
         names: Callable[[], dict[str, Any]],
-    ) -> None:  # fmt: skip
-        texts, numbers = [], {}
+    ) -> str | None:  # fmt: skip
+        """Writes down what there is; a sentence when Ctrl-C ended an expression and somebody can answer."""
+        texts, numbers, interrupted = [], {}, None
         for expression in rule.logged:
             try:
                 found = self._evaluate(rule, expression, plan, number, args, more, _shown)
                 text, worth = found or ("not evaluated, since it runs the node itself", None)
             except Abort:
                 raise
+            except Interrupted as error:
+                text, worth = f"*** {error}", None
+                if self._broker.can_answer(Stop(plan.facts, None, rule, "")):
+                    interrupted = f"{LOG}({expression.text}) was {error}"
             except Exception as error:
                 text, worth = f"*** {type(error).__name__}: {error}", None
             texts.append(f"{expression.text} = {text}")
@@ -101,6 +113,7 @@ class Judge:
                 Notice.LOGGED, plan.facts.token, number, at=at, texts=texts, numbers=numbers,
                 locals=lines_of(names()) if rule.keep else [],
             )  # fmt: skip
+        return interrupted
 
     def _holds(
         self, rule: Breakpoint, condition: Condition, plan: Plan, number: int | None, args: Any, more: dict[str, Any]
@@ -132,7 +145,7 @@ class Judge:
         try:
             token = plan.facts.token if plan.facts is not None else plan.scope_token
             names, foreign = condition.bind(values, lambda: self._environment.scope(plan.scope_token), token)
-            return self._foreign(rule, condition, names, read) if foreign else read(condition, names)
+            return self._foreign(rule, condition, names, read) if foreign else self._read(condition, names, read)
         finally:
             if judged:
                 self._judged[me] = judged
@@ -148,14 +161,19 @@ class Judge:
         self._running[rule] = done = threading.Event()
         try:
             with self._environment.evaluation():
-                return read(condition, names)
+                return self._read(condition, names, read)
         finally:
             done.set()
             if self._running.get(rule) is done:
                 self._running.pop(rule, None)
 
+    def _read(
+        self, condition: Condition, names: dict[str, Any], read: Callable[[Condition, dict[str, Any]], Any]
+    ) -> Any:
+        return self._broker.endings.evaluate(functools.partial(read, condition, names))
+
     def _failed(self, rule: Breakpoint, plan: Plan, args: Any, more: dict[str, Any], error: Exception) -> str | None:
-        text = f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
         if isinstance(error, NameError):
             text += f" (there are {', '.join(sorted({*plan.names(args), *more, 'call', 'np', 'tf'}))})"
         rule.count_error(text)

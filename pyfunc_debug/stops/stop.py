@@ -72,7 +72,7 @@ class Stop:
       node, call: The node's facts (None for a `breakpoint()` outside known nodes) and the call's number.
       breakpoint: The rule that hit; None for `breakpoint()`.
       seq: Counts prompts: a command carries the one it was made for.
-      condition_error: What its breakpoint's condition raised, if that is why it stopped.
+      condition_error: What its breakpoint's condition raised, or that its log was interrupted, if it stopped for that.
       front: Who answers it now.
       open: Whether it is at its prompt.
       running_since: Since when (time.monotonic) it runs on, after a step, without having come back to its prompt.

@@ -27,6 +27,7 @@ from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
 from pyfunc_debug.stops.generated import UserFrame, store
 from pyfunc_debug.stops.host import TracerHost
+from pyfunc_debug.stops.judge import LOG
 from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
 
@@ -442,7 +443,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if getattr(self.stop.front, "reads_pdbrc", True):
                 self.rcLines = _pdbrc()
             if self.stop.condition_error:
-                self.say("keep it (`keep`), change it (`edit EXPRESSION`), or switch the breakpoint off (`disable`)\n")
+                change = "" if self.stop.condition_error.startswith(LOG) else ", change it (`edit EXPRESSION`)"
+                self.say(f"keep it (`keep`){change}, or switch the breakpoint off (`disable`)\n")
         prompt()
         if self._aborting:
             self._broker.quit(self.stop)

@@ -68,7 +68,7 @@ class Switchboard:
         self.exception_shown: Callable[[BaseException], None] = _nothing
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
-        self._interrupts = Interrupts(self.broker, self._pause)
+        self._interrupts = Interrupts(self.broker, self.observer.say, self._pause)
         self._paused: Pause | None = None
         self._last_failures: Any = None  # of the interception that was on last
         self._ide_asked = False

@@ -229,6 +229,57 @@ def test_ctrl_c_again_ends_the_program(program):
     assert code == -signal.SIGINT
 
 
+ENDLESS = """
+import threading, time
+import pyfunc_debug as pfd
+lock = threading.Lock()
+lock.acquire()
+def spins(x):
+    print("it spins", flush=True)
+    while True: pass
+def sleeps(x):
+    print("it sleeps", flush=True)
+    time.sleep(1e6)
+def waits(x):
+    print("it waits", flush=True)
+    lock.acquire()
+def stubborn(x):
+    while True:
+        try: spins(x)
+        except BaseException: pass
+"""
+
+
+def test_ctrl_c_ends_a_condition_or_a_log_that_never_returns_and_stops_there(program):
+    path = program(
+        ENDLESS + "rule = pfd.break_on('body', condition='spins(x)')\n"
+        "print([float(f(tf.constant(float(i)))) for i in range(5)], rule.hits, rule.condition_errors)\n"
+        "log = pfd.break_on('body', log='spins(x)')\n"
+        "print(float(f(tf.constant(5.0))), float(f(tf.constant(6.0))), log)\n"
+        "rule.remove()\nlog.remove()\n"
+        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, sys.gettrace())\n"
+        "f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))\n"
+        "rule = pfd.break_on('body', condition='stubborn(x)')\nf(tf.constant(7.0))\n"
+    )
+    in_c = [("(body #2) ", "edit sleeps(x)\r"), ("is now", "c\r"), ("it sleeps\r\n", "\x03"),
+            ("(body #3) ", "edit waits(x)\r"), ("is now", "c\r"), ("it waits\r\n", "\x03"),
+            ("(body #4) ", "disable\r")]  # fmt: skip
+    screen, code = talk(
+        [sys.executable, path],
+        [("it spins\r\n", "\x03"), ("(body #1) ", "p x * 10\r"), ("numpy=0.0", "keep\r"), ("it spins\r\n", "\x03"),
+         *(in_c if interrupts._c is not None else [("(body #2) ", "disable\r")]),
+         ("is disabled", "c\r"), ("it spins\r\n", "\x03"), ("(body #6) ", "disable\r"), ("is disabled", "c\r"),
+         ("it spins\r\n", "\x03"), ("it spins\r\n", "\x03")],
+    )  # fmt: skip
+    assert "its condition (spins(x)) failed: interrupted by Ctrl-C" in screen
+    errors = 4 if interrupts._c is not None else 2
+    assert f"[0.0, 2.0, 4.0, 6.0, 8.0] 0 {errors}\r\n" in screen
+    assert "pyfunc_debug: body #6 (before): spins(x) = *** interrupted by Ctrl-C" in screen
+    assert "its log (spins(x)) was interrupted by Ctrl-C: body #6" in screen
+    assert "10.0 12.0 <breakpoint 2: before body, 1 hit (1 logged), disabled>\r\nTrue None\r\n" in screen
+    assert code == -signal.SIGINT, "the second Ctrl-C for one condition"
+
+
 def test_q_ends_all_that_wait_and_the_next_loop_stops_again(program):
     path = program("""
     import pyfunc_debug as pfd
