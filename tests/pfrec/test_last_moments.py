@@ -27,7 +27,7 @@ from tests import forked
 from tests.limits import HANG_S
 
 PROGRAM = """
-    import ctypes, mmap, os, signal, struct, sys, time
+    import ctypes, mmap, os, signal, struct, sys, threading, time
     import numpy as np, tensorflow as tf
     import pyfunc_debug as pfd
 
@@ -35,8 +35,14 @@ PROGRAM = """
     ended = mmap.mmap(counter.fileno(), 8)
     count = 0
 
+    meeting = threading.Barrier(3)
+
     def decode(image, scale):
         global count
+        if how == "kill":
+            meeting.wait()
+            time.sleep(float(sys.argv[4]))
+            os.kill(os.getpid(), signal.SIGKILL)
         count += 1
         if how == "segv" and count == 51:
             ctypes.string_at(0)
@@ -51,6 +57,12 @@ PROGRAM = """
             tf.numpy_function(decode, [tf.ones([4, 4]), tf.cast(i, tf.float32)], tf.float32)
 
     pfd.record(path, gradients="stock").start()
+    if how == "kill":
+        both = lambda i: tf.numpy_function(decode, [tf.fill([2], 2.0 * i), i], tf.float32)
+        three = tf.data.Dataset.range(3, output_type=tf.float32).map(both, num_parallel_calls=3)
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = 3
+        list(three.with_options(options))
     loop(50)
     if how == "signal":
         signal.setitimer(signal.ITIMER_REAL, float(sys.argv[4]))  # the kernel ends the process, at no call's asking
@@ -88,13 +100,30 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
         assert [value.text for value in calls[50].inputs] == ["float32[4, 4] x=1", "float32 0"]
         text = " ".join(str(recording.ledger()).split())
         assert re.search(
-            r"the program died in call #51 of decode \(train.py:10\), (at least [\d.e-]+ s into it, )?"
+            r"the program died in call #51 of decode \(train.py:12\), (at least [\d.e-]+ s into it, )?"
             r"with image float32\[4, 4\] x=1, scale float32 0, on (MainThread|TF-\d+)",
             text,
         )
         (finding,) = [one for one in recording.findings() if one.rule == "died"]
-        assert (finding.severity, finding.calls, finding.line) == ("error", (51,), 10)
+        assert (finding.severity, finding.calls, finding.line) == ("error", (51,), 12)
     assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.6])  # the writer has heard of none, of each
+def test_all_calls_that_a_kill_ends_are_named_with_their_inputs_and_threads(program, tmp_path, after_s):
+    path, _, number = run_to_death(program, tmp_path, "kill", after_s)
+    assert number == signal.SIGKILL
+    with contextlib.closing(Recording(str(path))) as recording:
+        calls = list(recording.calls())
+        assert [call.status for call in calls] == ["running"] * 3
+        assert sorted([value.max for value in call.inputs] for call in calls) == [[0, 0], [2, 1], [4, 2]]
+        assert len({call.thread for call in calls}) == 3
+        text = " ".join(str(recording.ledger()).split())
+        said = (
+            r"call #\d of decode \(train.py:12\), (?:at least [\d.e-]+ s into it, )?"
+            r"with image float32\[2\] x=\d.*?, scale float32\S* \d.*?, on TF-\d"
+        )
+        assert len(re.findall(said, text.partition("with 3 calls in progress:")[2])) == 3, text
 
 
 def test_no_call_that_ended_is_missing_after_a_signal_at_any_moment(program, tmp_path):
