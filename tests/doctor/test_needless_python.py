@@ -79,6 +79,7 @@ NUMPY = "def scale(x):\n    y = x - np.mean(x)\n    return np.sqrt(np.abs(y))"
 def test_the_paste_needs_no_python_and_gives_the_same(tmp_path, body, mapped, calls, took_ns, rule):
     text, (found,) = finding(tmp_path, body, mapped, calls, took_ns)
     assert (found.rule, found.confidence) == (rule, "likely")
+    assert rule != "graduate" or "what the ops take is not measured" in found.evidence[1]
     before, ops = results(text)
     after, others = results(pasted(text, found.fix))
     assert {"EagerPyFunc", "PyFunc"} & {*ops}

@@ -50,7 +50,12 @@ def check(facts: Facts) -> Iterator[Finding]:
                 "ops on all cores, save them and differentiate them",
                 text, site.file if site else node.file, site.line if site else node.line,
                 several(one.id for one in group),
-                (f"{calls.total_ns / 1e9:.2f} s in the body, about {way / 1e3:.0f} us a call around it",), "likely",
+                (
+                    f"{calls.total_ns / 1e9:.2f} s in the body, about {way / 1e3:.0f} us a call around it",
+                    "what the ops take is not measured: that runs the body again. "
+                    f"pyfunc_debug.graduate({node.body!r}) does, behind a recording with values='full'",
+                ),
+                "likely",
             )  # fmt: skip
 
 
