@@ -32,6 +32,14 @@ _LIBRARY = {
     ("socket.py", "readinto"): "data from the network",
     ("ssl.py", "read"): "data from the network",
 }
+_PROMPTS = {}
+_OFF = {
+    ("bdb.py", "trace_dispatch"),  # pdb, ipdb, pudb
+    ("cmd.py", "cmdloop"),  # pdb's post-mortem
+    ("debugger.py", "interaction"),  # that of ipdb and pudb
+    ("pydevd.py", "do_wait_suspend"),  # an IDE
+}
+"""File and function on the stack of a thread that another debugger holds."""
 _WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
 _ACQUIRE = re.compile(r"([A-Za-z_][\w.]*)\.acquire\(")
 
@@ -45,7 +53,7 @@ class Waiting:
       what: What it waits for, in words; empty where Python does not know.
       lock: Whether it waits for something that another thread of this process must do.
       at: Which instruction it is at: the same twice means that Python did not move.
-      stopped: Whether it is held at one of our own stops.
+      stopped: Whether it is held at a stop: ours, or one of another debugger.
     """
 
     stack: tuple[Frame, ...]
@@ -68,6 +76,7 @@ def waiting(ident: int) -> Waiting | None:
     while one is not None:
         file = one.f_code.co_filename
         stopped = stopped or f"pyfunc_debug{os.sep}stops" in file
+        stopped = stopped or (os.path.basename(file), one.f_code.co_name) in _PROMPTS
         if is_user(file):
             stack.append(Frame(file, one.f_lineno, one.f_code.co_name, line_text(file, one.f_lineno)))
         one = one.f_back

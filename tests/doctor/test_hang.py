@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pdb
 import queue
 import threading
 import time
@@ -192,3 +194,39 @@ def test_it_is_told_once():
     watch.look()
     end.set()
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("post_mortem", [False, True])
+def test_a_call_at_the_prompt_of_another_debugger_is_left_alone(post_mortem):
+    asked, answer, went_on, end = (threading.Event() for _ in range(4))
+
+    class Lines:
+        def readline(self):
+            asked.set()
+            answer.wait()
+            return "c\n"
+
+    debugger = pdb.Pdb(stdin=Lines(), stdout=io.StringIO(), nosigint=True, readrc=False)
+    debugger.use_rawinput = False
+
+    def work():
+        if post_mortem:
+            try:
+                raise ValueError
+            except ValueError as error:
+                debugger.reset()
+                debugger.interaction(None, error.__traceback__)
+        else:
+            debugger.set_trace()
+        went_on.set()
+        end.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    asked.wait()
+    held = waiting.waiting(thread.ident).stopped
+    answer.set()
+    went_on.wait()
+    assert (held, waiting.waiting(thread.ident).stopped) == (True, False)
+    end.set()
+    thread.join()
