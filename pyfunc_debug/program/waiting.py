@@ -32,8 +32,7 @@ _LIBRARY = {
     ("socket.py", "readinto"): "data from the network",
     ("ssl.py", "read"): "data from the network",
 }
-_PROMPTS = {}
-_OFF = {
+_PROMPTS = {
     ("bdb.py", "trace_dispatch"),  # pdb, ipdb, pudb
     ("cmd.py", "cmdloop"),  # pdb's post-mortem
     ("debugger.py", "interaction"),  # that of ipdb and pudb

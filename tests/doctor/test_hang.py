@@ -227,6 +227,7 @@ def test_a_call_at_the_prompt_of_another_debugger_is_left_alone(post_mortem):
     held = waiting.waiting(thread.ident).stopped
     answer.set()
     went_on.wait()
-    assert (held, waiting.waiting(thread.ident).stopped) == (True, False)
+    later = waiting.waiting(thread.ident).stopped
     end.set()
     thread.join()
+    assert (held, later) == (True, False)
