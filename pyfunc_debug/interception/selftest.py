@@ -50,8 +50,9 @@ class _Listener:
         self.runs: list[RunFacts] = []
         self.troubles: list[str] = []
 
-    def enter(self, token: str, args: Any) -> None:
+    def enter(self, token: str, args: Any) -> int:
         self.calls += 1
+        return self.calls
 
     def leave(self, ticket: Any, outputs: Any) -> Any:
         self.left += 1

@@ -382,7 +382,7 @@ def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(la
     assert most == sorted(most, reverse=True)
     own.locator(".ledger [data-column=total_ns]").click(click_count=2)
     own.get_by_role("tab", name="GIL").click()
-    for seen in (".ifline", "canvas.contention", ".blame tbody tr"):
+    for seen in (".ifline", ".blame tbody tr", ".verdicts li"):
         expect(own.locator(".d-gil").locator(seen).first).to_be_in_viewport(ratio=1)
     assert own.locator(".d-gil").evaluate("(pane) => pane.scrollTop") == 0
     expect(own.locator(".ifline .if")).to_have_count(4)
