@@ -274,6 +274,11 @@ _BUILTINS = frozenset(dir(builtins))
 def _bound(node: ast.AST) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
         return local_names(node)
+    return stored_names(node)
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """Names that something assigns, those in functions inside it too."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 

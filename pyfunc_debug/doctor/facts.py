@@ -164,6 +164,11 @@ class Facts:
         known = self.nodes.get(node) if node is not None else None
         return known.stack[-1] if known is not None and known.stack else None
 
+    @cached_property
+    def files(self) -> list[str]:
+        """The user's files whose text is in the recording."""
+        return [file for (file,) in self.reader.rows("SELECT file FROM source")]
+
     def source(self, file: str | None) -> list[str]:
         """Lines of a file of the user's as they were when recorded; empty if they are not in the recording."""
         if file is None:

@@ -15,7 +15,7 @@ from pyfunc_debug.errors import UnsupportedTensorFlowError
 from pyfunc_debug.events import NO_STATEMENTS, Body, NodeFacts, Observer, RunFacts, Statements
 from pyfunc_debug.interception import names as _names
 from pyfunc_debug.interception.annotations import Annotations
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated, scope, unwrap
+from pyfunc_debug.interception.bodies import SourceMaps, scope, unwrap
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
 from pyfunc_debug.interception.failures import Failures
@@ -31,6 +31,7 @@ from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
 from pyfunc_debug.interception.returns import Returns
+from pyfunc_debug.program.frames import is_generated
 
 __all__ = ["Interception", "NodeFacts", "Observer", "RunFacts"]
 

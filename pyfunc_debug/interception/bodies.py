@@ -15,7 +15,7 @@ from typing import Any
 
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import is_tensorflow
+from pyfunc_debug.program.frames import is_generated, is_tensorflow
 
 _DEEPEST = 32  # wrappers; a cycle of __wrapped__ must not hang us
 _INNER_NAMES = ("func", "f", "fn", "py_func", "function", "original_func", "target")
@@ -135,11 +135,6 @@ def user_generator(function: Any) -> UserGenerator | None:
         state = closure(function).get("generator_state")
     given = private.generator(state)
     return None if given is None else UserGenerator(given, code.co_name == "generator_py_func")
-
-
-def is_generated(filename: str) -> bool:
-    """Whether a file was written by AutoGraph."""
-    return "__autograph_generated_file" in filename
 
 
 def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body:

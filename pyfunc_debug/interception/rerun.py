@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated, unwrap
+from pyfunc_debug.interception.bodies import SourceMaps, unwrap
 from pyfunc_debug.interception.gradients.hub import hub
 from pyfunc_debug.interception.names import private
+from pyfunc_debug.program.frames import is_generated
 
 
 def body_runner(token: str, through: Callable[..., Any] | None = None) -> Callable[..., list[Any]] | None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 
-from pyfunc_debug.program.frames import failure_frames, is_user
+from pyfunc_debug.program.frames import failure_frames, is_generated, is_user
 
 _LONGEST = 200
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in ')
 _NOT_THE_CAUSE = re.compile(r"\s*$|Graph execution error|Detected at node|Node: |\t|\s+\S|\d+ root error|\s*\(\d+\) ")
 _DECORATION = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^\]]*\]|\s+name:\s*\S*$")
-_GENERATED = "__autograph_generated_file"
 
 
 def error_text(error: BaseException) -> tuple[str, str | None]:
@@ -48,5 +47,5 @@ def _source_line(error: BaseException, lines: list[str]) -> str | None:
     frames = [(match["file"], int(match["line"])) for match in map(_FRAME.match, lines) if match]
     frames = [frame for frame in frames if is_user(frame[0])]
     if not frames:
-        frames = [frame[:2] for frame in failure_frames(error.__traceback__) if _GENERATED not in frame[0]]
+        frames = [frame[:2] for frame in failure_frames(error.__traceback__) if not is_generated(frame[0])]
     return f"{frames[-1][0].rpartition('/')[2]}:{frames[-1][1]}" if frames else None

@@ -39,6 +39,11 @@ def is_tensorflow(filename: str) -> bool:
     return any(f"{site}{name}{os.sep}" in filename for site in _SITE for name in ("tensorflow", "keras", "tf_keras"))
 
 
+def is_generated(filename: str) -> bool:
+    """Whether a file was written by AutoGraph."""
+    return "__autograph_generated_file" in filename
+
+
 @functools.lru_cache(maxsize=4096)
 def is_user(filename: str) -> bool:
     """Whether a line of this file is shown to the user as theirs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 # C0 but for tab and newline, DEL, C1, what turns the direction of text or hides (such text can show as
 # another), and halves of characters, as in names of files that are not UTF-8.
@@ -14,3 +15,8 @@ _CONTROL = re.compile(
 def printable(text: str) -> str:
     r"""The text with control characters as Python writes them (ESC is `\x1b`): shown by a terminal, not obeyed."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def tell(text: str) -> None:
+    """Says something to the user of a running program: on stderr, at once, with nothing that a terminal obeys."""
+    print(printable(text), file=sys.stderr, flush=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.printable import tell
 
 _WIDTH = 80
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 class CompiledNotices:
@@ -24,7 +20,7 @@ class CompiledNotices:
     """
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
-        self._say = say or _print
+        self._say = say or tell
         self._said: set[tuple[object, ...]] = set()
 
     def say(self, facts: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ the GIL, nobody can look.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 from pyfunc_debug.events import Notice
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
+from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import Waiting, cpu_ticks, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
@@ -25,10 +25,6 @@ _LOOK_S = 1.0
 _BUSY_TICKS = 10
 """A thread works if it used this many clock ticks of CPU (a hundred a second) between two looks."""
 _TEXT_FRAMES = 4
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 class HangWatch:
@@ -50,7 +46,7 @@ class HangWatch:
         self._body = body
         self._notice = notice
         self._after_s = after_s
-        self._say = say or _print
+        self._say = say or tell
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._reported: set[int] = set()
         self._ended = Bell()

@@ -21,6 +21,7 @@ from pyfunc_debug.events import Notice, RunFacts
 from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.bell import Bell, pause
+from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.recorder.anchors import Anchors
 from pyfunc_debug.recorder.batch import Batch
@@ -59,10 +60,6 @@ def daemon_thread(target: Callable[[], None], name: str) -> threading.Thread:
     thread = threading.Thread(target=target, name=name, daemon=True)
     hide_from_debuggers(thread)
     return thread
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _why(error: sqlite3.OperationalError) -> Loss | None:
@@ -111,7 +108,7 @@ class Worker:
         self.gil: GilRows | None = None
         self.beat: Callable[[], None] = lambda: None
         self.values_full: Callable[[], None] | None = None
-        self.say: Callable[[str], None] = _print
+        self.say: Callable[[str], None] = tell
         self.moved: Callable[[str], None] = lambda path: None
         self.spare: Callable[[], None] = lambda: None
         self.begun: Callable[[], int] = lambda: 0

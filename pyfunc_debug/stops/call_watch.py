@@ -14,7 +14,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Notice
-from pyfunc_debug.program.frames import is_user, user_traceback
+from pyfunc_debug.program.frames import is_generated, is_user, user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
 from pyfunc_debug.stops.generated import Generated
@@ -180,7 +180,7 @@ class CallWatch(TracerHost):
             return False
         if code.co_filename == body.file:
             return code.co_firstlineno == body.line
-        if not code.co_filename.startswith("<") and "__autograph_generated_file" not in code.co_filename:
+        if not code.co_filename.startswith("<") and not is_generated(code.co_filename):
             return False
         return self.user_line(code.co_filename, code.co_firstlineno) == (body.file, body.line)
 
@@ -572,7 +572,7 @@ class CallWatch(TracerHost):
             self._note()
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
-        return self.shared.environment.user_line(file, line) if "__autograph_generated_file" in file else (file, line)
+        return self.shared.environment.user_line(file, line) if is_generated(file) else (file, line)
 
     def detach(self) -> None:
         for rule in self.rules():

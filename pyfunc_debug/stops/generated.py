@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from pyfunc_debug.events import Statements
+from pyfunc_debug.program.frames import is_generated
 from pyfunc_debug.stops.environment import Environment
 
 _PART = r"(get_state|set_state|if_body|else_body|loop_body|loop_test|extra_test)"
@@ -22,11 +23,6 @@ _HIDDEN = re.compile(rf"ag__|vars_|(fscope|do_return|retval_|break_|continue_|{_
 _NO_VALUES = ("Undefined", "UndefinedReturnValue")
 """What AutoGraph gives variables that have no value yet."""
 _NONE: frozenset[int] = frozenset()
-
-
-def is_generated(file: str) -> bool:
-    """Whether AutoGraph wrote a file."""
-    return "__autograph_generated_file" in file
 
 
 def store(frame: FrameType, names: dict[str, Any]) -> None:

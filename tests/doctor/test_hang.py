@@ -31,7 +31,7 @@ def told(monkeypatch):
         found.texts.append(text)
         found.event.set()
 
-    monkeypatch.setattr(hang, "_print", say)
+    monkeypatch.setattr(hang, "tell", say)
     found.wait = lambda: found.event.wait(HANG_S)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from pyfunc_debug.doctor.code import stored_names
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Spot
@@ -35,12 +36,12 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     if len(lines) < 2:
         return None
     first, last = lines[0].lineno, lines[-1].end_lineno or lines[-1].lineno
-    made = {name for line in lines for name in _written(line)}
+    made = {name for line in lines for name in stored_names(line)}
     after = [one for one in own_nodes(function) if isinstance(one, ast.Name) and one.lineno > last]
     out = [name for name in dict.fromkeys(one.id for one in after if isinstance(one.ctx, ast.Load)) if name in made]
     given = _given(lines, spot)
     before = {one.arg for one in function.args.args} | {
-        name for one in function.body if one.lineno < first for name in _written(one)
+        name for one in function.body if one.lineno < first for name in stored_names(one)
     }
     if last - first >= _LONGEST or not given or not out or "self" in given or made & before - set(given):
         return None
@@ -67,13 +68,13 @@ def _lines(source: Source, first: ast.Assign) -> list[ast.stmt]:
     """The statement, and those behind it in its block to the last that computes with what it made."""
     block = next((one for one in _blocks(source.parent(first)) if first in one), [])
     whole: list[ast.stmt] = [first]
-    values, count = set(_written(first)), 1
+    values, count = stored_names(first), 1
     for one in block[block.index(first) + 1 :] if block else ():
         if not isinstance(one, _SIMPLE) or any(isinstance(part, _LEAVES) for part in ast.walk(one)):
             break
         whole.append(one)
         if values & set(names(one)) and not _is_graph(one):
-            values |= set(_written(one))
+            values |= stored_names(one)
             count = len(whole)
     return whole[:count]
 
@@ -91,10 +92,6 @@ def _blocks(node: ast.AST | None) -> list[list[ast.stmt]]:
     return [getattr(node, name) for name in ("body", "orelse", "finalbody") if isinstance(getattr(node, name, 0), list)]
 
 
-def _written(node: ast.AST) -> list[str]:
-    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-
-
 def _given(lines: list[ast.stmt], spot: Spot) -> list[str]:
     """The symbolic tensors that the lines read before they write them."""
     found: list[str] = []
@@ -102,5 +99,5 @@ def _given(lines: list[ast.stmt], spot: Spot) -> list[str]:
     for line in lines:
         read = [one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         found += [name for name in read if name not in written and name not in found and is_symbolic(spot.value(name))]
-        written |= set(_written(line))
+        written |= stored_names(line)
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters, read
+from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.symbols import calls
 
 RULE = "structure"
@@ -47,10 +47,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _made(situation: Situation) -> Iterator[_Made]:
-    files = [spot.file for spot in reversed(situation.spots)]
-    files += [file for (file,) in situation.rows("SELECT file FROM source")]
-    for file in dict.fromkeys(files):
-        source = read(file)
+    for file, source in situation.sources():
         for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
             if not any(dotted(one).endswith("custom_gradient") for one in function.decorator_list):
                 continue

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures import keras_calls
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import dotted, indent_of, read, short
-from pyfunc_debug.doctor.failures.symbols import calls
+from pyfunc_debug.doctor.failures.symbols import calls, is_dataset
 
 RULE = "structure"
 _GENERATOR = re.compile(
@@ -31,11 +31,6 @@ def explain(situation: Situation) -> Explanation | None:
     if _PADDED in situation.message:
         return _padded(situation)
     return _one_in_a_tuple(situation) if _NO_TARGET.search(situation.message) else _applied(situation)
-
-
-def is_dataset(value: Any) -> bool:
-    """Whether a value is a tf.data.Dataset."""
-    return any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__)
 
 
 def _yielding(situation: Situation, method: str, name: str) -> Explanation | None:

@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import calls
+from pyfunc_debug.doctor.failures.symbols import calls, is_dataset
 
 RULE = "exhausted"
 _END = re.compile(r"End of sequence")
@@ -29,7 +29,7 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     data = _dataset(made)
     value = _value(data, spot) if data is not None else None
-    if data is None or not _is_dataset(value):
+    if data is None or not is_dataset(value):
         return None
     text = spot.source.text(data)
     count = _count(value)
@@ -77,10 +77,6 @@ def _dataset(made: ast.Call) -> ast.expr | None:
 
 def _value(data: ast.expr, spot: Spot) -> object:
     return spot.value(data.id) if isinstance(data, ast.Name) else None
-
-
-def _is_dataset(value: object) -> bool:
-    return any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__)
 
 
 def _count(value: object) -> int | None:

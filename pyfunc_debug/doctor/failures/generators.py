@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, read, short
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
 
 RULE = "generator"
@@ -126,18 +126,11 @@ def _signature(types: ast.expr, value: ast.expr, source: Source, spot: Spot, fun
     )
 
 
-def _sources(situation: Situation) -> Iterator[tuple[str, Source]]:
-    files = [spot.file for spot in reversed(situation.spots)]
-    files += [file for (file,) in situation.rows("SELECT file FROM source")]
-    for file in dict.fromkeys(files):
-        yield file, read(file)
-
-
 def _calls(situation: Situation) -> list[tuple[str, Source, ast.Call]]:
     """The calls of from_generator in the user's files."""
     return [
         (file, source, one)
-        for file, source in _sources(situation)
+        for file, source in situation.sources()
         for one in ast.walk(source.tree)
         if isinstance(one, ast.Call) and dotted(one.func).endswith("from_generator")
     ]
@@ -382,7 +375,7 @@ def _lists(situation: Situation) -> Explanation | None:
         return None
     statement = spot.source.statement(spot.line)
     called = names(statement) if statement is not None else []
-    for file, source in _sources(situation):
+    for file, source in situation.sources():
         for name in called:
             function = next(
                 (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef) and one.name == name), None

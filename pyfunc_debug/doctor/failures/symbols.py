@@ -35,6 +35,11 @@ def is_keras(value: Any) -> bool:
     return is_symbolic(value) and type(value).__name__ == "KerasTensor"
 
 
+def is_dataset(value: Any) -> bool:
+    """Whether a value is a tf.data.Dataset."""
+    return any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__)
+
+
 def shape_of(value: Any) -> tuple[int | None, ...] | None:
     """A symbolic tensor's static shape; None where not even the rank is known."""
     shape = getattr(value, "shape", None)

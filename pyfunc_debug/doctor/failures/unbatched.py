@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures import keras_calls
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.symbols import calls, is_dataset, lookup
 
 RULE = "unbatched"
 
@@ -79,7 +79,7 @@ def one_example(situation: Situation) -> Explanation | None:
 def _element(given: ast.expr | None, spot: Spot) -> tuple[int | None, ...] | None:
     """The shape of the dataset's only input; None where that is not known."""
     value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
-    if not any(one.__name__ == "DatasetV2" and one.__module__.startswith("tensorflow.") for one in type(value).__mro__):
+    if not is_dataset(value):
         return None
     spec = value.element_spec
     first = spec[0] if isinstance(spec, tuple) and spec else spec

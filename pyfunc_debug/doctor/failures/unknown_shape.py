@@ -29,6 +29,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     alias,
     calls,
     dtype_of,
+    is_dataset,
     is_symbolic,
     shape_of,
     symbolic_parts,
@@ -367,7 +368,7 @@ def _one_call(situation: Situation, node: Node) -> Edit | None:
     for call in keras_calls.fits(statement):
         for given in [*call.args[:1], *(one.value for one in call.keywords if one.arg == "x")]:
             value = spot.value(given.id) if isinstance(given, ast.Name) else None
-            if any(one.__name__ == "DatasetV2" for one in type(value).__mro__):
+            if is_dataset(value):
                 blanks = indent_of(spot.source.lines[statement.lineno - 1])
                 line = f"{blanks}next(iter({spot.source.text(given)}))  # for the recording: what {node.called} returns"
                 return Edit(spot.file, statement.lineno, statement.lineno - 1, (line,))

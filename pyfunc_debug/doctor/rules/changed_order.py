@@ -100,7 +100,7 @@ def _each_input(calls: list[_Call]) -> list[Counter[Any]]:
 def _any_order(facts: Facts) -> tuple[str, ast.expr] | None:
     """The one `False` of a deterministic=False in the program, or of `options.deterministic = False`, and its file."""
     found: list[tuple[str, ast.expr]] = []
-    for (file,) in facts.reader.rows("SELECT file FROM source"):
+    for file in facts.files:
         tree = facts.tree(file)
         found += [(file, one.value) for one in pastes.walk(tree, ast.keyword) if one.arg == "deterministic"]
         for one in pastes.walk(tree, ast.Assign):
@@ -112,7 +112,7 @@ def _any_order(facts: Facts) -> tuple[str, ast.expr] | None:
 
 def _seed(facts: Facts) -> str:
     """`tf.random.set_seed` where the program calls it, or the like; "" where it does not."""
-    for (file,) in facts.reader.rows("SELECT file FROM source"):
+    for file in facts.files:
         for call in pastes.walk(facts.tree(file), ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr in _SEEDS:
                 return ast.unparse(call.func)

@@ -23,7 +23,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     ran = {(loop["site"][0], loop["site"][1]) for loop in facts.meta.get("inputs") or [] if loop["site"]}
     ran |= {(frame.file, frame.line) for node in facts.nodes.values() for frame in node.stack}
-    for (file,) in facts.reader.rows("SELECT file FROM source"):
+    for file in facts.files:
         tree = facts.tree(file)
         shown = tree.body[-1] if tree is not None else None  # a notebook prints what a cell ends with
         for statement in pastes.walk(tree, ast.Expr):

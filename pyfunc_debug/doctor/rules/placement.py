@@ -162,7 +162,7 @@ def _not_eager(facts: Facts, noted: dict[str, Any]) -> Finding:
 
 def _debug_mode(facts: Facts) -> str:
     """The line that goes above the switch that was meant."""
-    for (file,) in facts.reader.rows("SELECT file FROM source"):
+    for file in facts.files:
         for call in pastes.walk(facts.tree(file), ast.Call):
             given = [ast.unparse(one) for one in call.args]
             if given == ["True"] and ast.unparse(call.func).endswith("run_functions_eagerly"):

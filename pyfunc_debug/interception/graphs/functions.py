@@ -18,7 +18,7 @@ import weakref
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFacts, TraceFacts
-from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
@@ -27,7 +27,7 @@ from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_tensorflow
+from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_generated, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Frame, RunKind
 
 _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_\d+$")

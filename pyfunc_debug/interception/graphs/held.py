@@ -14,13 +14,13 @@ from typing import Any, Literal
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception import names as _names
-from pyfunc_debug.interception.bodies import SourceMaps, find_body, is_generated, readable_name, unwrap, user_generator
+from pyfunc_debug.interception.bodies import SourceMaps, find_body, readable_name, unwrap, user_generator
 from pyfunc_debug.interception.graphs.functions import readable
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS, python_ops
 from pyfunc_debug.interception.graphs.live import keras_step
 from pyfunc_debug.interception.graphs.retraces import entries
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import user_frames
+from pyfunc_debug.program.frames import is_generated, user_frames
 from pyfunc_debug.records import Frame
 
 What = Literal["tf.function", "Dataset", "Keras model", "module", "graph", "SavedModel"]

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Notice, Observer
-from pyfunc_debug.interception.bodies import SourceMaps, find_body, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps, find_body
 from pyfunc_debug.interception.graphs.library import python_ops
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import user_frames
+from pyfunc_debug.program.frames import is_generated, user_frames
 
 
 class Placement:

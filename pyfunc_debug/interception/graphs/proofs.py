@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from pyfunc_debug.interception.bodies import closure, is_generated
+from pyfunc_debug.interception.bodies import closure
 from pyfunc_debug.interception.graphs.definitions import definition
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import is_tensorflow
+from pyfunc_debug.program.frames import is_generated, is_tensorflow
 
 _DEEPEST = 32
 

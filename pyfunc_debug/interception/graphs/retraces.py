@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyfunc_debug.events import FunctionFacts, Observer
-from pyfunc_debug.interception.bodies import SourceMaps, closure, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps, closure
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.advice import advise
 from pyfunc_debug.interception.graphs.signatures import Difference, differences, signature
 from pyfunc_debug.interception.names import TensorFlowNames, private
-from pyfunc_debug.program.frames import caller
+from pyfunc_debug.program.frames import caller, is_generated
 
 _MOST = 200  # graphs compared with; a function with more has been explained often enough
 

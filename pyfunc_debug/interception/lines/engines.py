@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.interception.bodies import is_generated
 from pyfunc_debug.interception.lines.line_maps import SourceLine, Table
+from pyfunc_debug.program.frames import is_generated
 
 if TYPE_CHECKING:
     from pyfunc_debug.interception.lines.python_lines import Lines

@@ -16,9 +16,9 @@ import types
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.program import syntax
-from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.program.frames import is_generated, is_installed, is_user
 
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH", "SETUP_ASYNC_WITH")

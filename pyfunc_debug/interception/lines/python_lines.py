@@ -13,14 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from pyfunc_debug.interception.bodies import SourceMaps, is_generated
+from pyfunc_debug.interception.bodies import SourceMaps
 from pyfunc_debug.interception.lines.engines import Monitoring, Tracing
 from pyfunc_debug.interception.lines.graph_lines import GraphLines
 from pyfunc_debug.interception.lines.line_maps import LineTables, SourceLine, loops_left, statements
 from pyfunc_debug.interception.lines.prints import Prints
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch
-from pyfunc_debug.program.frames import caller
+from pyfunc_debug.program.frames import caller, is_generated
 from pyfunc_debug.records import Line, Printed
 
 CAP = 1000
