@@ -68,16 +68,19 @@ def _evidence(one: NodeContention) -> tuple[str, ...]:
     return (*lines, f"held meanwhile by: {', '.join(who)}") if who else tuple(lines)
 
 
+def _one_at_a_time(facts: Facts, one: NodeContention) -> str:
+    """The stage's line with one call at a time."""
+    own = pastes.written(pipelines.with_calls(facts, one.node, 1))
+    return own or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
+
+
 def _waits(facts: Facts, one: NodeContention) -> Finding:
     real = one.program_culprits
     who = real[0].label if real else "other Python code"
     own = bool(real) and real[0].node == one.node.id
     site = facts.site(one.node.id)
     if own:
-        fix = (
-            pastes.written(pipelines.with_calls(facts, one.node, 1))
-            or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
-        )
+        fix = _one_at_a_time(facts, one)
     else:
         elsewhere = "" if _is_main(who) else f"run {who} in another process (multiprocessing), or "
         fix = (
@@ -100,10 +103,7 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     inside_ns = one.reacquire_ns or 0
     site = facts.site(one.node.id)
     if own:
-        fix = (
-            pastes.written(pipelines.with_calls(facts, one.node, 1))
-            or f"dataset.map(..., num_parallel_calls=1)  # {_EACH_OTHER}"
-        )
+        fix = _one_at_a_time(facts, one)
     else:
         fix = (
             "sys.setswitchinterval(0.0005)  # Python code gives the GIL up after 0.5 ms, not 5, when a thread waits\n"
