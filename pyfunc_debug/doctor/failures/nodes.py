@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parame
 from pyfunc_debug.doctor.failures.symbols import Described
 
 _TOKEN = re.compile(r"\bpyfunc_\d+\b")
-_CALLS = frozenset(("py_function", "numpy_function", "py_func", "eager_py_func"))
+NODE_CALLS = frozenset(("py_function", "numpy_function", "py_func", "eager_py_func"))
 _COLUMNS = "SELECT id, token, kind, body, file, line, stack, tout, paths FROM node"
 
 
@@ -81,7 +81,7 @@ def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
 
 def py_call(source: Source, line: int) -> ast.Call | None:
     """The call of py_function or numpy_function that a line holds."""
-    calls = source.calls_of(_CALLS)
+    calls = source.calls_of(NODE_CALLS)
     here = [one for one in calls if one.lineno <= line <= (one.end_lineno or one.lineno)]
     if here:
         return here[-1]

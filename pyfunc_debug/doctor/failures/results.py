@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import argument
+from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import alias
@@ -15,7 +15,6 @@ from pyfunc_debug.doctor.failures.symbols import alias
 RULE = "output-contract"
 _ITERATED = re.compile(r"[Ii]terating over a symbolic|Cannot iterate over a (?:scalar|[Tt]ensor)|not iterable")
 _COUNT = re.compile(r"(?:not enough|too many) values to unpack \(expected (\d+)")
-_CALLS = ("py_function", "numpy_function", "py_func")
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -63,7 +62,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def is_made(call: ast.Call) -> bool:
     """Whether a call is one of py_function or numpy_function."""
-    return dotted(call.func).rpartition(".")[2] in _CALLS
+    return dotted(call.func).rpartition(".")[2] in NODE_CALLS
 
 
 def _edited(spot: Spot, pieces: dict[ast.expr, str], line: int, cause: str, sure: bool) -> Explanation:
