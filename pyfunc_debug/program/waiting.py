@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
+import linecache
 import os
 import re
 import sys
@@ -31,7 +34,14 @@ _LIBRARY = {
     ("subprocess.py", "communicate"): "another process to end",
     ("socket.py", "readinto"): "data from the network",
     ("ssl.py", "read"): "data from the network",
+    ("getpass.py", "unix_getpass"): "an answer to getpass()",
 }
+_QUESTIONS = {
+    ("getpass.py", "unix_getpass"),  # asks at /dev/tty
+    ("kernelbase.py", "_input_request"),  # input() and getpass() in a notebook
+    ("prompt.py", "prompt"),  # prompt_toolkit's
+}
+"""File and function on the stack of a thread that asks where a person sees it."""
 _PROMPTS = {
     ("bdb.py", "trace_dispatch"),  # pdb, ipdb, pudb
     ("cmd.py", "cmdloop"),  # pdb's post-mortem
@@ -39,6 +49,7 @@ _PROMPTS = {
     ("pydevd.py", "do_wait_suspend"),  # an IDE
 }
 """File and function on the stack of a thread that another debugger holds."""
+_CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
 _ACQUIRE = re.compile(r"([A-Za-z_][\w.]*)\.acquire\(")
 
@@ -52,7 +63,7 @@ class Waiting:
       what: What it waits for, in words; empty where Python does not know.
       lock: Whether it waits for something that another thread of this process must do.
       at: Which instruction it is at: the same twice means that Python did not move.
-      stopped: Whether it is held at a stop: ours, or one of another debugger.
+      stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something where he sees it.
     """
 
     stack: tuple[Frame, ...]
@@ -70,12 +81,12 @@ def waiting(ident: int) -> Waiting | None:
     at = (id(frame.f_code), frame.f_lasti)
     what, lock = _reason(frame)
     stack: list[Frame] = []
-    stopped = False
+    stopped = _asks(frame) and os.isatty(0) and os.isatty(1)  # else nobody may see what is asked
     one: FrameType | None = frame
     while one is not None:
         file = one.f_code.co_filename
         stopped = stopped or f"pyfunc_debug{os.sep}stops" in file
-        stopped = stopped or (os.path.basename(file), one.f_code.co_name) in _PROMPTS
+        stopped = stopped or (os.path.basename(file), one.f_code.co_name) in _PROMPTS | _QUESTIONS
         if is_user(file):
             stack.append(Frame(file, one.f_lineno, one.f_code.co_name, line_text(file, one.f_lineno)))
         one = one.f_back
@@ -84,6 +95,8 @@ def waiting(ident: int) -> Waiting | None:
 
 def _reason(frame: FrameType) -> tuple[str, bool]:
     """What it waits for, and whether that is another thread's doing: in the words of what the user's line called."""
+    if _asks(frame):
+        return "a line of standard input", False
     one: FrameType | None = frame
     found = lock = ""
     while one is not None and not is_user(one.f_code.co_filename):
@@ -100,6 +113,31 @@ def _reason(frame: FrameType) -> tuple[str, bool]:
     return found, bool(found)
 
 
+def _asks(frame: FrameType) -> bool:
+    """Whether what the frame calls now is input(), or reads standard input."""
+    for name in _called(frame):
+        if name.startswith("sys.stdin."):
+            return True
+        try:
+            if _value(frame, name.split(".")) is builtins.input:
+                return True
+        except (KeyError, AttributeError, TypeError):
+            continue
+    return False
+
+
+def _called(frame: FrameType) -> list[str]:
+    """Name of the function that a frame calls now, as written; before Python 3.11 those of all calls in its line."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    if not hasattr(frame.f_code, "co_positions"):
+        return _CALL.findall(line_text(file, line))
+    line, _, column, _ = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    if line is None or column is None:  # python -X no_debug_ranges
+        return []
+    match = _CALL.match(linecache.getline(file, line).encode()[column:].decode(errors="replace"))
+    return [match[1]] if match else []
+
+
 def _lock(frame: FrameType) -> str:
     """`lock (held by thread Dummy-3 at train.py:12)` if the frame's line takes a lock that is taken; else empty."""
     text = line_text(frame.f_code.co_filename, frame.f_lineno)
@@ -108,7 +146,7 @@ def _lock(frame: FrameType) -> str:
         return ""
     try:
         found = _value(frame, match[1].split("."))
-    except (KeyError, AttributeError):
+    except (KeyError, AttributeError, TypeError):
         return ""
     if not isinstance(found, _LOCKS):
         return ""
@@ -126,7 +164,8 @@ def _lock(frame: FrameType) -> str:
 def _value(frame: FrameType, names: list[str]) -> Any:
     """The object that a dotted name of the running line means; attributes are read without running properties."""
     first, *rest = names
-    found: Any = frame.f_locals[first] if first in frame.f_locals else frame.f_globals[first]
+    names_of = next((one for one in (frame.f_locals, frame.f_globals) if first in one), frame.f_builtins)
+    found: Any = names_of[first]
     for name in rest:
         found = vars(found)[name]
     return found

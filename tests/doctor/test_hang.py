@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pdb
 import queue
+import sys
 import threading
 import time
 import zlib
@@ -17,6 +19,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug.program import waiting
 from pyfunc_debug.recorder import hang
 from tests.limits import HANG_S
+from tests.stops.terminals import talk
 
 lock = threading.Lock()
 owned = threading.RLock()
@@ -75,6 +78,43 @@ def test_a_queue_that_stays_empty(told):
     (finding,) = recording.findings(select=["hang"])
     assert "an item of a queue" in finding.message
     assert any("items.get()" in line for line in finding.evidence)
+
+
+def test_a_question_that_nobody_sees(told, monkeypatch):
+    ours, theirs = os.pipe()
+    monkeypatch.setattr(waiting.os, "isatty", lambda fd: False)
+
+    def answer(x):
+        return x * float(
+            input("factor? ")  #
+        )
+
+    with open(ours) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        recording = run_until_told(told, answer, lambda: os.write(theirs, b"2\n"))
+    os.close(theirs)
+    assert "waits for a line of standard input" in told.texts[0]
+    (finding,) = recording.findings(select=["hang"])
+    assert "it waited for a line of standard input" in finding.message
+    assert finding.fix.startswith("< /dev/null  # ")
+
+
+@pytest.mark.slow
+def test_a_question_at_a_terminal_is_left_alone(tmp_path):
+    (tmp_path / "program.py").write_text("""
+import getpass, sys, threading
+from pyfunc_debug.program.waiting import waiting
+for ask in (lambda: input("name? "), lambda: sys.stdin.readline(), lambda: getpass.getpass("word? ")):
+    thread = threading.Thread(target=ask)
+    thread.start()
+    while not waiting(thread.ident).stopped:
+        pass
+    print("left alone")
+    thread.join()
+""")
+    script = [("left alone", "3\r")] * 3
+    screen, code = talk([sys.executable, "program.py"], script, cwd=tmp_path)
+    assert code == 0, screen
 
 
 def test_a_lock_with_its_owner(told):

@@ -57,6 +57,8 @@ def _fix(facts: Facts, what: str, pool: int) -> str:
         return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
     if "queue" in what:
         return "queue.get(timeout=10)  # in that line: it then raises queue.Empty instead of waiting forever"
+    if "standard input" in what:
+        return "< /dev/null  # after your command: input() raises EOFError then; a file there can hold the answers"
     if "event" in what or "condition" in what:
         return "event.wait(timeout=10)  # in that line, and look at what it returns"
     if "thread" in what:
