@@ -63,7 +63,7 @@ class Waiting:
       what: What it waits for, in words; empty where Python does not know.
       lock: Whether it waits for something that another thread of this process must do.
       at: Which instruction it is at: the same twice means that Python did not move.
-      stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something where he sees it.
+      stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something he sees.
     """
 
     stack: tuple[Frame, ...]
