@@ -19,6 +19,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
+from jupyter_ext.breaking import Breaking
 from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.places import cell_label
@@ -43,27 +44,46 @@ class Cell:
         self.parent: Any = {}
         self.ident: Any = b""
         self.key: Any = None
+        self._depth = 0
+        self._breaking = Breaking(shell)
 
     def begins(self, info: Any = None) -> None:
-        """IPython's `pre_run_cell`."""
-        kernel = getattr(self._shell, "kernel", None)
-        if threading.current_thread() is not threading.main_thread() or kernel is None:
+        """IPython's `pre_run_cell`. Cells nest: `%%capture` and `run_cell` run one inside another."""
+        if threading.current_thread() is not threading.main_thread():
             return  # a cell on a subshell is not ours
+        kernel = getattr(self._shell, "kernel", None)
+        if kernel is None:
+            self._begins("" if info is None else info.raw_cell)
+            return
         self.parent = kernel.get_parent("shell") or {}
         self.ident = kernel._parent_ident["shell"]  # noqa: SLF001 - ipykernel has no public way
-        self.key = self.parent.get("header", {}).get("msg_id")
+        key = self.parent.get("header", {}).get("msg_id")
+        if key != self.key:
+            self._depth = 0
+        self.key = key
         self.allow_stdin = bool(self.parent.get("content", {}).get("allow_stdin"))
-        self.running = True
         board.cell_context = [
             (variable, value) for variable, value in contextvars.copy_context().items() if variable.name in _CONTEXT
         ]
-        board.cell_begins()
+        self._begins(str(self.parent.get("content", {}).get("code", "")))
+
+    def _begins(self, text: str) -> None:
+        self._depth += 1
+        self.running = True
+        board.cell_begins(self._breaking.may_call(text))
 
     def ends(self, result: Any = None) -> None:
         """IPython's `post_run_cell`."""
         if threading.current_thread() is threading.main_thread():
-            self.running = self.allow_stdin = False
-            board.cell_ends()
+            self._depth -= 1
+            if self._depth <= 0:
+                self.close()
+
+    def close(self) -> None:
+        """No cell is running."""
+        self._depth, self.running = 0, False
+        self.allow_stdin = False
+        board.cell_ends()
 
 
 class InputBox:
@@ -244,9 +264,9 @@ class Stops:
         self._box: InputBox | None = None
         self._magics = StopMagics(shell)
         shell.register_magics(self._magics)
+        shell.events.register("pre_run_cell", self.cell.begins)
+        shell.events.register("post_run_cell", self.cell.ends)
         if getattr(shell, "kernel", None) is not None:
-            shell.events.register("pre_run_cell", self.cell.begins)
-            shell.events.register("post_run_cell", self.cell.ends)
             self._box = InputBox(shell, self.cell)
             board.broker.fronts.insert(0, self._box)
             self.cell.begins()  # the cell that loads the extension
@@ -272,11 +292,10 @@ class Stops:
                 front.close()
                 with contextlib.suppress(ValueError):
                     board.broker.fronts.remove(front)
-        if self._box is not None:
-            self._shell.events.unregister("pre_run_cell", self.cell.begins)
-            self._shell.events.unregister("post_run_cell", self.cell.ends)
-            self.cell.ends()
-            board.cell_context = []
+        self._shell.events.unregister("pre_run_cell", self.cell.begins)
+        self._shell.events.unregister("post_run_cell", self.cell.ends)
+        self.cell.close()
+        board.cell_context = []
 
 
 def install(shell: Any) -> Stops:

@@ -39,7 +39,7 @@ SLOW = [
     "truth/test_diff.py", "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py",
     "stops/test_surfaces.py", "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py",
     "stops/test_turns.py", "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py",
-    "pfrec/test_files.py", "stops/test_notebook.py", "interception/test_asynchronous.py",
+    "pfrec/test_files.py", "stops/test_notebook.py", "stops/test_cells.py", "interception/test_asynchronous.py",
     "interception/test_counted.py", "interception/test_older.py", "gil/test_gil_native.py",
     "interception/lines/test_graph_lines.py", "interception/test_restored.py", "report/test_pytest_file.py",
     "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",

@@ -17,7 +17,8 @@ from typing import Any
 from pyfunc_debug.program.frames import is_user, user_traceback
 from pyfunc_debug.stops.stop import Abort
 
-_HANDLER = "pyfunc_debug.stops.interrupts"
+_RAISERS = ("pyfunc_debug.stops.interrupts", "pyfunc_debug.switchboard.relay")
+"""Modules of ours in which a KeyboardInterrupt of the program's is raised."""
 _SIGINT_STATUS = 130
 """What a shell says of a program that Ctrl-C ended."""
 
@@ -52,12 +53,12 @@ def chain(error: BaseException) -> None:
 
 
 def drop_handler_frame(error: BaseException) -> None:
-    """Takes our SIGINT handler's frame off the end of a KeyboardInterrupt's traceback: Python's own has none."""
+    """Takes the frame of ours that raised a KeyboardInterrupt off the end of its traceback: Python's own has none."""
     if not isinstance(error, KeyboardInterrupt):
         return
     one = error.__traceback__
     while one is not None and one.tb_next is not None:
-        if one.tb_next.tb_frame.f_globals.get("__name__") == _HANDLER:
+        if one.tb_next.tb_frame.f_globals.get("__name__") in _RAISERS:
             one.tb_next = one.tb_next.tb_next
         else:
             one = one.tb_next
@@ -123,8 +124,8 @@ def remember_for_debuggers(error: BaseException | None) -> None:
 
 def _remember(error: BaseException, traceback: TracebackType | None) -> None:
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
+    error.__traceback__ = traceback  # which IPython's %debug takes on every Python
     if sys.version_info >= (3, 12):
-        error.__traceback__ = traceback
         sys.last_exc = error
 
 

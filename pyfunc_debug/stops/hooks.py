@@ -76,8 +76,12 @@ def _wants_pdb() -> bool:
 
 
 def _debugger(set_trace: Any) -> Any:
-    """What this `set_trace` prompts with: pdb, or pytest's, which gives the terminal back first; None is not known."""
-    if getattr(set_trace, "__module__", "") == "pdb":
-        return pdb.Pdb()
+    """What this `set_trace` prompts with; None is not known.
+
+    That is pdb, IPython's debugger in its kernel, or pytest's, which gives the terminal back first.
+    """
+    module = getattr(set_trace, "__module__", "")
+    if module in ("pdb", "IPython.core.debugger"):
+        return sys.modules[module].Pdb()
     of_pytest = getattr(getattr(set_trace, "__self__", None), "_init_pdb", None)
     return of_pytest("set_trace") if of_pytest is not None else None

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
 
 
 _LAST_CALLS_S = 2.0
+_CELL = "a cell whose code may call breakpoint()"
 
 
 def _nothing(error: BaseException) -> None:
@@ -64,6 +65,7 @@ class Switchboard:
         self._lock = threading.RLock()
         self._wanted_by: list[Any] = []
         self._cancel_import: Callable[[], None] | None = None
+        self._cancel_cell: Callable[[], None] | None = None
         self._display = Display(self.broker.show_interrupt, lambda error: self.exception_shown(error))
         self.exception_shown: Callable[[BaseException], None] = _nothing
         """Told of each exception that was displayed while interception is on; set by who explains them."""
@@ -129,7 +131,8 @@ class Switchboard:
             self._environment.interception = None
             foreign: tuple[str, ...] = interception.stop()
             interception.failures.end()
-            self._last_failures = interception.failures
+            if who != _CELL or interception.failures.newest_first():  # else an earlier cell's are still asked for
+                self._last_failures = interception.failures
             self._display.uninstall()
             self._hooks.uninstall()
             self._interrupts.uninstall()
@@ -207,15 +210,29 @@ class Switchboard:
         self.relay.cell_context = found
         self.relay.choose_path()
 
-    def cell_begins(self) -> None:
-        """A notebook's cell begins, on the main thread: the kernel has just set its own SIGINT handler."""
+    def cell_begins(self, breaks: bool = False) -> None:
+        """A notebook's cell begins, on the main thread: the kernel has just set its own SIGINT handler.
+
+        Args:
+          breaks: Whether its code may call `breakpoint()`: then calls are seen until it ends.
+        """
         self.broker.take_interrupt()
+        if breaks and self._cancel_cell is None:
+            self._cancel_cell = when_imported("tensorflow", self._see_the_cell)
         if self.interception is not None:
             self._interrupts.install()
             self._hooks.install()
             self._look_for_debugger()
         elif attached():
             self._help_ide(True)
+
+    def _see_the_cell(self) -> None:
+        try:
+            self.want(_CELL)
+        except PyfuncDebugError as error:
+            warnings.warn(
+                f"pyfunc_debug: breakpoint() does not stop in bodies: {error}", PyfuncDebugWarning, stacklevel=2
+            )
 
     def _look_for_debugger(self) -> None:
         """An IDE that is attached, and coverage, see bodies' threads only if we report them to it, call by call."""
@@ -224,6 +241,10 @@ class Switchboard:
 
     def cell_ends(self) -> None:
         """The cell ended: the kernel and its event loop get SIGINT back."""
+        if self._cancel_cell is not None:
+            self._cancel_cell()
+            self._cancel_cell = None
+            self.unwant(_CELL)
         self._interrupts.uninstall()
         self._help_ide(self._ide_asked)
 

@@ -1,0 +1,166 @@
+"""`breakpoint()` in bodies of a notebook that has loaded the extension and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.stops.kernels import Kernel
+
+SETUP = """
+import sys
+import tensorflow as tf
+from tensorflow.python.ops import script_ops
+stock = (script_ops.FuncRegistry.__call__, script_ops.py_func_common, sys.breakpointhook)
+%load_ext pyfunc_debug
+def plain(x):
+    return x * 2
+"""
+STOCK = "print(stock == (script_ops.FuncRegistry.__call__, script_ops.py_func_common, sys.breakpointhook))"
+BODY = """
+def body(x):
+    y = x * 3
+    breakpoint()
+    return y
+f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+"""
+INSIDE = """
+def make(x):
+    def body(v):
+        y = v * 3
+        breakpoint()
+        return y
+    return tf.py_function(body, [x], tf.int64)
+print([int(one) for one in tf.data.Dataset.range(1, 3).map(make)])
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with Kernel() as kernel:
+        text, error, _ = kernel.run(SETUP)
+        assert not error, text
+        yield kernel
+
+
+def test_cells_without_breakpoint_run_stock_tensorflow(kernel):
+    text, error, _ = kernel.run(f"print(float(tf.py_function(plain, [2.0], tf.float32)))\n{STOCK}")
+    assert text == "4.0\nTrue\n", error
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "stops"),
+    [
+        (BODY + "print(float(f(tf.constant(2.0))))", "6.0", 1),
+        ("print(float(f(tf.constant(2.0))))", "6.0", 1),
+        ("print(float(tf.py_function(body, [2.0], tf.float32)))", "6.0", 1),
+        ("print(float(tf.numpy_function(body, [2.0], tf.float32)))", "6.0", 1),
+        (INSIDE, "[3, 6]", 2),
+    ],
+    ids=["in the cell that defines it", "in a later cell", "eager", "eager numpy_function", "Dataset.map"],
+)
+def test_breakpoint_opens_our_prompt_on_that_call(kernel, code, printed, stops):
+    text, error, prompts = kernel.run(code, ["p 'y is', y", "c"] * stops)
+    assert not error, text
+    assert len(re.findall(r"^\('y is', .*", text, re.MULTILINE)) == stops, text
+    assert text.endswith(printed + "\n"), text
+    assert re.search(r"-> return y", text)
+    assert "__autograph" not in text
+    assert all("body #" in prompt for prompt in prompts)
+
+
+def test_q_and_interrupt_end_the_cell_and_the_next_one_stops_again(kernel):
+    watched = kernel.run("import pyfunc_debug as pfd\nwith pfd.record(gil=False):\n    f(tf.constant(2.0))", ["q"])[1]
+    _, error, _ = kernel.run("f(tf.constant(2.0))", ["q"])
+    assert re.sub("[0-9]", "", error) == re.sub("[0-9]", "", watched)
+    assert "Abort: quit at a pyfunc_debug stop" in error
+    shown, error, prompts = kernel.run("f(tf.constant(2.0))", on_input=kernel.manager.interrupt_kernel)
+    assert error.startswith("KeyboardInterrupt")
+    assert "relay.py" not in shown
+    assert len(prompts) == 1
+    text, error, _ = kernel.run("%debug", ["p int(x)", "q"])
+    assert "\n2\n" in text
+    text, error, _ = kernel.run("print(float(f(tf.constant(2.0))))", ["c"])
+    assert text.endswith("6.0\n"), error
+
+
+def test_what_failed_in_the_cell_before_opens_in_the_debugger(kernel):
+    """A cell that may stop has an interception of its own: what the one before kept is still there."""
+    _, error, _ = kernel.run(
+        "def bad(x):\n    secret = 4\n    raise ValueError\ntf.py_function(bad, [1.0], tf.float32)"
+    )
+    assert error
+    kernel.run("'a cell in between'")
+    text, error, _ = kernel.run("%pyfunc_debug", ["p 'it is', secret", "q"])
+    assert "('it is', 4)" in text, error
+
+
+def test_outside_of_bodies_set_trace_is_the_kernels_own(kernel):
+    text, error, prompts = kernel.run(
+        "import pdb\ndef plain_function(v):\n    pdb.set_trace(header='said first')\n    return v + 1\n"
+        "print(plain_function(4))",
+        ["p 'v is', v", "c"],
+    )
+    assert text.startswith("said first\n"), error
+    assert "('v is', 4)" in text
+    assert text.endswith("5\n"), error
+    assert set(prompts) == {"ipdb> "}
+
+
+def test_debug_after_q_at_a_pipeline_opens_in_the_body(kernel):
+    pipeline = "[float(v) for v in tf.data.Dataset.range(4).map(lambda i: f(tf.cast(i, tf.float32)), 4)]"
+    _, error, prompts = kernel.run(pipeline, ["q"])
+    assert "Abort: quit at a pyfunc_debug stop" in error
+    assert len(prompts) == 1
+    text, error, _ = kernel.run("%debug", ["p 'y is', float(y)", "q"])
+    assert "('y is', " in text, text
+
+
+def test_without_somebody_to_answer_the_cell_goes_on(kernel):
+    text, error, prompts = kernel.run("print(float(f(tf.constant(2.0))))", allow_stdin=False)
+    assert text.endswith("6.0\n"), error
+    assert not prompts
+
+
+def test_a_cell_inside_a_cell_leaves_the_prompts_on(kernel):
+    text, error, _ = kernel.run(
+        "get_ipython().run_cell('inner = 1')\nprint(float(f(tf.constant(2.0))))", ["p 'inner is', inner", "c"]
+    )
+    assert "('inner is', 1)" in text, error
+    text, error, _ = kernel.run(STOCK)
+    assert text == "False\n", "cells are watched"
+
+
+def test_a_module_that_the_first_cell_with_a_body_imports(tmp_path):
+    """Of a package, through a module between; and then one that gets its breakpoint() later."""
+    package = tmp_path / "of_mine"
+    package.mkdir()
+    (tmp_path / "between.py").write_text("from of_mine import loading\n")
+    (package / "__init__.py").write_text("")
+    (package / "loading.py").write_text("def load(x):\n    z = x + 1\n    breakpoint()\n    return z\n")
+    later = tmp_path / "later.py"
+    later.write_text("def load(x):\n    z = x + 1\n    return z\n")
+    with Kernel() as kernel:
+        kernel.run(f"{SETUP}\nimport importlib\nsys.path.insert(0, {str(tmp_path)!r})\nimport later")
+        call = "print(float(tf.py_function({}, [2.0], tf.float32)))"
+        text, error, _ = kernel.run(f"{call.format('later.load')}\n{STOCK}")
+        assert text == "3.0\nTrue\n", error
+        later.write_text("def load(x):\n    z = x + 1\n    breakpoint()  # from now on\n    return z\n")
+        text, error, _ = kernel.run(f"importlib.reload(later)\n{call.format('later.load')}", ["p float(z)", "c"])
+        assert text.endswith("3.0\n"), error
+    with Kernel() as kernel:
+        kernel.run(f"{SETUP}\nsys.path.insert(0, {str(tmp_path)!r})")
+        text, error, _ = kernel.run(f"import between\n{call.format('between.loading.load')}", ["p float(z)", "c"])
+        assert text.endswith("3.0\n"), error
+
+
+def test_another_debugger_is_honoured_and_unload_puts_all_back(kernel):
+    text, error, prompts = kernel.run(
+        "import os\nos.environ['PYTHONBREAKPOINT'] = '0'\nprint(float(f(tf.constant(2.0))))\n"
+        "del os.environ['PYTHONBREAKPOINT']"
+    )
+    assert text == "6.0\n", error
+    assert not prompts
+    text, error, _ = kernel.run(f"%unload_ext pyfunc_debug\n{STOCK}")
+    assert text == "True\n", error
