@@ -95,7 +95,11 @@ def check(call: Call, gradient: Call, body: Callable[..., Sequence[Any]], elemen
         if f"d{value.path}" in recorded and inputs[position].dtype.kind == "f" and inputs[position].size
     ]
     if not checks:
-        raise NotKeptError(f"gradient call #{gradient.id} has no real gradient to compare")
+        types = ", ".join(f"{value.path} is {value.dtype}" for value in gradient.outputs)
+        raise NotKeptError(
+            f"gradient call #{gradient.id} has no gradient of a float16, float32 or float64 input to compare"
+            f"{types and f': {types}'}"
+        )
     return GradientCheck(call.id, gradient.id, tuple(checks))
 
 

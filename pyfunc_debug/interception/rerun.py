@@ -52,10 +52,15 @@ def runner(
             given = [np.array(array)[()] if dtypes is None else tf.constant(array) for array in arrays]
             found = through(function, *given) if through is not None else function(*given)
             if dtypes is not None:
-                return [np.asarray(tf.convert_to_tensor(*one)) for one in zip(_flat(found), dtypes)]
+                return [_array(tf.convert_to_tensor(*one)) for one in zip(_flat(found), dtypes)]
         return [np.asarray(one) for one in _flat(found)]
 
     return run
+
+
+def _array(tensor: Any) -> np.ndarray[Any, Any]:
+    """A tensor's elements; `np.asarray` of a tensor fails for a single bfloat16 (TensorFlow 2.21)."""
+    return np.asarray(tensor.numpy(), object if tensor.dtype.name == "string" else None)
 
 
 def body_function(token: str) -> tuple[Any, bool] | None:

@@ -81,10 +81,10 @@ class NodeRows:
     def node(self, batch: Batch, facts: NodeFacts, older: bool = False) -> int:
         """The number of a node, writing its row when it is new."""
         known = self.numbers.get(facts.token)
-        if known is not None:
+        forward = self.numbers.get(facts.gradient_of) if facts.gradient_of is not None else None
+        if known is not None and forward is None:
             return known[0]
-        if facts.gradient_of is not None:
-            forward = self.numbers.get(facts.gradient_of)
+        if facts.gradient_of is not None:  # one that is known may have been called before its forward node was
             number = forward[0] if forward is not None else self._new_node(batch, facts)
             self.numbers[facts.token] = (number, "gradient")
             self.forward_of[facts.token] = facts.gradient_of

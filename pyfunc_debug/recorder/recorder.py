@@ -68,6 +68,7 @@ class Recorder:
         self._eager_nodes: dict[Any, str] = {}  # what identifies a node of eager calls -> token of its first call
         self._eager: dict[str, str] = {}  # token of a recent eager call -> token of the first call of that node
         self._eager_order: deque[str] = deque()
+        self._early: dict[str, list[NodeFacts]] = {}  # forward token that is not known yet -> its gradients' nodes
         self._compiled = CompiledNotices()
         self._older: Callable[[str, int], NodeFacts] | None = None
         number_anew()
@@ -250,8 +251,8 @@ class Recorder:
             count = len(args)
             node = self._older(token, count) if self._older is not None else None
             if node is not None:
-                self._queue.append(("older", node))
-                return token, self._learn(node)
+                self._comes_early(node)
+                return token, self._tell("older", node)
         except Exception as error:
             self.trouble("describing an older node", error)
         policy = self._known[token] = self._policy(self._policies.default)
@@ -306,9 +307,36 @@ class Recorder:
             return
         if node.site is not None:
             self._eager_node(node)
-        else:
-            self._learn(node)
-            self._queue.append(("node", node))
+        elif not self._comes_early(node):
+            self._tell("node", node)
+
+    def _tell(self, what: str, node: NodeFacts) -> int:
+        """Takes a node in, and after it the gradients that came before it; returns its policy."""
+        self._queue.append((what, node))
+        policy = self._learn(node)
+        self._tell_early(node.token)
+        return policy
+
+    def _comes_early(self, node: NodeFacts) -> bool:
+        """Whether a gradient comes before its forward node, after which it is told of: names and policy are of that.
+
+        The gradient of an older graph is traced just before the graph's first run under a tape.
+        """
+        forward = node.gradient_of
+        if forward is None or forward in self._known:
+            return False
+        self._early.setdefault(forward, []).append(node)
+        if forward in self._known:  # meanwhile, by another thread, which may have seen none that waits
+            self._tell_early(forward)
+        return True
+
+    def _tell_early(self, forward: str) -> None:
+        waiting = self._early.get(forward)
+        while waiting:
+            try:
+                self._tell("node", waiting.pop())
+            except IndexError:  # another thread took the last one
+                return
 
     def trace_ended(self, trace: TraceFacts) -> None:
         """TensorFlow finished a graph trace."""

@@ -186,17 +186,16 @@ class Nodes:
         else:
             body = find_body(registered, self._names, self._maps)
         tout: tuple[str, ...] = ()
+        forward = None
         if is_eager_func:
             tout = tuple(getattr(dtype, "name", str(dtype)) for dtype in private.output_dtypes(registered))
+            forward = gradient_of(registered, self._names) if private.is_gradient(registered) else None
         return NodeFacts(
             token=token, kind="py_function" if is_eager_func else "numpy_function", body=body, name=None, graph=None,
-            function=None, stack=(), tout=tout, paths=tuple(input_names(body.parameters, arguments)),
-            out_paths=tuple(f"out[{index}]" for index in range(len(tout))) if len(tout) != 1 else ("out",),
-            internal=body.internal,
-            gradient_of=gradient_of(registered, self._names)
-            if is_eager_func and private.is_gradient(registered)
-            else None,
-            site=None,
+            function=None, stack=(), tout=tout,
+            paths=() if forward else tuple(input_names(body.parameters, arguments)),
+            out_paths=() if forward else _outs(len(tout)),
+            internal=body.internal, gradient_of=forward, site=None,
         )  # fmt: skip
 
     def locate(self, facts: NodeFacts) -> NodeFacts:

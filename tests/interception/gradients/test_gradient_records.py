@@ -302,6 +302,46 @@ def test_check_gradient_tells_right_from_wrong(tf, mode):
     assert "BAD" in str(recording.check_gradient(bad.gradients[0]))
 
 
+@pytest.mark.parametrize("nodes", ["*", "*area"])
+@pytest.mark.parametrize("mode", ["stock", "exact"])
+def test_the_gradient_of_an_older_graph_that_was_never_differentiated_belongs_to_its_node(tf, mode, nodes):
+    def area(x, w):
+        return x * w
+
+    f = two_inputs(tf, area)
+    x, w = tf.constant([1.0, 2.0]), tf.constant([4.0, 5.0])
+    f(x, w)
+    with pfd.record(gil=False, values="full", gradients=mode, nodes=nodes) as recording:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w])
+            y = f(x, w)
+        tape.gradient(y, [x, w])
+    forward, gradient = recording.calls()
+    assert [one.body.rpartition(".")[2] for one in recording.nodes()] == ["area"]
+    assert (gradient.node, gradient.forward) == (forward.node, forward.id)
+    assert [[value.path for value in values] for values in (gradient.inputs, gradient.outputs)] == [
+        ["dout"],
+        ["dx", "dw"],
+    ]
+    assert forward.check_gradient().ok
+
+
+def test_a_gradient_of_a_call_before_the_recording_leaves_later_ones_their_names(tf):
+    f = node(tf)
+    x = tf.constant(3.0)
+    derivative(tf, f)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    with pfd.record(gil=False, values="full") as recording:
+        tape.gradient(y, x)
+        derivative(tf, f)
+    before, forward, gradient = recording.calls()
+    assert (before.kind, before.forward, [value.path for value in before.outputs]) == ("gradient", None, ["dx[0]"])
+    assert (gradient.node, gradient.outputs[0].path) == (forward.node, "dx")
+    assert forward.check_gradient().ok
+
+
 def test_check_gradient_says_why_it_cannot(tf, tmp_path):
     variable, x = tf.Variable(1.0), tf.constant(3.0)
     path = tmp_path / "one.pfrec"
@@ -309,6 +349,11 @@ def test_check_gradient_says_why_it_cannot(tf, tmp_path):
         derivative(tf, node(tf, lambda x: x * tf.random.uniform([])))
         derivative(tf, node(tf, lambda x: x * variable))
         node(tf)(x)
+        half = tf.constant(2.0, tf.bfloat16)
+        with tf.GradientTape() as tape:
+            tape.watch(half)
+            y = tf.py_function(square, [half], tf.bfloat16)
+        tape.gradient(y, half)
     variable.assign(2.0)
     with pytest.raises(pfd.NotDeterministicError, match="not deterministic"):
         recording.call(1).check_gradient()
@@ -316,6 +361,10 @@ def test_check_gradient_says_why_it_cannot(tf, tmp_path):
         recording.call(3).check_gradient()
     with pytest.raises(pfd.NotKeptError, match="was not differentiated"):
         recording.call(5).check_gradient()
+    with pytest.raises(
+        pfd.NotKeptError, match="no gradient of a float16, float32 or float64 input to compare: dx is bfloat16"
+    ):
+        recording.call(6).check_gradient()
     with pytest.raises(pfd.NotKeptError, match="in the process that recorded it"):
         pfd.open(path).call(1).check_gradient()
     with pfd.record(gil=False, values="shape") as without:
