@@ -53,20 +53,22 @@ def _lost(meta: dict[str, Any]) -> list[str]:
     reasons = dropped.get("reasons")
     lines = []
     for key, what in (
-        ("calls", "calls were counted but not stored"), ("values", "values were not stored"),
+        ("calls", "calls{failed} were counted but not stored"), ("values", "values were not stored"),
         ("without_values", "more calls are stored without values"), ("runs", "runs were not stored"),
     ):  # fmt: skip
         found = reasons.get(key) if isinstance(reasons, dict) else None
         if found is None:  # a recording of before there were reasons
             found = {Loss.BUDGET.value: dropped.get(key, 0)}
+        failed = reasons.get("failed", {}) if key == "calls" and isinstance(reasons, dict) else {}
         for reason, count in found.items():
             if count:
-                lines.append(f"{count:,} {what}: {_words(reason, meta)}")
+                those = f" ({failed[reason]:,} of them failed)" if failed.get(reason) else ""
+                lines.append(f"{count:,} {what.format(failed=those)}: {_words(reason, meta)}")
                 newest = dropped.get("newest")
                 if key == "calls" and reason == Loss.BUDGET and isinstance(newest, int) and newest:
                     lines[-1] += (
-                        "; stored after that: failures, what findings name, each node's first calls, the slowest and "
-                        f"the newest {newest:,}"
+                        f"; stored after that: {'the first ' if those else ''}failures, what findings name, each "
+                        f"node's first calls, the slowest and the newest {newest:,}"
                     )
     return lines
 

@@ -89,7 +89,8 @@ class Recording:
         """About the recording: versions, process, options, budget, what was dropped, and its own cost.
 
         `dropped` has numbers of `calls`, `values` and `runs`, `without_values` (calls that are stored without), their
-        `reasons`, and when it ended `counted`: the calls that began, which are those stored and those dropped.
+        `reasons` (`failed`: of calls that failed, where one was dropped), and when it ended `counted`: the calls that
+        began, which are those stored and those dropped.
 
         Example:
           print(recording.meta["versions"], recording.meta["ended"])
@@ -634,7 +635,8 @@ class Recording:
         self._reader.close()
 
     def __repr__(self) -> str:
-        counts = self._reader.counts()
+        counts = self._reader.counts()  # of failures: texts, to which several calls may refer
+        counts["failure"] = int(self._reader.rows("SELECT count(failure) FROM call")[0][0])
         amounts = (f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("node", "call", "failure"))
         return f"<recording {os.path.basename(self.path)}: {', '.join(amounts)}, {self._reader.state()}>"
 

@@ -465,7 +465,7 @@ class Reader:
                 ids)}  # fmt: skip
         failures = {row[0]: _failure(row[1:]) for row in self._among(
             "SELECT id, type, message, traceback, frames FROM failure WHERE id IN ({})",
-            [row[11] for row in rows if row[11] is not None])}  # fmt: skip
+            [*{row[11] for row in rows if row[11] is not None}])}  # fmt: skip
         bodies = dict(self._among("SELECT id, body FROM node WHERE id IN ({})", list({row[1] for row in rows})))
         for number, node, kind, forward, run, runs, thread, start, end, cpu, status, failure, tape in rows:
             candidates = tuple(json.loads(runs)) if runs else (() if run is None else (run,))

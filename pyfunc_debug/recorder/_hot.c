@@ -452,6 +452,7 @@ static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
     ring_end(self, (Ticket *)ticket);
     PyObject *key = ((Ticket *)ticket)->key;
     if (key && PyDict_DelItem(self->open, key) < 0) PyErr_Clear(); /* forgotten in a forked child */
+    Py_CLEAR(((Ticket *)ticket)->key); /* many may wait in the queue */
     Py_CLEAR(((Ticket *)ticket)->args);
     if (!stored) return 0;
     int room = PyObject_Size(self->queue) < self->queue_calls;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import traceback
 from collections import Counter
@@ -28,6 +29,8 @@ _REJECTED = "InvalidArgumentError"
 _EAGER = 1024
 """Eager calls of which one hears a moment later if TensorFlow did not take what they returned."""
 _NAMED = _UNJUDGED = 10_000
+_TOLD = 4096
+"""Texts of failures that are known again: a call that fails as another one did refers to the same text."""
 _READ_AFTER = "read after the body had run, which may have changed it"
 
 
@@ -54,6 +57,7 @@ class CallRows:
         self.count = 0
         self.values_ns = 0
         self._failures = 0
+        self._told: dict[bytes, int] = {}  # digest of all that is said of a failure -> its number
         self._pairs = Pairs()
         self._unjudged: list[tuple[Any, int, tuple[Any, ...]]] = []  # of older nodes: given, node, row
         self._eager: Newest[tuple[int, tuple[Any, ...]]] = Newest(_EAGER)  # good calls: node, row
@@ -270,7 +274,7 @@ class CallRows:
         )  # fmt: skip
 
     def _failure(self, batch: Batch, failure: Any) -> int:
-        self._failures += 1
+        """The number of what is said of a failure, which is in the file once however many calls fail like that."""
         kind, described = failure
         if isinstance(described, traceback.TracebackException):
             frames = self._mend(described)
@@ -279,8 +283,17 @@ class CallRows:
         else:
             message, frames = described, []
             text = f"{kind}: {message}"
+        places = json.dumps(frames)
+        whole = "\0".join((kind, message, text, places)).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(whole, digest_size=16).digest()
+        if digest in self._told:
+            return self._told[digest]
+        if len(self._told) == _TOLD:
+            self._told.clear()
+        self._failures += 1
+        self._told[digest] = self._failures
         most = self._allowance.text_chars
-        message, text, places = _cut(message, most), _cut(text, most), json.dumps(frames)
+        message, text = _cut(message, most), _cut(text, most)
         while len(places) > most and len(frames) > 1:  # the innermost are the last
             frames = frames[-(len(frames) // 2) :]
             places = json.dumps(frames)

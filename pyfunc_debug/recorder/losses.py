@@ -99,12 +99,15 @@ class Losses:
         self.changed = False
         with self._lock:
             calls: Counter[Loss] = Counter()
+            failed: Counter[Loss] = Counter()
             for (_, why), counts in self._calls.items():
                 calls[why] += counts[0]
+                failed[why] += counts[1]
             kinds = {"calls": calls, "values": self._values, "runs": self._runs}
+            reasons = {**kinds, "failed": +failed} if +failed else kinds
             return {
                 **{kind: sum(counts.values()) for kind, counts in kinds.items()},
                 "without_values": self.without_values,
                 "newest": self.newest,
-                "reasons": {kind: {why.value: n for why, n in counts.items() if n} for kind, counts in kinds.items()},
+                "reasons": {kind: {why.value: n for why, n in counts.items() if n} for kind, counts in reasons.items()},
             }

@@ -370,6 +370,33 @@ def test_failures_with_long_texts_are_shortened_before_one_is_lost_and_gil_rows_
     assert recording.sql("SELECT count(*) AS n FROM gil") == [{"n": recording.reader.counts()["call"]}]
 
 
+def test_failures_that_say_the_same_take_little_room_and_those_that_are_lost_are_counted(make):
+    recorder = make(budget=1_000_000)
+    recorder.node_made(node("graph"))
+    while recorder._rows.allowance.keep_calls:
+        for _ in range(200):
+            call(recorder, "graph")
+        recorder.flush()
+    for _ in range(200):
+        call(recorder, "graph", error=ValueError("bad row " + "x" * 5000))
+    recorder.flush()
+    assert "failed" not in recorder._rows.allowance.losses.report()["reasons"]
+    for number in range(1000):
+        call(recorder, "graph", error=ValueError(f"number {number} {'x' * 5000}"))
+    recording = finish(recorder)
+    failed = [one.failure.message for one in recording.calls(status="error")]
+    assert len(set(failed[:200])) == 1
+    assert [one.split()[1] for one in failed[200:]] == [str(number) for number in range(len(failed) - 200)]
+    lost = 1200 - len(failed)
+    assert 0 < lost < 1000
+    assert recording.meta["dropped"]["reasons"]["failed"] == {"budget": lost}
+    words = " ".join(str(recording.ledger()).split())
+    assert f"calls ({lost} of them failed) were counted but not stored: the budget of" in words
+    assert "stored after that: the first failures, what findings name" in words
+    assert f", {len(failed)} failures, " in repr(recording)
+    assert os.path.getsize(recorder.path) <= 1_000_000
+
+
 def test_beyond_the_budget_the_first_the_newest_the_slowest_and_what_a_notice_names_are_stored(make):
     recorder = make(values="summary", budget=1_000_000)
     peak = 0
