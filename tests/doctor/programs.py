@@ -516,6 +516,21 @@ def a_python_number_and_a_shape_change():
         step(tf.ones([i]), 0.5 * i)
 
 
+@triggers("retrace", pastes=True, says="is not proven")
+def a_model_for_images_of_all_sizes():
+    class Detector:
+        def __init__(self):
+            self.model = keras.Sequential([keras.Input((None, None, 3)), keras.layers.GlobalAveragePooling2D()])
+
+        @tf.function
+        def find(self, image):
+            return self.model(image)
+
+    detector = Detector()
+    for step in range(5):
+        detector.find(np.zeros((1, 4 + step, 4 + step, 3), np.float32))
+
+
 @near("retrace")
 def training_and_evaluation():
     @tf.function
@@ -1372,6 +1387,14 @@ def a_tuple_where_one_tensor_is_declared():
         return np.float32(x.numpy()), np.int64(1)
 
     list(mapped_eager(split, np.ones(4, np.float32)))
+
+
+@triggers("output-contract", severity="error", says=".split(), tf.string)", pastes=True)
+def a_list_of_words_for_one_text():
+    def words(line):
+        return line.numpy().decode().split()
+
+    list(mapped_eager(words, ["a b", "c d e"], tf.string))
 
 
 @triggers("output-contract", severity="error", says="1099511627776 became 0")

@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, parameters
-from pyfunc_debug.doctor.failures.symbols import calls
+from pyfunc_debug.doctor.failures.symbols import alias, calls, lookup
 
 RULE = "body-input"
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
@@ -22,7 +22,8 @@ _NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assign
 _TENSOR_GIVEN = re.compile(r"not (?:'?[\w.]*\.)?EagerTensor|Tensor is unhashable|unhashable type: '?[\w.]*EagerTensor")
 _BYTES = re.compile(
     r"bytes-like object is required, not 'str'|can't concat str to bytes|first arg must be bytes|strings and bytes"
-    r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|expected .*str.*, got b'"
+    r"|string pattern on a bytes-like|not \"?bytes\"?|bytes found|must be str, not bytes|type 'bytes'"
+    r"|expected .*str.*, got b'"
     r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
 )
 _PLAIN_NUMBER = re.compile(
@@ -57,7 +58,33 @@ def explain(situation: Situation) -> Explanation | None:
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found
-    return _arity(situation) or _array_wanted(situation)
+    return _composite(situation, spot) or _arity(situation) or _array_wanted(situation)
+
+
+_COMPOSITE = {"SparseTensor": "{tf}.sparse.to_dense({name})", "RaggedTensor": "{name}.to_tensor()"}
+
+
+def _composite(situation: Situation, spot: Spot | None) -> Explanation | None:
+    """A sparse or ragged tensor that the body has from inp, where its code takes plain ones."""
+    node = failed_node(situation) if any(one in situation.message for one in _COMPOSITE) else None
+    call, function = (node.call(), node.function()) if node is not None else (None, None)
+    inp = argument(call, 1, "inp") if call is not None else None
+    if node is None or spot is None or node.site is None or function is None or spot.function is not function:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for name, one in zip(parameters(function), inp.elts if isinstance(inp, (ast.List, ast.Tuple)) else []):
+        dense = _COMPOSITE.get(type(spot.variables.get(name)).__name__)
+        if dense is not None:
+            pieces[one] = dense.format(tf=alias(spot, "tensorflow"), name=node.source.text(one))
+    found = node.source.replaced(pieces) if pieces else None
+    if found is None:
+        return None
+    kind = next(one for one in _COMPOSITE if one in situation.message)
+    return Explanation(
+        RULE, spot.file, spot.line,
+        f"inp gives {node.called} a {kind}, and this line takes plain tensors. Its dense form is one.",
+        Edit(node.site[0], found[0], found[1], (found[2],)),
+    )  # fmt: skip
 
 
 def _array_wanted(situation: Situation) -> Explanation | None:
@@ -207,10 +234,11 @@ def _takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     if not _TENSOR_GIVEN.search(situation.message) or statement is None:
         return None
+    hashed = "unhashable" in situation.message  # by a part of it, too: `set(tuple(words[:2]))`
     pieces: dict[ast.expr, str] = {}
     for one in ast.walk(statement):
         inside = one.args if isinstance(one, ast.Call) else [one.slice] if isinstance(one, ast.Subscript) else []
-        for part in inside:
+        for part in [one] if hashed else inside:
             if isinstance(part, ast.Name) and _variable(spot, part.id, "EagerTensor"):
                 pieces[part] = _as_python(spot, part.id)
     edit = _in_place(spot, pieces)
@@ -238,6 +266,9 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
     function = spot.function
     if function is None:
         return None
+    handed = _handed_on(situation, spot)
+    if handed is not None:
+        return handed
     given = [name for name in parameters(function) if isinstance(spot.variables.get(name), bytes)]
     if isinstance(function, ast.Lambda) or not given or _assigned(function, given):
         return _decoded(spot, function)
@@ -250,6 +281,31 @@ def _bytes(situation: Situation, spot: Spot) -> Explanation | None:
         f"{who} bytes for text: {given[0]} is {str(spot.variables[given[0]])[:30]}. Text and bytes do not mix.",
         Edit(spot.file, first, first - 1, lines),
     )  # fmt: skip
+
+
+def _handed_on(situation: Situation, inner: Spot) -> Explanation | None:
+    """`imread(paths[0])` of an array of strings: its parts are bytes."""
+    for spot in (inner, situation.outer(inner)):
+        statement = spot.source.statement(spot.line) if spot is not None else None
+        if spot is None or statement is None:
+            continue
+        pieces: dict[ast.expr, str] = {}
+        for call in calls(statement):
+            for one in call.args:
+                if not isinstance(one, ast.Subscript) or not isinstance(one.slice, ast.Constant):
+                    continue
+                part, owner = one.slice.value, lookup(one.value, spot)
+                array = type(owner).__module__ == "numpy" and getattr(owner, "ndim", 0) == 1
+                if array and type(part) is int and -len(owner) <= part < len(owner) and isinstance(owner[part], bytes):
+                    pieces[one] = f"{spot.source.text(one)}.decode()"
+        edit = _in_place(spot, pieces)
+        if edit is not None:
+            first = spot.source.text(next(iter(pieces)))
+            return Explanation(
+                RULE, spot.file, spot.line,
+                f"a body gets its strings as bytes, and {first} is bytes here: its code takes text.", edit,
+            )  # fmt: skip
+    return None
 
 
 def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef, given: list[str]) -> bool:

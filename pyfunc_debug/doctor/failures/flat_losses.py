@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures.explanation import Explanation
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.smooth import comparisons, smoothed
 from pyfunc_debug.doctor.failures.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.symbols import calls, root_is
 
@@ -35,29 +36,41 @@ def explain(situation: Situation) -> Explanation | None:
                     f"Compute it from {predicted}, with TensorFlow's ops; what files or programs say has no gradient."
                 )
                 return Explanation(RULE, spot.file, function.lineno, cause, None, advice)
-            found = _flat(function, spot)
-            if found is not None:
-                name = dotted(found.func)
-                cause = (
-                    f"`{short(spot.source.text(found), 50)}` in the loss {function.name} moves in steps: a small "
-                    "change of the model changes nothing of it, so that no variable has a gradient."
-                )
-                advice = (
-                    f"Let {function.name} compute with {predicted} itself, without {name}, or keep it "
-                    "as a metric beside a loss that has a gradient."
-                )
-                return Explanation(RULE, spot.file, found.lineno, cause, None, advice, "likely")
+            flat = _flat(function, spot)
+            if flat:
+                return _explanation(function, flat, spot)
     return None
+
+
+def _explanation(function: ast.FunctionDef, flat: list[ast.expr], spot: Spot) -> Explanation:
+    """Where it moves in steps; with something smooth in its place, if it is the only op that does."""
+    found, predicted = flat[0], parameters(function)[-1]
+    name = dotted(found.func) if isinstance(found, ast.Call) else "the comparison"
+    cause = (
+        f"`{short(spot.source.text(found), 50)}` in the loss {function.name} moves in steps: a small "
+        "change of the model changes nothing of it, so that no variable has a gradient."
+    )
+    new = smoothed(found, spot.source.parent(found), spot) if len(flat) == 1 else None
+    placed = spot.source.replaced({new[0]: new[1]}) if new is not None else None
+    if placed is not None:
+        edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, spot.file, found.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
+    advice = (
+        f"Let {function.name} compute with {predicted} itself, without {name}, or keep it "
+        "as a metric beside a loss that has a gradient."
+    )
+    return Explanation(RULE, spot.file, found.lineno, cause, None, advice, "likely")
 
 
 def _losses(spot: Spot) -> Iterator[tuple[ast.FunctionDef, bool]]:
     """Functions of the user's that give what is differentiated, and whether they were given to `compile`."""
     tree = spot.source.tree
     own = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
-    compiled = [
-        dotted(one) for call in calls(tree) if dotted(call.func).endswith("compile")
+    given = [
+        one for call in calls(tree) if dotted(call.func).endswith("compile")
         for one in [*call.args[1:2], *(part.value for part in call.keywords if part.arg == "loss")]
     ]  # fmt: skip
+    compiled = [dotted(one) for one in given]
     asked = {
         name for call in calls(tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "gradient" and call.args
@@ -71,20 +84,36 @@ def _losses(spot: Spot) -> Iterator[tuple[ast.FunctionDef, bool]]:
         dotted(call.func) for block in blocks for one in ast.walk(block) if isinstance(one, ast.Assign)
         and {part.id for part in one.targets if isinstance(part, ast.Name)} & asked for call in calls(one.value)
     ]  # fmt: skip
+    made = [dotted(one.func) for one in given if isinstance(one, ast.Call)]
     for name in dict.fromkeys([*compiled, *taped]):
         function = own.get(name.rpartition(".")[2])
         if function is not None and len(parameters(function)) >= 2:
             yield function, name in compiled
+    for name in made:
+        function = _returned(own.get(name))
+        if function is not None and len(parameters(function)) >= 2:
+            yield function, True
 
 
-def _flat(function: ast.FunctionDef, spot: Spot) -> ast.Call | None:
-    """The first such op that the loss computes from its last argument."""
-    known = {parameters(function)[-1]}
+def _returned(maker: ast.FunctionDef | None) -> ast.FunctionDef | None:
+    """The function that a function defines and returns: `compile(loss=weighted(2.0))`."""
+    if maker is None:
+        return None
+    inside = {one.name: one for one in maker.body if isinstance(one, ast.FunctionDef)}
+    given = [one.value.id for one in maker.body if isinstance(one, ast.Return) and isinstance(one.value, ast.Name)]
+    return inside.get(given[0]) if len(given) == 1 else None
+
+
+def _flat(function: ast.FunctionDef, spot: Spot) -> list[ast.expr]:
+    """Such ops that the loss computes from its last argument, and comparisons of it that become numbers."""
+    known, found = {parameters(function)[-1]}, list[ast.expr]()
     for statement in function.body:
         for call in calls(statement):
             name = dotted(call.func).rpartition(".")[2]
-            if name in _FLAT and root_is(call.func, spot, "tensorflow") and known & set(names(call)):
-                return call
+            module = root_is(call.func, spot, "tensorflow") or root_is(call.func, spot, "keras")
+            if name in _FLAT and module and known & set(names(call)):
+                found.append(call)
+        found += comparisons(statement, known, spot)
         if isinstance(statement, ast.Assign) and known & set(names(statement.value)):
             known |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
-    return None
+    return found

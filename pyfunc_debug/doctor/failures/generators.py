@@ -31,6 +31,7 @@ _RAGGED = re.compile(
     r"`generator` yielded an element of RaggedTensorSpec\(TensorShape\((.*?)\), tf\.(\w+), (\d+), tf\.\w+\) where an "
     r"element of TensorSpec"
 )
+_KEY = re.compile(r"['\"](\w+)['\"]: ")
 _SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
 _SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
 
@@ -148,6 +149,9 @@ def _function(source: Source, given: ast.expr | None) -> ast.FunctionDef | None:
     for one in ast.walk(source.tree):
         if isinstance(one, ast.FunctionDef) and one.name == name:
             return one
+        if isinstance(one, ast.ClassDef) and one.name == name:  # an object of it is given
+            called = [part for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"]
+            return called[0] if called else None
     return None
 
 
@@ -198,6 +202,8 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
         nested = None
     if nested is not None:
         return nested
+    if found[1].startswith("{") and found[2].startswith("{"):
+        return _keys(found, file, source, call)
     cause = (
         f"the generator yields {short(found[2], 40)}, but its signature says {short(found[1], 50)}. Each yielded "
         "element must have that structure: a tuple for a tuple, a dict for a dict."
@@ -210,6 +216,32 @@ def _structure(situation: Situation, found: re.Match[str]) -> Explanation | None
             return Explanation(RULE, file, value.lineno, cause, Edit(file, new[0], new[1], (new[2],)), "", "likely")
     line = yields[0].lineno if yields else call.lineno
     return Explanation(RULE, file, line, cause, None, "Yield what the signature says, or change the signature.")
+
+
+def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Explanation:
+    """Dicts on both sides: the keys that only one of them has."""
+    wanted, given = (list(dict.fromkeys(_KEY.findall(text))) for text in (found[1], found[2]))
+    missing, extra = [one for one in wanted if one not in given], [one for one in given if one not in wanted]
+    parts = [f"has no {', '.join(map(repr, missing[:3]))}"] * bool(missing)
+    parts += [f"has {', '.join(map(repr, extra[:3]))}, of which the signature says nothing"] * bool(extra)
+    cause = f"the dict that the generator yields {' and '.join(parts) or 'nests otherwise than its signature says'}. "
+    cause += "Each yielded dict needs just the keys of the signature."
+    function = _function(source, _given(call))
+    written = [
+        one for one in ast.walk(function if function is not None else source.tree)
+        if isinstance(one, ast.Constant) and extra[:1] == [one.value]
+    ]  # fmt: skip
+    if len(missing) == len(extra) == len(written) == 1:
+        new = source.replaced({written[0]: repr(missing[0])})
+        if new is not None:
+            edit = Edit(file, new[0], new[1], (new[2],))
+            return Explanation(RULE, file, written[0].lineno, cause, edit, "", "likely")
+    yields = _yields(function)
+    line = yields[0].lineno if yields else call.lineno
+    advice = "Leave it out of the dict, or write it in the signature."
+    if missing:
+        advice = f"Yield {', '.join(map(repr, missing[:3]))} too, or leave it out of the signature."
+    return Explanation(RULE, file, line, cause, None, advice)
 
 
 def _other_nesting(

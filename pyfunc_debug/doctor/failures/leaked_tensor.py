@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from typing import Any
 
-from pyfunc_debug.doctor.failures.explanation import Explanation
-from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import short
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, read, short
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
 _GRAPH = re.compile(r"defined in FuncGraph\(name=(\w+)")
+_MOST = 32
+"""A loop of so many rounds may stand in a graph round by round."""
 _MADE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\n')
 
 
@@ -32,6 +37,10 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no "
             "value, and a Python list only kept its symbol, once, at trace."
         )
+        edit = _unrolled(text, situation) if name.startswith("while_") else None
+        if edit is not None:
+            cause += " As a loop of Python's the graph holds each of its rounds, and the list keeps them."
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
         advice = (
             "Collect in the graph: kept = tf.TensorArray(dtype, size=0, dynamic_size=True); in the loop kept = "
             "kept.write(i, value); after it kept.stack()."
@@ -46,6 +55,47 @@ def explain(situation: Situation) -> Explanation | None:
             "v.assign(x) runs each time."
         )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _unrolled(text: str, situation: Situation) -> Edit | None:
+    """`for i in range(10):` in the place of `tf.range(10)`, or tf.unstack of a tensor of few rows."""
+    files = {one.file: one for one in situation.spots}
+    made = [(file, int(line)) for file, line, _ in _MADE.findall(text) if file in files]
+    if not made:
+        return None
+    file, line = made[-1]
+    spot = next((one for one in reversed(situation.spots) if one.file == file and _inside(one, line)), None)
+    source, frame = read(file), spot or files[file]
+    loops = [
+        one for one in ast.walk(source.tree)
+        if isinstance(one, ast.For) and one.lineno < line <= (one.end_lineno or one.lineno)
+    ]  # fmt: skip
+    for loop in sorted(loops, key=lambda one: -one.lineno):
+        new = _in_python(loop.iter, frame, spot is not None)
+        if new is not None:
+            placed = source.replaced({loop.iter: new})
+            return None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    return None
+
+
+def _inside(spot: Spot, line: int) -> bool:
+    return spot.source.function(line) is spot.source.function(spot.line)
+
+
+def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
+    """What a loop goes over, for Python: of a number of rounds that is known while it is traced, and small."""
+    if isinstance(given, ast.Call) and dotted(given.func).rpartition(".")[2] == "range":
+        if not root_is(given.func, spot, "tensorflow") or given.keywords:
+            return None
+        sizes: list[Any] = [one.value if isinstance(one, ast.Constant) else lookup(one, spot) for one in given.args]
+        if all(type(one) is int for one in sizes) and 0 < len(range(*sizes)) <= _MOST:
+            return f"range({', '.join(map(spot.source.text, given.args))})"
+    if own and isinstance(given, ast.Name):
+        value = spot.value(given.id)
+        shape = shape_of(value) if is_symbolic(value) else None
+        if shape and shape[0] is not None and 0 < shape[0] <= _MOST:
+            return f"{alias(spot, 'tensorflow')}.unstack({given.id})"
+    return None
 
 
 def _place(text: str, files: list[str]) -> str:

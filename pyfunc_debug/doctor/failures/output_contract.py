@@ -50,6 +50,17 @@ def _while_converting(situation: Situation) -> bool:
     return situation.body and not situation.spots[len(situation.spots) :] and "_convert" in names
 
 
+def _converted(situation: Situation) -> str:
+    """The dtype of the array that TensorFlow was converting; "" where it was none."""
+    traceback, dtype = situation.inner.__traceback__, ""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_convert":
+            dtype = str(getattr(frame.f_locals.get("value"), "dtype", ""))
+        traceback = traceback.tb_next
+    return dtype if dtype.rstrip("0123456789") in ("int", "uint", "float", "bool") else ""
+
+
 def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
     count, expected = int(found[1]), int(found[2])
     declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
@@ -183,6 +194,8 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str) -> Edit 
 
 
 def _object(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
+    if found[1] in ("int", "float", "bool") and "string" in node.tout and (dtype := _converted(situation)):
+        return _other_dtype(situation, node, node.tout.index("string"), dtype, "string")
     if found[1] != "NoneType":
         return None  # structures.py tells of dicts
     cause = (

@@ -31,15 +31,11 @@ def explain(situation: Situation) -> Explanation | None:
         keywords = {one.arg: one.value for one in call.keywords}
         given = call.args[0] if call.args else keywords.get("x")
         model = lookup(call.func.value, spot)
-        element = _element(given, spot)
-        wanted = _input(model)
-        if given is None or element is None or wanted is None or not _fits(element, wanted[1:]):
+        said = _single(given, model, spot)
+        if given is None or said is None:
             continue
-        text, shape = spot.source.text(given), list(element)
-        cause = (
-            f"{dotted(call.func)} got {short(text, 30)}, whose elements have the shape {shape}: single examples. Keras "
-            f"takes the first axis for the batch, and the model's input is {['batch', *wanted[1:]]}."
-        ).replace("'batch'", "batch")
+        text = spot.source.text(given)
+        cause = f"{dotted(call.func)} got {short(text, 30)}, whose elements {said}"
         found = spot.source.replaced({given: f"{text}.batch(32)"})
         edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}.batch(32).")
@@ -74,6 +70,37 @@ def one_example(situation: Situation) -> Explanation | None:
         )
         return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {text}[None].")
     return None
+
+
+def _single(given: ast.expr | None, model: Any, spot: Spot) -> str | None:
+    """What shows that the elements of a dataset are single examples, as the end of a sentence; else None."""
+    element, wanted = _element(given, spot), _input(model)
+    if element is not None and wanted is not None:
+        if not _fits(element, wanted[1:]):
+            return None
+        said = f"have the shape {list(element)}: single examples. Keras takes the first axis for the batch, and the "
+        return f"{said}model's input is {['batch', *wanted[1:]]}.".replace("'batch'", "batch")
+    named = _named(given, spot)
+    inputs = {one.name: tuple(one.shape) for one in getattr(model, "inputs", None) or () if hasattr(one, "name")}
+    if not named or not inputs or named.keys() != inputs.keys():
+        return None
+    for name, shape in named.items():
+        own = inputs[name][1:]
+        if not (_fits(shape, own) or (shape == () and own in ((), (1,)))):
+            return None
+    shown = ", ".join(f"{name} {list(shape)}" for name, shape in list(named.items())[:2])
+    return f"are single examples ({shown}). Keras takes the first axis of each input for the batch."
+
+
+def _named(given: ast.expr | None, spot: Spot) -> dict[str, tuple[int | None, ...]]:
+    """The shapes of a dataset's inputs by their names; empty where they have none, or a rank is not known."""
+    value: Any = spot.value(given.id) if isinstance(given, ast.Name) else None
+    spec = value.element_spec if is_dataset(value) else None
+    first = spec[0] if isinstance(spec, tuple) and spec else spec
+    if not isinstance(first, dict) or any(getattr(getattr(one, "shape", None), "rank", None) is None
+                                          for one in first.values()):  # fmt: skip
+        return {}
+    return {str(name): tuple(one.shape.as_list()) for name, one in first.items()}
 
 
 def _element(given: ast.expr | None, spot: Spot) -> tuple[int | None, ...] | None:

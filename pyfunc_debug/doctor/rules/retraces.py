@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
@@ -18,6 +19,7 @@ _MANY = 3
 _MANY_OBJECTS = 5
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
+_SIZES = re.compile(r": shape \((\d[^)]*)\), was \((\d[^)]*)\)$")
 _OPTION = re.compile(r"\w+=")
 _TENSOR = re.compile(r"always pass `(\w+)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
 
@@ -57,6 +59,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
     name = function.name.rpartition(".")[2]
     file, line = function.file, function.line
     evidence = [f"{count:,}x {reason}" for reason, count in reasons.most_common(3)]
+    sure: Literal["measured", "likely"] = "measured"
     if rule == "dataset-in-loop":
         message = (
             f"the dataset that calls {function.name} was built {len(traces) + 1:,} times, and TensorFlow traced {name} "
@@ -87,9 +90,28 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         )
         fix = _followed(facts, function, traces, last or "") or (
             f"@tf.function({last})" if last and _OPTION.match(last) and ";" not in last
-            else last or "pass tensors instead of Python values"
+            else last or _unproven(facts, function, traces)
         )  # fmt: skip
-    return Finding(rule, "warning", None, (), message, fix, file, line, evidence=tuple(evidence))
+        if not last and "reduce_retracing" in fix:
+            sure = "likely"
+            message += ". With open sizes one serves all, if its code takes them, which is not proven"
+    return Finding(rule, "warning", None, (), message, fix, file, line, evidence=tuple(evidence), confidence=sure)
+
+
+def _unproven(facts: Facts, function: Function, traces: list[GraphTrace]) -> str:
+    """What is likely to help where no advice is proven."""
+    reasons = [one for trace in traces for one in trace.reason]
+    if any("Python value" in one for one in reasons):
+        return "pass tensors instead of Python values"
+    sizes = [_SIZES.search(one) for one in reasons]
+    if all(match is not None and len(_parts(match[1])) == len(_parts(match[2])) for match in sizes):
+        own = _written(facts, function, ["reduce_retracing=True"], [])
+        return own or f"tf.function({function.name.rpartition('.')[2]}, reduce_retracing=True)"
+    return "call it with arguments of the same dtype, rank and structure each time"
+
+
+def _parts(shape: str) -> list[str]:
+    return [one for one in shape.split(",") if one.strip()]
 
 
 def _changing(traces: list[GraphTrace]) -> str:

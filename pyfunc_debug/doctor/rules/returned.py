@@ -131,6 +131,8 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         fix = _array(facts, kind.node, declared[0]) or (
             f"return np.asarray({_value(facts, kind.node)}, np.{declared[0]})  # one tensor of {kind.count} numbers"
         )
+    elif declared == ["string"] and (texts := _texts(facts, kind.node)):
+        fix = texts
     else:
         fix = _unpacked(facts, kind) or _declared(facts, kind.node, f"[{', '.join(_tout(kind))}]")
     return _finding(
@@ -139,6 +141,16 @@ def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
         f"TensorFlow kept {kept} and silently dropped the others{_of(facts, kinds)}",
         fix, (f"first in call #{kind.first}: {facts.outputs(kind.first)}",),
     )  # fmt: skip
+
+
+def _texts(facts: Facts, node: Node) -> str:
+    """The body's `return` lines with one tensor for a list of texts of any length; "" where they list values."""
+    tf = pastes.module(facts, node.file, "tensorflow") or "tf"
+
+    def make(value: ast.expr, text: str) -> str | None:
+        return None if isinstance(value, (ast.List, ast.Tuple)) else f"{tf}.constant({text}, {tf}.string)"
+
+    return pastes.returning(facts, node, make)
 
 
 def _unpacked(facts: Facts, kind: _Kind) -> str:

@@ -1,0 +1,76 @@
+"""Ops that move in steps, written so that a gradient goes through: straight through a rounding, a sigmoid for `>`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor.failures.nodes import argument
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import dotted, names
+from pyfunc_debug.doctor.failures.symbols import alias, root_is
+
+_ROUNDED = ("round", "rint", "floor", "ceil", "sign")
+_COMPARED = {"greater": ast.Gt, "greater_equal": ast.GtE, "less": ast.Lt, "less_equal": ast.LtE}
+_STEEP = "20.0"
+
+
+def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:
+    """What stands in the place of such an op.
+
+    Args:
+      flat: The call, or the comparison.
+      around: What is around it: the cast to floats, which only a comparison and an index need.
+      spot: Where it is written.
+
+    Returns:
+      What is replaced, and its new text, whose values are close to it or the same; None where nothing smooth is close.
+    """
+    tf, text = alias(spot, "tensorflow"), spot.source.text
+    name = dotted(flat.func).rpartition(".")[2] if isinstance(flat, ast.Call) else ""
+    if isinstance(flat, ast.Call) and name in _ROUNDED and len(flat.args) == 1 and not flat.keywords:
+        inner = text(flat.args[0])
+        return flat, f"({inner} + {tf}.stop_gradient({text(flat)} - ({inner})))"
+    if not _to_floats(around):
+        return None
+    assert isinstance(around, ast.Call)
+    sides = _sides(flat, name)
+    if sides is not None:
+        return around, f"{tf}.sigmoid({_STEEP} * (({text(sides[0])}) - ({text(sides[1])})))"
+    axis = argument(flat, 1, "axis") if isinstance(flat, ast.Call) and name == "argmax" else None
+    if axis is not None and isinstance(flat, ast.Call) and flat.args:
+        inner, at = text(flat.args[0]), text(axis)
+        places = f"{tf}.range({tf}.cast({tf}.shape({inner})[{at}], {inner}.dtype))"
+        return around, f"{tf}.tensordot({tf}.nn.softmax({_STEEP} * {inner}, {at}), {places}, [[{at}], [0]])"
+    return None
+
+
+def comparisons(statement: ast.stmt, known: set[str], spot: Spot) -> Iterator[ast.Compare]:
+    """Comparisons of what the model gave that a cast makes floats of: `tf.cast(y_pred > 0.5, tf.float32)`."""
+    for call in ast.walk(statement):
+        if isinstance(call, ast.Call) and _to_floats(call) and root_is(call.func, spot, "tensorflow"):
+            inside = call.args[0]
+            if isinstance(inside, ast.Compare) and known & set(names(inside)):
+                yield inside
+
+
+def _to_floats(call: ast.AST | None) -> bool:
+    """`tf.cast(x, tf.float32)`."""
+    if not isinstance(call, ast.Call) or dotted(call.func).rpartition(".")[2] != "cast" or not call.args:
+        return False
+    given = argument(call, 1, "dtype")
+    said = given.value if isinstance(given, ast.Constant) else dotted(given)
+    return "float" in str(said) or str(said).endswith(".dtype")
+
+
+def _sides(flat: ast.expr, name: str) -> tuple[ast.expr, ast.expr] | None:
+    """What has to be larger, and what smaller."""
+    if isinstance(flat, ast.Compare) and len(flat.ops) == 1:
+        kind, left, right = type(flat.ops[0]), flat.left, flat.comparators[0]
+    elif isinstance(flat, ast.Call) and name in _COMPARED and len(flat.args) == 2:
+        kind, left, right = _COMPARED[name], flat.args[0], flat.args[1]
+    else:
+        return None
+    if kind in (ast.Gt, ast.GtE):
+        return left, right
+    return (right, left) if kind in (ast.Lt, ast.LtE) else None
