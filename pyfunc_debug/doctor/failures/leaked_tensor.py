@@ -15,7 +15,7 @@ RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
 _GRAPH = re.compile(r"defined in FuncGraph\(name=(\w+)")
 _MOST = 32
-"""A loop of so many rounds may stand in a graph round by round."""
+"""A loop of up to this many rounds may stand in a graph round by round."""
 _MADE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\n')
 
 
