@@ -10,7 +10,7 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyfunc_debug.analysis.clocks import ProcessClock, make_clocks, process_clock
 from pyfunc_debug.analysis.contention import grade_of
@@ -124,8 +124,9 @@ def make_job_ledger(paths: Sequence[str], include_internal: bool = False) -> Job
             same[number] = added([same[number], node.forward]) if number in same else node.forward
         processes.append(_process(reader, nodes))
         clocks.append(process_clock(reader, steps=False))
-        roles.append(str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0]))
-    named = tuple(_named(process, role, roles.count(role) > 1) for process, role in zip(processes, roles, strict=True))
+        roles.append(_role(reader))
+    names = _names([(role, one.host, one.pid) for one, role in zip(processes, roles, strict=True)])
+    named = tuple(replace(process, name=name) for process, name in zip(processes, names, strict=True))
     rows = tuple(BodyRow(*key, by) for key, by in by_body.items())
     rows = tuple(sorted(rows, key=lambda row: -sum(one.times.total_ns for one in row.by.values())))
     about_clocks = make_clocks(clocks, each_open([one.path for one in named])).remarks() if clocks else []
@@ -140,6 +141,27 @@ def each_open(paths: Sequence[str]) -> Iterator[Reader]:
             yield reader
         finally:
             reader.close()
+
+
+def process_names(paths: Sequence[str]) -> list[str]:
+    """The names of processes as the ledger of their job has them."""
+    return _names([(_role(reader), *_host_and_pid(reader)) for reader in each_open(paths)])
+
+
+def _names(processes: Sequence[tuple[str, str, int | None]]) -> list[str]:
+    """Of role, host and process id: the role, with the others where two have the same."""
+    roles = Counter(role for role, _, _ in processes)
+    return [f"{role} ({host}, {pid})" if roles[role] > 1 else role for role, host, pid in processes]
+
+
+def _role(reader: Reader) -> str:
+    return str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0])
+
+
+def _host_and_pid(reader: Reader) -> tuple[str, int | None]:
+    meta = reader.meta
+    pid = meta.get("pid")
+    return str(meta.get("host", "?")), pid if isinstance(pid, int) else None
 
 
 def _node_rows(reader: Reader, include_internal: bool) -> Sequence[NodeRow]:
@@ -161,18 +183,12 @@ def _process(reader: Reader, nodes: Sequence[NodeRow]) -> ProcessRow:
     if is_interrupted(reader.path, meta):
         outside = "unfinished" if how_it_ended(reader) == "died" else "SIGTERM"
         state = "died" if died_in_calls(reader) and outside == "unfinished" else outside
-    pid = meta.get("pid")
     return ProcessRow(
-        "", reader.path, str(meta.get("host", "?")), pid if isinstance(pid, int) else None, state,
+        "", reader.path, *_host_and_pid(reader), state,
         sum(one.calls for one in sums), sum(one.errors for one in sums), sum(one.times.total_ns for one in sums),
         str((meta.get("gil") or {}).get("grade", "none")),
         meta.get("folder_budget") if meta.get("folder_full") else None,
     )  # fmt: skip
-
-
-def _named(process: ProcessRow, role: str, again: bool) -> ProcessRow:
-    fields = {**process.__dict__, "name": f"{role} ({process.host}, {process.pid})" if again else role}
-    return ProcessRow(**fields)
 
 
 def _remarks(processes: Sequence[ProcessRow], rows: Sequence[BodyRow]) -> list[str]:

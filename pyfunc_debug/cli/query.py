@@ -1,20 +1,25 @@
-"""`pyfunc-debug query`: SQL on a recording, read-only."""
+"""`pyfunc-debug query`: SQL on a recording or a job, read-only."""
 
 from __future__ import annotations
 
 import argparse
 import base64
 import csv
+import os
 import re
 import sys
 from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from pyfunc_debug.analysis.job_sql import ENGINES, LARGE_BYTES, ask
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
+from pyfunc_debug.pfrec.folders import is_many, recordings_in
 from pyfunc_debug.program.printable import printable
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
@@ -27,14 +32,23 @@ _FORMATS = ("table", "csv", "tsv", "json")
 def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
-        "query", help="SQL on a recording", description="Runs a SELECT on a recording. --schema shows the tables."
+        "query",
+        usage="%(prog)s FILE [FILE ...] SQL [--json] [--format FORMAT] [--engine ENGINE] [--schema]",
+        help="SQL on a recording or a job",
+        description="Runs a SELECT on a recording. On several, or folders or patterns of them, the tables have the "
+        "columns process and recording in front. --schema shows the tables.",
     )
     parser.add_argument("file", metavar="FILE", nargs="?")
-    parser.add_argument("sql", metavar="SQL", nargs="?")
+    parser.add_argument("sql", metavar="SQL", nargs="*")
     # It may take the next word: argparse gives both positional arguments to what stands before an option.
     parser.add_argument("--json", nargs="?", const="", metavar="", help="print a JSON list of objects")
     parser.add_argument(
         "--format", choices=_FORMATS, help="how to print rows (a table in a terminal, csv into a pipe or file)"
+    )
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help=f"of several recordings (duckdb from {LARGE_BYTES // 1_000_000} MB on, if installed)",
     )
     parser.add_argument("--schema", action="store_true", help="print the documented schema and stop")
     parser.set_defaults(run=run)
@@ -45,11 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.schema:
         print(schema_text().rstrip())
         return 0
-    words = [word for word in (arguments.json, arguments.file, arguments.sql) if word]
+    words = [word for word in (arguments.json, arguments.file, *arguments.sql) if word]
     words.sort(key=lambda word: bool(_SQL.match(word)))
-    if len(words) != 2:
+    *files, sql = words or [""]
+    if not files or os.path.exists(sql) or _SQL.match(files[-1]):
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
-    columns, rows = Recording(words[0]).reader.stream(words[1])
+    if len(files) > 1 or is_many(files[0]):
+        columns, rows = ask(recordings_in(files), sql, arguments.engine, _say)
+    elif arguments.engine == "duckdb":
+        raise BadOptionError("--engine duckdb is for several recordings: give their folder, or a pattern")
+    else:
+        columns, rows = Recording(files[0]).reader.stream(sql)
     form = "json" if arguments.json is not None else arguments.format
     form = form or ("table" if sys.stdout.isatty() else "csv")
     if form == "json":
@@ -61,6 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
         writer.writerow(map(printable, columns))
         writer.writerows(["" if cell is None else printable(str(_plain(cell))) for cell in row] for row in rows)
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"pyfunc-debug: {text}", file=sys.stderr)
 
 
 def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
@@ -92,4 +116,6 @@ def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
 
 
 def _plain(cell: Any) -> Any:
+    if isinstance(cell, (Decimal, datetime)):  # of DuckDB
+        return float(cell) if isinstance(cell, Decimal) else cell.isoformat()
     return base64.b64encode(cell).decode() if isinstance(cell, bytes) else cell

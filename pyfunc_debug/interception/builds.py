@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyfunc_debug.interception.known_builds import KNOWN
 from pyfunc_debug.interception.names import MODULES
+from pyfunc_debug.program.cache import cache_folder
 
 _LONGEST_S = 120
 _PROGRAM = "import sys; sys.path[:] = eval(sys.argv[1]); from pyfunc_debug.interception.selftest import main; main()"
@@ -95,10 +96,8 @@ def _file(version: str, build: str | None) -> Path | None:
     """Where the verdict on a build is kept; None for one that cannot be distinguished from others."""
     if build is None:
         return None
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(cache) if os.path.isabs(cache) else Path(os.path.expanduser("~"), ".cache")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return folder / "pyfunc_debug" / f"tensorflow-{version}-python-{python}-{build[:16]}-{_ours()}.json"
+    return cache_folder() / f"tensorflow-{version}-python-{python}-{build[:16]}-{_ours()}.json"
 
 
 def _ours() -> str:

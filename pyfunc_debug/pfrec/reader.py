@@ -321,19 +321,19 @@ class Reader:
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """The names of the columns, then the rows."""
-        connection = self._open()
-        try:
-            connection.set_authorizer(_read_only)
-            cursor = connection.execute(sql)
-            yield tuple(column[0] for column in cursor.description or ())
-            yield from cursor
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            if str(error) == "interrupted":
-                raise KeyboardInterrupt from None
-            text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error)
-            raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
-        finally:
-            connection.close()
+        yield from selected(self._open(), sql)
+
+    def pages(self, sql: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of one of our own queries, some at a time.
+
+        Raises:
+          BadRecordingError: the file turned out to be damaged; also while rows are taken.
+        """
+        with self._reading(), self._at_work() as desk:
+            self.look(sql)
+            rows = desk.connection.execute(sql)
+            while page := rows.fetchmany(size):
+                yield page
 
     # -- about the recording ------------------------------------------------------------------------------------------
 
@@ -531,6 +531,28 @@ class Reader:
         """Text of a user's file as it was when recorded."""
         rows = self.rows("SELECT text FROM source WHERE file = ?", (file,))
         return rows[0][0] if rows else None
+
+
+def selected(connection: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ...]]:
+    """What a user's query gives, which can only read: the names of the columns, then the rows. Closes the connection.
+
+    Raises:
+      BadOptionError: SQLite did not accept it, or it tried to write; also while rows are taken.
+    """
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.set_progress_handler(_tick, _TICK)
+        connection.set_authorizer(_read_only)
+        cursor = connection.execute(sql)
+        yield tuple(column[0] for column in cursor.description or ())
+        yield from cursor
+    except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from None
+        text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error).rstrip(".")
+        raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
+    finally:
+        connection.close()
 
 
 def read_frames(text: str) -> tuple[Frame, ...]:

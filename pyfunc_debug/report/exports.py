@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from pyfunc_debug.analysis.flat import TABLES, flat_query
+from pyfunc_debug.analysis.parquet import ROWS, write_parquet
 from pyfunc_debug.errors import BadOptionError, CannotWriteError, NotInstalledError
 from pyfunc_debug.pfrec import Reader
 
 FORMATS = ("parquet", "chrome", "perfetto")
-_ROWS = 50_000
 _NO_THREAD = 0xFFFF_FFFF
 """Of the numbers that name tracks of a process: no thread has it, or those right below it."""
 
@@ -73,24 +72,13 @@ def export(readers: Sequence[Reader], path: str | os.PathLike[str], kind: str) -
 
 def _parquet(readers: Sequence[Reader], out: str) -> None:
     """`OUT/calls/process=PID/NAME.parquet`, and so on for each table."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = {"integer": pa.int64(), "real": pa.float64(), "blob": pa.binary(), "time": pa.timestamp("ns", "UTC")}
     for reader in readers:
         stem = os.path.splitext(os.path.basename(reader.path))[0]
         for table in TABLES:
             query, types = flat_query(reader, table)
-            schema = pa.schema([(name, kinds.get(kind, pa.string())) for name, kind in types.items()])
             folder = os.path.join(out, table, f"process={reader.meta['pid']}")
             os.makedirs(folder, exist_ok=True)
-            _, rows = reader.stream(query)
-            with pq.ParquetWriter(os.path.join(folder, f"{stem}.parquet"), schema) as writer:
-                while page := list(islice(rows, _ROWS)):
-                    columns = [
-                        pa.array(column, field.type, from_pandas=False) for column, field in zip(zip(*page), schema)
-                    ]
-                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            write_parquet(os.path.join(folder, f"{stem}.parquet"), types, reader.pages(query, ROWS))
 
 
 def _slices(reader: Reader) -> Iterator[Slice]:
