@@ -1912,6 +1912,22 @@ def a_training_step_in_numpy():
     step(tf.constant([3.0, 4.0]))
 
 
+@triggers("cut-gradient", says="tf.stop_gradient(tf.numpy_function(in_steps, [x], tf.float32) - x)", pastes=True)
+def a_layer_that_quantizes():
+    def in_steps(x):
+        return (np.ceil(32 * x) / 32).astype(np.float32)
+
+    class Quantize(keras.layers.Layer):
+        def call(self, x):
+            q = tf.numpy_function(in_steps, [x], tf.float32)
+            q.set_shape(x.shape)
+            return q
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), Quantize(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((4, 3), np.float32), np.ones((4, 1), np.float32), verbose=0)
+
+
 @near("cut-gradient")
 def a_numpy_metric_beside_the_loss():
     def loss(y):

@@ -8,9 +8,10 @@ import re
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument
+from pyfunc_debug.doctor.failures.shapes import Shape, guessed
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import alias
+from pyfunc_debug.doctor.failures.source import dotted, parameters, short
+from pyfunc_debug.doctor.failures.symbols import alias, lookup
 
 RULE = "output-contract"
 _ITERATED = re.compile(r"[Ii]terating over a symbolic|Cannot iterate over a (?:scalar|[Tt]ensor)|not iterable")
@@ -107,3 +108,16 @@ def body_dtypes(call: ast.Call, spot: Spot) -> list[str | None] | None:
     there = Spot(spot.file, function.lineno, {}, spot.module, "")
     dtypes, many = Guess(there).returned(function)
     return dtypes if many else None
+
+
+def body_shape(call: ast.Call, spot: Spot) -> Shape | None:
+    """The shape that a py_function's body returns, as its source says; None where it does not."""
+    given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    found = [
+        one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(given)
+    ]  # fmt: skip
+    if len(found) != 1 or not isinstance(inp, (ast.List, ast.Tuple)):
+        return None
+    values = {name: lookup(one, spot) for name, one in zip(parameters(found[0]), inp.elts)}
+    shapes = guessed(found[0], Spot(spot.file, found[0].lineno, values, spot.module, ""))
+    return shapes[0] if len(shapes) == 1 else None

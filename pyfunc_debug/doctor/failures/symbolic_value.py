@@ -9,7 +9,9 @@ from pyfunc_debug.doctor.failures import control_flow, kept_by_python, wrapping
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss, whole_call
+from pyfunc_debug.doctor.failures.results import body_shape
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
+from pyfunc_debug.doctor.failures.shapes import written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, root_is, shape_of, symbolic_parts
@@ -349,7 +351,13 @@ def _keras(
     inputs = list(symbolic_parts(piece, spot)) or list(parts)
     sure = True
     if isinstance(piece, ast.Call) and dotted(piece.func).endswith(("py_function", "numpy_function")):
-        text, sure = f"{alias(spot, 'tensorflow')}.ensure_shape({text}, {inputs[0]}.shape)", False
+        shape = body_shape(piece, spot)
+        if shape == ():
+            advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
+            advice += "in a function for compile(metrics=[...])."
+            return _explanation(situation, spot, statement, parts, None, advice=advice)
+        size = f"{inputs[0]}.shape" if shape is None else written(shape)
+        text, sure = f"{alias(spot, 'tensorflow')}.ensure_shape({text}, {size})", False
     if isinstance(piece, ast.Call) and root_is(piece.func, spot, "numpy"):
         import sys
 

@@ -13,6 +13,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
+_STEPS = ("round", "around", "rint", "floor", "ceil", "trunc", "fix", "sign")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -43,7 +44,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             "cut-gradient", "warning", number, (),
             f"tape.gradient gave None for {count}: they are not trained by it. {why}",
             f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy" if not path
-            else _in_ops(facts, node)
+            else (_straight_through(facts, node) if _steps(facts, node) else _in_ops(facts, node))
             or f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
             "around it, with a gradient of your own" if numpy
             else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
@@ -51,6 +52,29 @@ def check(facts: Facts) -> Iterator[Finding]:
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
             "measured" if path else "likely",
         )  # fmt: skip
+
+
+def _steps(facts: Facts, node: Node) -> bool:
+    """Whether a body rounds: TensorFlow's ops for that have no gradient either."""
+    function = facts.function(node)
+    called = (one.func for one in ast.walk(function) if isinstance(one, ast.Call)) if function is not None else ()
+    return any(ast.unparse(one).rpartition(".")[2] in _STEPS for one in called)
+
+
+def _straight_through(facts: Facts, node: Node) -> str:
+    """The call with the gradient of what it is given, where it gives as much back: its values stay the same."""
+    made = pastes.call_of(facts, node)
+    inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
+    first = facts.calls_of([node]).first
+    sizes = facts.reader.rows(
+        "SELECT role, dtype, shape FROM value WHERE call = ? AND role IN ('input', 'output') ORDER BY role", (first,)
+    )
+    if made is None or not isinstance(inputs, (ast.List, ast.Tuple)) or len(inputs.elts) != 1 or len(sizes) != 2:
+        return ""
+    if sizes[0][1:] != sizes[1][1:]:
+        return ""
+    given, call = (pastes.text_of(facts, made[0], one) for one in (inputs.elts[0], made[1]))
+    return pastes.all_replaced(facts, made[0], {made[1]: f"{given} + tf.stop_gradient({call} - {given})"})
 
 
 def _in_ops(facts: Facts, node: Node) -> str:
