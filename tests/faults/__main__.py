@@ -4,6 +4,7 @@ python -m tests.faults all [--count N] [--seed N]      everything below, but for
 python -m tests.faults files --count 400 [--seed N]    damaged recordings in every command
 python -m tests.faults fuzz --count 500                Hypothesis: damaged files, any content, any array against NumPy
 python -m tests.faults kills --count 30 [--seed N]     programs killed at random moments, every third by SIGTERM
+python -m tests.faults beginnings --count 200          the same in the first 1.5 s, also while the file is made
 python -m tests.faults losses --count 40 [--seed N]    locks, a full disk, a used-up budget, a deleted file
 python -m tests.faults sanitizers [-- PYTEST ARGUMENT ...]
 """
@@ -54,7 +55,7 @@ def _losses(count: int, seed: int, folder: Path) -> list[str]:
     return wrong
 
 
-WHAT = {"files": _files, "fuzz": _fuzz, "kills": kills.run, "losses": _losses}
+WHAT = {"files": _files, "fuzz": _fuzz, "kills": kills.run, "beginnings": kills.beginnings, "losses": _losses}
 
 
 def main() -> int:

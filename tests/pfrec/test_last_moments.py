@@ -56,6 +56,8 @@ PROGRAM = """
         for i in tf.range(n):
             tf.numpy_function(decode, [tf.ones([4, 4]), tf.cast(i, tf.float32)], tf.float32)
 
+    if how == "beginning":
+        print("begins", flush=True)
     pfd.record(path, gradients="stock").start()
     if how == "kill":
         both = lambda i: tf.numpy_function(decode, [tf.fill([2], 2.0 * i), i], tf.float32)
