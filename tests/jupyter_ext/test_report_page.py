@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
-from tests.jupyter_ext.lab import ARTIFACTS, browser
+from tests.jupyter_ext.lab import ARTIFACTS, browser, make_new
 from tests.limits import HANG_S
 from tests.report import recordings
 
@@ -31,16 +31,38 @@ def report(tmp_path_factory):
     return html.write(path, folder / "report.html", lambda: FINDINGS)
 
 
-@pytest.fixture
-def page(report):
-    with browser((1200, 900)) as page:
-        requests = []
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(f"file://{report}")
-        page.wait_for_selector("#pfd-report[data-ready]")
+@pytest.fixture(scope="module")
+def tab():
+    """The page that all tests use, one after the other."""
+    with browser() as page:
         yield page
-        assert page.errors == []
+
+
+@contextlib.contextmanager
+def opened(tab, report, size=(1200, 900), **scheme):
+    """A report as it opens."""
+    make_new(tab, size)
+    tab.emulate_media(**scheme)
+    requests = []
+
+    def note(request):
+        requests.append(request.url)
+
+    tab.on("request", note)
+    try:
+        tab.goto(f"file://{report}")
+        tab.wait_for_selector("#pfd-report[data-ready]")
+        yield tab
+        assert tab.errors == []
         assert all(url.startswith(("file:", "data:")) for url in requests), "no network"
+    finally:
+        tab.remove_listener("request", note)
+
+
+@pytest.fixture
+def page(tab, report):
+    with opened(tab, report) as page:
+        yield page
 
 
 def test_all_views_are_there_and_the_numbers_are_the_recordings(page):
@@ -64,6 +86,7 @@ def test_all_views_are_there_and_the_numbers_are_the_recordings(page):
     assert page.locator(".calls tr[data-call]").count() < 60, "only rows in sight exist"
     assert "for the GIL" in page.locator(".verdicts").inner_text()
     assert page.locator(".whatif").count() == 2, "two stages of tf.data"
+    assert page.evaluate(FAINT) == [], "text has enough contrast"
     page.screenshot(path=str(_artifact("report-light.png")), full_page=True)
 
 
@@ -204,64 +227,50 @@ def test_the_timeline_zooms_and_selects(page):
     page.screenshot(path=str(_artifact("report-zoomed.png")))
 
 
-def test_dark_narrow_and_forced_colours_can_be_read(report):
+FAINT = """() => {
+    const lum = (c) => { const [r, g, b] = c.map((x) => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+    const rgb = (t) => { const n = t.match(/[\\d.]+/g).map(Number); const k = t.startsWith('color(') ? 1 : 255; return n.slice(0, 3).map((x) => x / k); };
+    const bg = lum(rgb(getComputedStyle(document.querySelector('.pfd')).backgroundColor));
+    const bad = [];
+    for (const e of document.querySelectorAll('.pfd td, .pfd th, .pfd button, .pfd p, .pfd small, .pfd code, .pfd h2, .pfd .dim')) {
+      if (!e.textContent.trim() || e.disabled || !e.checkVisibility() || e.closest('[aria-disabled], .sev, .blame, figure')) continue;
+      const l = lum(rgb(getComputedStyle(e).color));
+      const ratio = (Math.max(l, bg) + .05) / (Math.min(l, bg) + .05);
+      if (ratio < 4.5) bad.push([e.className, e.textContent.slice(0, 30), ratio]);
+    }
+    return bad; }"""
+
+
+def test_dark_narrow_and_forced_colours_can_be_read(tab, report):
     for name, size, dark in (("report-dark.png", (1200, 900), True), ("report-narrow.png", (480, 900), False)):
-        with browser(size, dark) as page:
-            page.goto(f"file://{report}")
-            page.wait_for_selector("#pfd-report[data-ready]")
+        with opened(tab, report, size, color_scheme="dark" if dark else "light") as page:
             assert page.locator(".pfd").get_attribute("data-theme") == ("dark" if dark else "light")
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
-            page.wait_for_timeout(200)
+            assert page.evaluate(FAINT) == []
             page.screenshot(path=str(_artifact(name)), full_page=True)
-            assert page.errors == []
-    with browser((1200, 900)) as page:
-        page.emulate_media(forced_colors="active")
-        page.goto(f"file://{report}")
-        page.wait_for_selector("#pfd-report[data-ready]")
-        page.wait_for_timeout(200)
+    with opened(tab, report, forced_colors="active") as page:
         page.screenshot(path=str(_artifact("report-forced-colors.png")))
 
 
-def test_text_has_enough_contrast(report):
-    script = """() => {
-      const lum = (c) => { const [r, g, b] = c.map((x) => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
-      const rgb = (t) => { const n = t.match(/[\\d.]+/g).map(Number); const k = t.startsWith('color(') ? 1 : 255; return n.slice(0, 3).map((x) => x / k); };
-      const bg = lum(rgb(getComputedStyle(document.querySelector('.pfd')).backgroundColor));
-      const bad = [];
-      for (const e of document.querySelectorAll('.pfd td, .pfd th, .pfd button, .pfd p, .pfd small, .pfd code, .pfd h2, .pfd .dim')) {
-        if (!e.textContent.trim() || e.disabled || !e.checkVisibility() || e.closest('[aria-disabled], .sev, .blame, figure')) continue;
-        const l = lum(rgb(getComputedStyle(e).color));
-        const ratio = (Math.max(l, bg) + .05) / (Math.min(l, bg) + .05);
-        if (ratio < 4.5) bad.push([e.className, e.textContent.slice(0, 30), ratio]);
-      }
-      return bad; }"""
-    for dark in (False, True):
-        with browser((1200, 900), dark) as page:
-            page.goto(f"file://{report}")
-            page.wait_for_selector("#pfd-report[data-ready]")
-            assert page.evaluate(script) == []
+def test_without_scripts_the_plain_table_is_there(tab, report):
+    text = Path(report).read_text(encoding="utf-8")
+    make_new(tab)
+    tab.set_content(text.replace('<script type="module">', '<script type="off">'))
+    assert "augment" in tab.locator("#pfd-plain").inner_text()
 
 
-def test_without_scripts_the_plain_table_is_there(report):
-    with browser() as page:
-        text = Path(report).read_text(encoding="utf-8")
-        page.goto("about:blank")
-        page.set_content(text.replace('<script type="module">', '<script type="off">'))
-        assert "augment" in page.locator("#pfd-plain").inner_text()
-
-
-def test_a_broken_report_says_so(report, tmp_path):
+def test_a_broken_report_says_so(tab, report, tmp_path):
     text = Path(report).read_text(encoding="utf-8")
     start = text.index('"pfd-recording">') + len('"pfd-recording">')
     broken = tmp_path / "broken.html"
     broken.write_text(text[: start + 100] + "AAAA" + text[start + 104 :], encoding="utf-8")
-    with browser() as page:
-        page.goto(f"file://{broken}")
-        page.wait_for_function("() => document.getElementById('pfd-report').textContent.includes('cannot be drawn')")
-        assert "augment" in page.locator("#pfd-plain").inner_text()
+    make_new(tab)
+    tab.goto(f"file://{broken}")
+    tab.wait_for_function("() => document.getElementById('pfd-report').textContent.includes('cannot be drawn')")
+    assert "augment" in tab.locator("#pfd-plain").inner_text()
 
 
-def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
+def test_a_call_that_was_changed_by_hand_says_so(tab, tmp_path):
     import tensorflow as tf
 
     import pyfunc_debug as pfd
@@ -278,9 +287,7 @@ def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
             assert float(function(tf.constant(1.0))) == 40.0
         rule.remove()
         function(tf.constant(1.0))
-    with browser((1200, 900)) as page:
-        page.goto(f"file://{recording.to_html(tmp_path / 'a.html')}")
-        page.wait_for_selector("#pfd-report[data-ready]")
+    with opened(tab, recording.to_html(tmp_path / "a.html")) as page:
         page.locator('.calls tr[data-call="2"]').click()
         page.locator(".d-call .ttl", has_text="#2").wait_for()
         hand = page.locator(".d-call .hand")
@@ -293,10 +300,9 @@ def test_a_call_that_was_changed_by_hand_says_so(tmp_path):
             page.locator(f'.calls tr[data-call="{call}"]').click()
             page.locator(".d-call .ttl", has_text=f"#{call}").wait_for()
             expect(hand).to_have_count(0)
-        assert page.errors == []
 
 
-def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tmp_path):
+def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tab, tmp_path):
     import tensorflow as tf
 
     import pyfunc_debug as pfd
@@ -310,9 +316,7 @@ def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tmp_
     with rule_removed(rule), pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
         for number in range(5):
             function(tf.constant(float(number)))
-    with browser((1200, 900)) as page:
-        page.goto(f"file://{recording.to_html(tmp_path / 'a.html')}")
-        page.wait_for_selector("#pfd-report[data-ready]")
+    with opened(tab, recording.to_html(tmp_path / "a.html")) as page:
         page.locator('.calls tr[data-call="3"]').click()
         page.locator(".d-call .ttl", has_text="#3").wait_for()
         assert page.locator(".noticed caption").all_inner_texts() == ["Logged after the body", "Locals after the body"]
@@ -322,7 +326,6 @@ def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tmp_
         assert "doubled" in kept.locator("th").all_inner_texts()
         title, count = (page.locator(f".cs .sh {part}").bounding_box() for part in ("h3", "h3 + small"))
         assert title["x"] + title["width"] <= count["x"], "a long name leaves room for what stands beside it"
-        assert page.errors == []
 
 
 @contextlib.contextmanager
@@ -341,10 +344,8 @@ def together(tmp_path_factory):
     return html.write_together(paths, folder / "report.html", lambda path: FINDINGS if "worker-2" in path else [])
 
 
-def test_several_processes_are_one_report(together):
-    with browser((1200, 900)) as page:
-        page.goto(f"file://{together}")
-        page.wait_for_selector("#pfd-report[data-ready]")
+def test_several_processes_are_one_report(tab, together):
+    with opened(tab, together) as page:
         rows = page.locator(".procs tbody tr")
         assert rows.count() == 3
         assert "pid 4712" in rows.nth(1).inner_text()
@@ -373,15 +374,11 @@ def test_several_processes_are_one_report(together):
         page.locator('[role="tab"][data-process="2"]').focus()
         page.keyboard.press("ArrowRight")
         expect(page.locator(".together")).to_be_visible()
-        assert page.errors == []
 
 
-def test_many_processes_fit_a_narrow_page(together):
-    with browser((430, 900), dark=True) as page:
-        page.goto(f"file://{together}")
-        page.wait_for_selector("#pfd-report[data-ready]")
+def test_many_processes_fit_a_narrow_page(tab, together):
+    with opened(tab, together, (430, 900), color_scheme="dark") as page:
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
-        page.wait_for_timeout(200)
         page.screenshot(path=str(_artifact("report-together-narrow.png")), full_page=True)
 
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import sqlite3
+import tempfile
 from importlib import resources
 from pathlib import Path
 
@@ -359,12 +361,21 @@ def _photo(seed: int) -> np.ndarray:
 
 def small(path: Path, *, steps: int = 110, gil: bool = True, values: str = "full") -> Path:
     """About 2000 calls of 3 nodes in 2 functions, with errors, values, histograms and GIL numbers."""
-    connection = empty(path)
-    writer = Writer(connection, gil=gil, values=values)
-    writer.steps(steps)
-    writer.end()
-    connection.close()
+    path.write_bytes(_small(steps, gil, values))
     return path
+
+
+@functools.cache
+def _small(steps: int, gil: bool, values: str) -> bytes:
+    """The file of `small`, which many tests ask for: 1 s of CPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.pfrec"
+        connection = empty(path)
+        writer = Writer(connection, gil=gil, values=values)
+        writer.steps(steps)
+        writer.end()
+        connection.close()
+        return path.read_bytes()
 
 
 def count_lines(path: Path) -> None:
