@@ -36,6 +36,7 @@ class Broker:
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
       pool_of: The thread pool that a stop's call runs on.
+      end_running: Ends the bodies that run, where one that was paused is ended.
       evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
       judging: Threads that evaluate a condition.
       endings: Ends the expressions of breakpoints that never return.
@@ -46,6 +47,7 @@ class Broker:
         self.listeners: list[Callable[[], None]] = []
         self.on_unanswered: Callable[[Stop], None] = lambda stop: None
         self.pool_of: Callable[[Stop], Pool | None] = lambda stop: None
+        self.end_running: Callable[[], None] = lambda: None
         self._turn = threading.Condition()
         self._active: Stop | None = None
         self._waiting: list[Stop] = []
@@ -377,6 +379,8 @@ class Broker:
                 return False
             self._interrupted = True
             self._end(stops)
+        if any(stop.paused for stop in stops):
+            self.end_running()
         for stop in stops:
             front = stop.front
             if front is not None:
@@ -388,6 +392,8 @@ class Broker:
         with self._turn:
             self._note_ended([stop])
             self._end([one for stop in self._waiting for one in _with_outer(stop)])
+        if stop.paused:
+            self.end_running()
 
     def _end(self, stops: list[Stop]) -> None:
         self._aborting_until = time.monotonic() + _ABORTING_S

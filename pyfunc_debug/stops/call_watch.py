@@ -123,13 +123,14 @@ class CallWatch(TracerHost):
             if tracer is None:
                 self._hold(rule, why, reason, frame)
             else:
+                tracer.header = self._what_to_do(rule)
                 tracer.from_stand_in(frame)
 
         # Under the name of the body, so that `where` names it; an IDE shows a file of the user's.
-        code = compile("stop(frame())", f"<{self.body}>", "exec")
+        code = compile("stop(frame())", f"<{self.body}>", "exec").replace(co_name=self.body)
         place = self._place() if tracer is None else None
         if place is not None:
-            code = code.replace(co_filename=place[0], co_firstlineno=place[1], co_name=self.body)
+            code = code.replace(co_filename=place[0], co_firstlineno=place[1])
         modules = {name: sys.modules[of] for name, of in (("np", "numpy"), ("tf", "tensorflow")) if of in sys.modules}
         exec(code, {"stop": prompt, "frame": sys._getframe, **modules}, names)
         if rule.when != "after":
@@ -144,6 +145,13 @@ class CallWatch(TracerHost):
             settrace(tracer.trace_dispatch)
         else:
             tracer.finish()
+
+    def _what_to_do(self, rule: Breakpoint) -> str:
+        """What can be done at a prompt where there is no line of the user's."""
+        if self.facts is not None and self.facts.gradient_of is not None:
+            return "`s` goes to your code of the gradient; assign to `dy`, or to `__return__`"
+        names = [f"`{name}`" for name in self.plan.input_names(len(self.args)) if rule.when != "after"]
+        return f"{self.body} has no Python code; assign to {', or to '.join([*names, '`__return__`'])}"
 
     def _place(self) -> tuple[str, int] | None:
         """A line of the user's for a call that has no frame of its own: its body's, else where its node is made."""
@@ -532,7 +540,7 @@ class CallWatch(TracerHost):
         spans = [(asked, got, end_ns if end is None else end) for asked, got, end in stop.spans]
         stopped = any(got is not None for _, got, _ in spans)
         held = sum(end - asked for asked, _, end in spans if asked is not None and end is not None)
-        if spans and (stopped or end_ns is None or held >= _LONG_NS):
+        if spans and (stopped or stop.interrupted or end_ns is None or held >= _LONG_NS):
             last = None if end_ns is None else spans[-1][2]
             self._tell(
                 Notice.HELD if end_ns is None else Notice.STOP, why=stop.why, start_ns=spans[0][0], end_ns=last,

@@ -289,18 +289,43 @@ class StopObserver:
 
     def pause_for(self, stop: Callable[[FrameType], object], missed: Callable[[], object]) -> Pause | None:
         """The same, for somebody who is there."""
-        held = self.broker.held()
-        running = {ident: stack for ident, stack in self.environment.running().items() if ident not in held}
+        running = self._running()
         pause = Pause(running, stop, missed)
         return pause if running and pause.arm() else None
+
+    def end_running(self, stop: Callable[[FrameType], object]) -> None:
+        """Ends the bodies that run, each at its next line, as those are ended that wait behind a stop.
+
+        Args:
+          stop: Calls `stop_here` with `ending`.
+        """
+        running = self._running()
+        if running:
+            Pause(running, stop, each=True).arm()
+
+    def _running(self) -> dict[int, list[FrameType]]:
+        """The frames of the calls that run, and neither stop nor wait."""
+        held = self.broker.held()
+        return {ident: stack for ident, stack in self.environment.running().items() if ident not in held}
 
     # -- breakpoint() -------------------------------------------------------------------------------------------------
 
     def stop_here(
         self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None, header: str | None = None,
-        others: bool = False, why: str = "breakpoint()",
+        others: bool = False, why: str = "breakpoint()", ending: bool = False,
     ) -> bool:  # fmt: skip
         """`breakpoint()` in a body that `bottom` called: stops at the next line of `frame`.
+
+        Args:
+          frame: Who called it.
+          bottom: Who called the body.
+          token: The node's.
+          args: The call's.
+          number: The call's in the recording.
+          header: What the prompt says first.
+          others: Somebody else may be asked where nobody can answer.
+          why: What stops it.
+          ending: The call ends there, with Abort.
 
         Returns:
           False if nobody can answer and somebody else may be asked (`others`): then nothing was done.
@@ -322,6 +347,7 @@ class StopObserver:
             call_watch.find_chained()
         tracer = call_watch.tracer_for(None, why)
         tracer.header = header
+        tracer.stop.aborted = ending
         tracer.from_running(frame, bottom, alone=watch is None)
         return True
 

@@ -1,4 +1,4 @@
-"""Stopping a body that runs, where it is: at the next line of the user's that one of the threads comes to.
+"""Stopping bodies that run, where they are: at the next line of the user's that one of the threads, or each, comes to.
 
 Before Python 3.12 another thread's trace function is set in C (`_pause.c`); since then sys.monitoring watches the
 lines of the functions that the threads are in.
@@ -26,21 +26,24 @@ _TOOLS = (3, 4, 2)
 
 
 class Pause:
-    """Waits until one of several threads comes to a line of the user's.
+    """Waits until one of several threads, or each of them, comes to a line of the user's.
 
     Args:
       stacks: By thread, the user's frames in the body that it runs, outermost first.
       stop: Called there, on that thread, with the frame.
       missed: Called, on the last of the threads, when every body returned before it came to a line.
+      each: Each thread is stopped, not one of them.
     """
 
     def __init__(
-        self, stacks: Mapping[int, list[FrameType]], stop: Callable[[FrameType], object], missed: Callable[[], object]
-    ) -> None:
+        self, stacks: Mapping[int, list[FrameType]], stop: Callable[[FrameType], object],
+        missed: Callable[[], object] = lambda: None, each: bool = False,
+    ) -> None:  # fmt: skip
         self._bodies = {ident: stack[0] for ident, stack in stacks.items()}
         self._codes = {frame.f_code for stack in stacks.values() for frame in stack}
         self._stop = stop
         self._missed = missed
+        self._each = each
         self._lock = threading.Lock()
         self._over = False
         self._tool: int | None = None
@@ -72,7 +75,7 @@ class Pause:
             self._bodies.pop(ident, None)
             first = line and not self._over and body is not None
             missed = not line and not self._over and not self._bodies
-            self._over = self._over or first or missed
+            self._over = self._over or (first and not self._each) or not self._bodies
         if self._tool is None:
             settrace(sys.gettrace())  # what this thread had
         elif self._over:

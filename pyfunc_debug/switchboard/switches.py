@@ -59,6 +59,7 @@ class Switchboard:
         self.broker.fronts += [self.terminal, Uncaptured(), Piped()]
         self._environment = ProcessEnvironment()
         self.broker.pool_of = self._environment.pool_of
+        self.broker.end_running = self._end_running
         self.observer = StopObserver(self.rules, self.broker, self._environment)
         self._environment.observer = self.relay = Relay(self.observer, self.broker)
         self.rules.listeners.append(self._breakpoints_changed)
@@ -304,6 +305,9 @@ class Switchboard:
         """Ctrl-C while bodies run."""
         return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
 
+    def _end_running(self) -> None:
+        self.observer.end_running(lambda frame: self._stop_in_body(frame, PAUSED, ending=True))
+
     def look(self) -> list[dict[str, Any]]:
         """What runs in bodies now, on any thread: for each call what `stops.look.RunningCall.view` says. Stops nothing.
 
@@ -346,18 +350,22 @@ class Switchboard:
         self._paused = self.observer.pause_for(lambda frame: self._stop_in_body(frame, "paused"), missed)
         return self._paused is not None
 
-    def _stop_in_body(self, frame: FrameType, why: str, header: str | None = None, others: bool = False) -> bool:
+    def _stop_in_body(
+        self, frame: FrameType, why: str, header: str | None = None, others: bool = False, ending: bool = False
+    ) -> bool:
         from pyfunc_debug.interception.calls import bottom_frame, innermost_call
 
         call, bottom = innermost_call(), bottom_frame(frame)
         if call is None or bottom is None:
             return False
-        asked_there = why != "paused" and not self.broker.somebody_is_named()  # the panel's Pause asks in the panel
+        asked_there = (
+            why != "paused" and not ending and not self.broker.somebody_is_named()
+        )  # the panel's Pause asks in the panel
         if asked_there and self._environment.attach_debugger():
             self._environment.break_in_debugger(frame)
             return True
         number = self.relay.number(call.ticket)
-        return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others, why)
+        return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others, why, ending)
 
     def _known(self, error: BaseException) -> None:
         if isinstance(error, Abort):

@@ -94,3 +94,36 @@ def test_a_pause_stops_a_running_body_at_its_next_line(running, script):
     assert "--- paused: running.body #1 on TF-" in prompts.text
     assert "in waits" in prompts.text or "waits()" in prompts.text
     assert "dtype('int64')" in prompts.text
+
+
+def test_quit_at_a_pause_ends_every_body_that_runs(script, tmp_path):
+    entered, errors, go = threading.Barrier(3), [], threading.Event()
+
+    def body(x):
+        entered.wait()
+        while not go.is_set():
+            x += 1
+        return x
+
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    function.get_concrete_function(tf.constant(1.0))
+
+    def run():
+        try:
+            function(tf.constant(1.0))
+        except tf.errors.OpError as error:
+            errors.append(error.pyfunc_exception)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(2)]
+    script("q")
+    with pfd.record(tmp_path / "r.pfrec", gil=False) as recording:
+        for thread in threads:
+            thread.start()
+        entered.wait()
+        assert board.pause()
+        for thread in threads:
+            thread.join(HANG_S)
+        go.set()
+    assert [type(error).__name__ for error in errors] == ["Abort", "Abort"]
+    assert "2 ended by hand at a stop" in str(recording.ledger())
+    assert not recording.findings(select=["body-raised"])
