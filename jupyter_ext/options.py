@@ -21,6 +21,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gradients", default="stock", metavar="MODE")
     parser.add_argument("--lines", action="store_true")
     parser.add_argument("--graph-lines", action="store_true")
+    parser.add_argument("--random-state", action="store_true")
     parser.add_argument("--no-gil", action="store_true")
     parser.add_argument("--budget", default="256MB", metavar="BYTES")
     parser.add_argument("--hang-after", type=float, default=30.0, metavar="S")
@@ -29,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 _WITH_VALUE = ("-o", "--output", "--values", "--nodes", "--gradients", "--budget", "--hang-after")
-OPTIONS = (*_WITH_VALUE, "--lines", "--graph-lines", "--no-gil", "--no-panel")
+OPTIONS = (*_WITH_VALUE, "--lines", "--graph-lines", "--random-state", "--no-gil", "--no-panel")
 
 
 def split(line: str) -> tuple[list[str], str]:
@@ -81,6 +82,7 @@ def parse(words: list[str]) -> tuple[dict[str, Any], bool]:
         "gradients": found.gradients,
         "gil": not found.no_gil,
         "lines": "graph" if found.graph_lines else found.lines,
+        "random_state": found.random_state,
         "budget": found.budget,
         "hang_after": found.hang_after or None,
     }, not found.no_panel

@@ -413,7 +413,7 @@ class Call:
 
     def replay(
         self, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None,
-        function: Callable[..., Any] | None = None,
+        function: Callable[..., Any] | None = None, random_state: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Runs the body again, outside of TensorFlow's graph, on the recorded inputs, with all its effects.
 
@@ -424,19 +424,23 @@ class Call:
           inputs: Other values for some inputs, by the names that they have in `call.inputs`.
           function: Runs in the place of the body: a corrected one, or the body where it has no name to find it by (a
             lambda, a method, a function inside another one) and this is not the process that recorded it.
+          random_state: Whether Python's `random` and NumPy's global generator begin as they did when the call was
+            recorded with `record(random_state=True)`; afterwards they are what they were before. Generators of the
+            body's own, and TensorFlow's, are as they are now.
 
         Returns:
           What the body returned, as NumPy arrays.
 
         Raises:
-          NotKeptError: the inputs were not all kept in full (values="full"), the body is gone, or it is not found.
+          NotKeptError: the inputs were not all kept in full (values="full"), the random state was not kept, the body is
+            gone, or it is not found.
           BadOptionError: `inputs` names something else than an input.
 
         Example:
           outputs = recording.call(17).replay(inputs={"x": 0.5})
         """
         assert self._replay is not None, "a call comes from a recording"
-        return self._replay(self.id, through, inputs, function)
+        return self._replay(self.id, through, inputs, function, random_state)
 
     def check_gradient(self) -> Any:
         """Compares the recorded gradient with finite differences of the body, which runs again for it.

@@ -45,6 +45,8 @@ class Instruments:
         Raises:
           UnsupportedTensorFlowError: calls cannot be seen on this TensorFlow, or gradients not be exact.
         """
+        if self._options.random_state:
+            self._recorder.keep_random_states()
         self.interception = self._plug_in()
         self._tapes_before = frozenset(self.interception.stock_tapes())
         self._entries_before = self.interception.next_entry()

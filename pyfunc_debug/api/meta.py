@@ -33,6 +33,7 @@ class Options:
     hang_after: float | None
     order: int
     sampling: Sampling | None = None
+    random_state: bool = False
 
 
 def first_meta(options: Options) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def first_meta(options: Options) -> dict[str, Any]:
         "clock": {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()},
         "options": {
             "values": options.policies.as_dict(), "nodes": options.policies.nodes, "gradients": options.gradients,
-            "gil": options.gil, "lines": options.lines,
+            "gil": options.gil, "lines": options.lines, "random_state": options.random_state,
             "sample": options.sampling.said if options.sampling is not None else None,
         },
         "cores": cores(),

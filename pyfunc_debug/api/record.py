@@ -19,7 +19,7 @@ def record(
     path: str | os.PathLike[str] | None = None, *, values: str | Mapping[str, str] = "summary", nodes: str = "*",
     gradients: str = "stock", gil: bool = True, budget: str | int = "256MB", overwrite: bool = False,
     lines: bool | str = False, hang_after: float | None = 30.0, order: int = 1, sample: str | None = None,
-    sample_when: str | None = None, folder_budget: str | int | None = None,
+    sample_when: str | None = None, folder_budget: str | int | None = None, random_state: bool = False,
 ) -> LiveRecording:  # fmt: skip
     """Records every call of every py_function while a `with` block runs, or between `start()` and `stop()`.
 
@@ -46,6 +46,8 @@ def record(
         Python started last has been started, 0 before the first.
       folder_budget: Largest size of all recordings in the folder together, of a job's processes: each looks at the
         folder once a second and takes its part of what is left, and never more than a quarter of all.
+      random_state: Whether to record what Python's `random` and NumPy's global generator were as each body began, for
+        `call.replay(random_state=True)`.
       order: 2 with gradients="exact" for second derivatives as well (see `exact_gradients`).
 
     Returns:
@@ -73,5 +75,8 @@ def record(
     sampling = parse_sampling(sample, sample_when)
     kept, room = Policies(values, nodes), parse_budget(budget, folder_budget)
     return LiveRecording(
-        path, Options(kept, gradients, gil and sampling is None, room, overwrite, lines, hang_after, order, sampling)
+        path,
+        Options(
+            kept, gradients, gil and sampling is None, room, overwrite, lines, hang_after, order, sampling, random_state
+        ),
     )

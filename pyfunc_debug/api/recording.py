@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import html
 import os
@@ -21,7 +22,7 @@ from pyfunc_debug.analysis.retraces import Explanation, explain_function
 from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
 from pyfunc_debug.api.call_list import Calls
-from pyfunc_debug.api.replay import forward_only, function_here, given_runner, whole_inputs
+from pyfunc_debug.api.replay import as_recorded, forward_only, function_here, given_runner, whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
@@ -271,7 +272,7 @@ class Recording:
 
     def replay(
         self, number: int, through: Callable[..., Any] | None = None, inputs: Mapping[str, Any] | None = None,
-        function: Callable[..., Any] | None = None,
+        function: Callable[..., Any] | None = None, random_state: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Runs the body of a recorded call again on its recorded inputs; see `Call.replay`.
 
@@ -280,6 +281,7 @@ class Recording:
           through: Is given the body and its arguments, to call it.
           inputs: Other values for some inputs, by name.
           function: Runs in the place of the body.
+          random_state: Whether the global random generators begin as they did.
 
         Returns:
           What it returned, as NumPy arrays.
@@ -294,9 +296,11 @@ class Recording:
         call = self.call(number)
         forward_only(call)
         arrays = whole_inputs(call, inputs)
-        if function is None:
-            return self._body(call, through)(*arrays)
-        return given_runner(function, self._node_of(call), through)(*arrays)
+        if len(arrays) < len(self._node_of(call).paths):
+            raise NotKeptError(f'no input of call #{call.id} was recorded: record with values="full"')
+        run = self._body(call, through) if function is None else given_runner(function, self._node_of(call), through)
+        with as_recorded(call, self._reader) if random_state else contextlib.nullcontext():
+            return run(*arrays)
 
     def _node_of(self, call: Call) -> Node:
         return next(node for node in self.nodes() if node.id == call.node)

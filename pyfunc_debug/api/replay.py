@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from pyfunc_debug.errors import BadOptionError, NotKeptError
+from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.program.random_state import RandomState, set_to
 from pyfunc_debug.records import Call, Node, Value
 
 
@@ -52,6 +55,32 @@ def forward_only(call: Call) -> None:
     if call.kind == "gradient":
         forward = f": replay its forward call, #{call.forward}" if call.forward is not None else ""
         raise NotKeptError(f"call #{call.id} is a gradient call, which TensorFlow computes{forward}")
+
+
+@contextlib.contextmanager
+def as_recorded(call: Call, reader: Reader) -> Iterator[None]:
+    """Python's and NumPy's global random generators are meanwhile what they were as a call began.
+
+    Args:
+      call: The call.
+      reader: Its recording.
+
+    Raises:
+      NotKeptError: that was not kept, or cannot be set here.
+    """
+    found = reader.random_state(call.id)
+    if found is None:
+        raise NotKeptError(
+            f"the random state of call #{call.id} was not kept: record with random_state=True "
+            "(--random-state, %%pyfunc_trace --random-state)"
+        )
+    facts, python, numpy = found
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(set_to(RandomState(python, numpy, facts)))
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise NotKeptError(f"the random state of call #{call.id} cannot be set: {error}") from None
+        yield
 
 
 def given_runner(

@@ -49,6 +49,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample-when", metavar="EXPR", help="store calls only while this holds, as in 'step %% 1000 == 0'"
     )
+    parser.add_argument(
+        "--random-state", action="store_true",
+        help="record the state of Python's and NumPy's global random generators for each call, for call.replay()",
+    )  # fmt: skip
     parser.add_argument("--no-gil", action="store_true", help="do not measure waiting for the GIL")
     parser.add_argument("--budget", metavar="BYTES", default="256MB", help="largest size of the recording (256MB)")
     parser.add_argument(
@@ -72,6 +76,7 @@ def record_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "order": arguments.order,
         "sample": arguments.sample,
         "sample_when": arguments.sample_when,
+        "random_state": arguments.random_state,
     }
 
 

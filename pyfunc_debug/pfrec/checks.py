@@ -19,7 +19,7 @@ from pyfunc_debug.pfrec.schema import schema_text
 
 NEWER = {"static_shape", "returned"}
 """Tables that files of version 1 need not have."""
-LATE = {"extra", "summary"}
+LATE = {"extra", "random_state", "summary"}
 """Tables that came later, without a new version: files without them are read as before."""
 _NEWER_COLUMNS = {("value", "digest")}
 _ENUMERATIONS = {
@@ -58,6 +58,7 @@ _REQUIRED: dict[tuple[str, str], Spec] = {
     ("returned", "dtypes"): [(str, NoneType)],
     ("returned", "casts"): [dict],
     ("notice", "facts"): dict,
+    ("random_state", "facts"): {"python": list, "numpy": list},
     ("line", "graph"): list,
     ("line", "inside"): list,
 }

@@ -357,6 +357,17 @@ class Reader:
             return {}  # a file of before there was sampling
         return {int(call): str(why) for call, why in self.rows("SELECT call, why FROM extra")}
 
+    def random_state(self, call: int) -> tuple[dict[str, list[Any]], bytes, bytes | None] | None:
+        """The small rest, Python's and NumPy's words of the random state that a call began with; None if not kept."""
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'random_state'"):
+            return None  # a file of before they were recorded
+        rows = self.rows(
+            "SELECT s.facts, p.data, n.data FROM random_state s JOIN blob p ON p.digest = s.python "
+            "LEFT JOIN blob n ON n.digest = s.numpy WHERE s.call = ?",
+            (call,),
+        )
+        return (json.loads(rows[0][0]), rows[0][1], rows[0][2]) if rows else None
+
     def counts(self) -> dict[str, int]:
         """Stored rows of the main tables."""
         tables = ("node", "function", "trace", "run", "call", "failure", "value")

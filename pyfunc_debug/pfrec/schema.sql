@@ -116,6 +116,11 @@ CREATE TABLE dropped (
 -- Calls that sampling would have left out, and why they are stored (since version 2): failed | NaN | slow | long.
 CREATE TABLE extra (call INTEGER PRIMARY KEY, why TEXT NOT NULL);
 
+-- The global random generators as a call began (record with random_state=True; since version 2): the words of Python's and
+-- of NumPy's, where that is an MT19937, in blob. facts: {"python": [version, position, gauss], "numpy": [generator, position,
+-- has_gauss, gauss]}.
+CREATE TABLE random_state (call INTEGER PRIMARY KEY, facts TEXT NOT NULL, python BLOB, numpy BLOB);
+
 -- Sums over the rows of call and gil, by node and kind, for the ledger of many recordings (since version 2): there only when
 -- a recording was completed and all calls in it have ended.
 CREATE TABLE summary (

@@ -9,17 +9,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pyfunc_debug.events import TOO_MANY, Body, NodeFacts, RunFacts
 from pyfunc_debug.newest import Newest
 from pyfunc_debug.pfrec.contents import encode, most_bytes
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.program.frames import is_user, line_text
+from pyfunc_debug.program.random_state import RandomState
 from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Allowance
 from pyfunc_debug.recorder.hot import FIRST
 from pyfunc_debug.recorder.losses import DROPPED
 from pyfunc_debug.recorder.node_rows import NodeRows
 from pyfunc_debug.recorder.pairs import Pairs, gradient_names
+from pyfunc_debug.recorder.random_states import RandomStates
 from pyfunc_debug.recorder.sums import Sums
 from pyfunc_debug.recorder.ticket import AFTER, EMPTY, NOT_MEASURED, Ticket
 from pyfunc_debug.values import Held, Policy, Summary, is_plain, summarize
@@ -44,6 +48,7 @@ class CallRows:
 
     Attributes:
       sums: Of those that are stored.
+      random_states: Those of calls on their way, where they are recorded; else None.
       count, values_ns: Calls seen so far, and how long taking hold of their values took.
     """
 
@@ -54,6 +59,7 @@ class CallRows:
         self._named: set[int] = set()
         self._of_node: Counter[str] = Counter()
         self.sums = Sums()
+        self.random_states: RandomStates | None = None
         self.count = 0
         self.values_ns = 0
         self._failures = 0
@@ -82,14 +88,30 @@ class CallRows:
         if not running:
             self.count += 1
             self.values_ns += ticket.values_ns
+            noted = self.random_states is not None and ticket.call in self.random_states
+            state = self.random_states.take(ticket.call) if self.random_states is not None else None
             if not (shown or self._has_room(ticket, told is not None)):
                 self._allowance.losses.call(ticket, self._allowance.why)
                 if self._allowance.why is Loss.BUDGET and told is None:
                     self._allowance.reserve.offer(ticket)
                 return node
             self._stored(ticket)
+            if noted and self._nodes.numbers[ticket.token][1] == "forward":
+                self._random_state(batch, ticket.call, state)
         self._row(batch, ticket, told, running, shown)
         return node
+
+    def _random_state(self, batch: Batch, call: int, state: RandomState | None) -> None:
+        """The row of the state that a call began with; None: there was no room for it in memory."""
+        if state is None:
+            self._allowance.losses.values(1, Loss.QUEUE)
+            return
+        words = [None if one is None else np.frombuffer(one, np.uint32) for one in (state.python, state.numpy)]
+        kept = [None if one is None else self._blob(batch, one) for one in words]
+        if any(one is not None and digest is None for one, digest in zip(words, kept)):
+            self._allowance.losses.values(1, Loss.BUDGET)
+            return
+        batch.add("random_state", call, json.dumps(state.facts), *kept)
 
     def _row(self, batch: Batch, ticket: Ticket, told: Any, running: bool, shown: bool) -> None:
         node, kind = self._nodes.numbers[ticket.token]
@@ -243,24 +265,26 @@ class CallRows:
 
     def _contents(self, batch: Batch, summary: Summary) -> bytes | None:
         """The digest of a value's elements, which go into the file; None where there is no room for them."""
+        digest = self._blob(batch, summary.data)
+        if digest is None:
+            self._allowance.losses.values(1, Loss.BUDGET)
+            summary.kept, summary.note = "", "dropped: no room in the budget"
+        return digest
+
+    def _blob(self, batch: Batch, data: Any) -> bytes | None:
+        """The digest of an array, which goes into the file; None where there is no room for it."""
         # Large texts are weighed before they are encoded, which takes their memory five times and seconds.
-        if not self._allowance.fits(most_bytes(summary.data)):
-            self._no_room(summary)
+        if not self._allowance.fits(most_bytes(data)):
             return None
-        contents = encode(summary.data)
+        contents = encode(data)
         digest, size = contents[0], len(contents[-1])
         if self._allowance.stored(digest):
             return digest
         if not self._allowance.fits(size):
-            self._no_room(summary)
             return None
         self._allowance.take(size)
         batch.blobs.append(contents)
         return digest
-
-    def _no_room(self, summary: Summary) -> None:
-        self._allowance.losses.values(1, Loss.BUDGET)
-        summary.kept, summary.note = "", "dropped: no room in the budget"
 
     def _value(
         self, batch: Batch, call: int, role: str, position: int, path: str, summary: Summary, blob: bytes | None

@@ -26,9 +26,10 @@ from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import NO_ROOM, SKIP, HotPath
 from pyfunc_debug.recorder.losses import NOTES
+from pyfunc_debug.recorder.random_states import RandomStates
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.sampling import Sampling, Steps
-from pyfunc_debug.recorder.ticket import Ticket, cpu_since
+from pyfunc_debug.recorder.ticket import EMPTY, NOT_MEASURED, Ticket, cpu_since
 from pyfunc_debug.recorder.worker import Worker
 from pyfunc_debug.records import Line, Printed
 from pyfunc_debug.values import QUEUE_FULL, Held, Policies, Policy, hold
@@ -147,6 +148,28 @@ class Recorder:
         self._rows.calls.sums.measured = True
         self._hot.all_cpu = True
 
+    def keep_random_states(self) -> None:
+        """From now on, the state of the global random generators is recorded for each call, as its body begins."""
+        states = self._rows.calls.random_states = RandomStates()
+        hot, enter = self._hot, self._hot.enter
+
+        def enter_and_note(token: str, args: Any) -> Ticket | None:
+            ticket = enter(token, args)
+            if ticket is None or ticket.light or ticket.late == EMPTY:
+                return ticket
+            try:
+                size = states.note(ticket.call, self._queue_bytes - hot.queued_bytes)
+                ticket.room += size
+                hot.queued_bytes += size
+            except Exception as error:
+                self.trouble("reading the random state", error)
+            if ticket.cpu_start_ns != NOT_MEASURED:  # the call begins now
+                ticket.cpu_start_ns = thread_time_ns()
+            ticket.start_ns = monotonic_ns()
+            return ticket
+
+        self.enter = enter_and_note
+
     def watch_for_hangs(self, after_s: float) -> HangWatch:
         """Watches calls that do not end from now on; the caller stops it before `close`."""
         watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s)
@@ -200,6 +223,8 @@ class Recorder:
     def count_dropped(self, ticket: Ticket) -> None:
         losses = self._rows.allowance.losses
         self._release(ticket.room)
+        if self._rows.calls.random_states is not None:
+            self._rows.calls.random_states.take(ticket.call)
         losses.call(ticket, losses.waiting or Loss.QUEUE)
 
     def register_thread(self, native_id: int) -> None:
@@ -318,7 +343,7 @@ class Recorder:
         return policy
 
     def _comes_early(self, node: NodeFacts) -> bool:
-        """Whether a gradient comes before its forward node, after which it is told of: names and policy are of that.
+        """Whether a gradient comes before its forward node, whose names and policy it takes: it waits for it.
 
         The gradient of an older graph is traced just before the graph's first run under a tape.
         """

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
+import random
+import sqlite3
 import sys
 
 import numpy as np
@@ -11,6 +15,8 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug.api.breakpoints import debug
+from pyfunc_debug.pfrec.redaction import redact
+from tests import forked
 
 STATE = [0]
 
@@ -230,6 +236,85 @@ def test_from_a_file_bodies_are_found_by_their_module_or_given(recording, tmp_pa
     assert one(recording, "scale").replay(function=lambda x, by: x + by)[0].tolist() == [4.0, 5.0], "also here"
     found = one(pfd.open(recording.path), "scale").replay()[0]
     assert found.tolist() == [6.0, 12.0], "a module that is loaded is not imported again"
+
+
+def test_with_the_recorded_random_state_the_same_comes_out_also_in_another_process(tmp_path, monkeypatch):
+    (tmp_path / "noise.py").write_text(
+        "import random\nimport numpy as np\n\n\ndef noise(x):\n"
+        "    return (x + random.random() + random.gauss(0, 1) + np.random.normal() + np.random.rand()).astype('f4')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from noise import noise
+
+    def seed():
+        random.seed(3)
+        np.random.seed(5)
+
+    def run(calls=200):  # until both generators have made new words
+        graph = tf.function(lambda x: tf.numpy_function(noise, [x], tf.float32))
+        return [graph(tf.constant(float(step))).numpy() for step in range(calls)]
+
+    path = tmp_path / "noise.pfrec"
+    seed()
+    plain = [*run(), random.random(), np.random.rand()]
+    seed()
+    with pfd.record(path, values="full", gil=False, random_state=True) as recording:
+        results = run()
+    assert [*results, random.random(), np.random.rand()] == plain, "nothing is drawn by recording"
+    following = random.getstate(), np.random.get_state(legacy=False)
+    assert [call.replay(random_state=True)[0] for call in recording.calls()] == results
+    now = random.getstate(), np.random.get_state(legacy=False)
+    np.testing.assert_equal(now, following)
+    assert next(recording.calls()).replay()[0] != results[0]
+    assert recording.sql("SELECT count(*) AS n FROM blob WHERE shape = '[624]'")[0]["n"] < 20, "words are stored once"
+    lines = (
+        "import sys, pyfunc_debug as pfd",
+        "calls = pfd.open('noise.pfrec').calls()",
+        "print([float(call.replay(random_state=True)[0]) for call in calls])",
+    )
+    (tmp_path / "again.py").write_text("\n".join(lines))
+    again = forked.run("again.py", cwd=tmp_path)
+    assert json.loads(again.stdout) == [float(result) for result in results], again.stderr
+    redact(pfd.open(path).reader, str(tmp_path / "redacted.pfrec"), ["args"])
+    for other in (tmp_path / "redacted.pfrec", record_of(run, tmp_path)):
+        with pytest.raises(
+            pfd.NotKeptError, match="random state of call #1 was not kept: record with random_state=True"
+        ):
+            pfd.open(other).call(1).replay(random_state=True)
+    own, other = np.random.get_bit_generator(), np.random.PCG64(1)
+    np.random.set_bit_generator(other)
+    try:
+        with pytest.raises(pfd.NotKeptError, match="global generator was PCG64 here, not MT19937"):
+            recording.replay(1, random_state=True)
+    finally:
+        np.random.set_bit_generator(own)
+
+
+def test_a_random_state_that_somebody_changed_in_the_file_is_not_set(tmp_path):
+    path = tmp_path / "one.pfrec"
+    with pfd.record(path, values="full", gil=False, random_state=True):
+        tf.function(lambda x: tf.numpy_function(count, [x], tf.float32))(tf.constant(1.0))
+    state = np.random.get_state(legacy=False)
+    for facts in ('{"python": [3, 1, null], "numpy": ["MT19937", 99999, 0, 0.0]}', '{"python": [], "numpy": []}'):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE random_state SET facts = ?", (facts,))
+            db.commit()
+        with pytest.raises(pfd.NotKeptError, match="cannot be set"):
+            pfd.open(path).call(1).replay(function=count, random_state=True)
+        np.testing.assert_equal(np.random.get_state(legacy=False), state)
+
+
+def record_of(run, folder):
+    with pfd.record(folder / "without.pfrec", values="full", gil=False) as recording:
+        run(1)
+    return recording.path
+
+
+def test_without_a_value_of_its_inputs_a_call_does_not_run():
+    with pfd.record(values="none", gil=False) as recording:
+        tf.function(lambda x: tf.numpy_function(count, [x], tf.float32))(tf.constant(1.0))
+    with pytest.raises(pfd.NotKeptError, match="no input of call #1 was recorded"):
+        recording.call(1).replay()
 
 
 def test_other_inputs_have_the_recorded_type_and_a_known_name(recording):

@@ -75,7 +75,7 @@ def test_options_become_the_arguments_of_record():
     )
     assert arguments == {
         "path": "a.pfrec", "values": {"augment": "full", "*": "none"}, "nodes": "*", "gradients": "stock", "gil": False,
-        "lines": False, "budget": "1MB", "hang_after": 30.0,
+        "lines": False, "random_state": False, "budget": "1MB", "hang_after": 30.0,
     }  # fmt: skip
     assert not panel
     assert options.parse([])[0]["values"] == "summary"
