@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures import (
     autograph,
+    batched_input,
     batches,
     body_values,
     called,
@@ -28,6 +29,7 @@ from pyfunc_debug.doctor.failures import (
     mixed_dtypes,
     no_gradients,
     none_shape,
+    object_arrays,
     output_contract,
     python_objects,
     ragged_rows,
@@ -60,6 +62,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     elements.explain,
     generators.explain,
     captured.explain,
+    batched_input.explain,
     body_values.explain,
     ragged_rows.explain,
     batches.explain,
@@ -75,6 +78,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     kept_tensor.explain,
     mixed_dtypes.explain,
     whole_numbers.explain,
+    object_arrays.explain,
     python_objects.explain,
     keras_weights.explain,
     symbolic_value.explain,

@@ -1,9 +1,9 @@
-"""No gradient, because the loss counts, rounds or compares what the model gave, or does not look at it at all."""
+"""No gradient, because the loss or a layer counts, rounds or compares what the model gave, or the loss ignores it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -36,18 +36,33 @@ def explain(situation: Situation) -> Explanation | None:
                     f"Compute it from {predicted}, with TensorFlow's ops; what files or programs say has no gradient."
                 )
                 return Explanation(RULE, spot.file, function.lineno, cause, None, advice)
-            flat = _flat(function, spot)
+            flat = _flat(function.body, predicted, spot)
             if flat:
-                return _explanation(function, flat, spot)
+                return _explanation(f"the loss {function.name}", predicted, flat, spot)
+    for file, source in situation.sources():
+        module = next((one.module for one in situation.spots if one.file == file), {})
+        for layer in _lambdas(source.tree):
+            spot, given = Spot(file, layer.lineno, {}, module, ""), parameters(layer)[0]
+            flat = _flat([ast.Expr(layer.body)], given, spot)
+            if flat:
+                return _explanation("a Lambda layer", given, flat, spot)
     return None
 
 
-def _explanation(function: ast.FunctionDef, flat: list[ast.expr], spot: Spot) -> Explanation:
+def _lambdas(tree: ast.Module) -> Iterator[ast.Lambda]:
+    """What Lambda layers are given, written in place."""
+    for call in calls(tree):
+        given = call.args[0] if call.args else None
+        if dotted(call.func).rpartition(".")[2] == "Lambda" and isinstance(given, ast.Lambda) and parameters(given):
+            yield given
+
+
+def _explanation(where: str, predicted: str, flat: list[ast.expr], spot: Spot) -> Explanation:
     """Where it moves in steps; with something smooth in its place, if it is the only op that does."""
-    found, predicted = flat[0], parameters(function)[-1]
+    found = flat[0]
     name = dotted(found.func) if isinstance(found, ast.Call) else "the comparison"
     cause = (
-        f"`{short(spot.source.text(found), 50)}` in the loss {function.name} moves in steps: a small "
+        f"`{short(spot.source.text(found), 50)}` in {where} moves in steps: a small "
         "change of the model changes nothing of it, so that no variable has a gradient."
     )
     new = smoothed(found, spot.source.parent(found), spot) if len(flat) == 1 else None
@@ -56,7 +71,7 @@ def _explanation(function: ast.FunctionDef, flat: list[ast.expr], spot: Spot) ->
         edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, spot.file, found.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
     advice = (
-        f"Let {function.name} compute with {predicted} itself, without {name}, or keep it "
+        f"Let {where.removeprefix('the loss ')} compute with {predicted} itself, without {name}, or keep it "
         "as a metric beside a loss that has a gradient."
     )
     return Explanation(RULE, spot.file, found.lineno, cause, None, advice, "likely")
@@ -104,10 +119,10 @@ def _returned(maker: ast.FunctionDef | None) -> ast.FunctionDef | None:
     return inside.get(given[0]) if len(given) == 1 else None
 
 
-def _flat(function: ast.FunctionDef, spot: Spot) -> list[ast.expr]:
-    """Such ops that the loss computes from its last argument, and comparisons of it that become numbers."""
-    known, found = {parameters(function)[-1]}, list[ast.expr]()
-    for statement in function.body:
+def _flat(body: Sequence[ast.stmt], predicted: str, spot: Spot) -> list[ast.expr]:
+    """Such ops on what the model gave, and comparisons of it that become numbers."""
+    known, found = {predicted}, list[ast.expr]()
+    for statement in body:
         for call in calls(statement):
             name = dotted(call.func).rpartition(".")[2]
             module = root_is(call.func, spot, "tensorflow") or root_is(call.func, spot, "keras")

@@ -312,6 +312,8 @@ def _as_python(situation: Situation) -> Edit | None:
 
 def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -> Edit | None:
     loop = node.generators[0]
+    if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func).endswith(".unstack"):
+        return None  # what failed is inside
     shape = shape_of(next(iter(symbolic_parts(loop.iter, spot).values())))
     if shape and shape[0] is not None:
         return wrapping.replace_expression(spot, loop.iter, f"{tf}.unstack({spot.source.text(loop.iter)})")
