@@ -29,27 +29,29 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = [
-    "notebooks/test_lessons.py", "jupyter_ext/test_lab_stops.py", "jupyter_ext/test_lab.py",
-    "jupyter_ext/test_keys.py", "doctor/test_failures.py", "jupyter_ext/test_report_page.py",
-    "jupyter_ext/test_vscode.py", "stops/test_terminal.py", "jupyter_ext/test_from_call.py", "cli/test_record.py",
-    "stops/test_debugger.py", "interception/gradients/test_gradients.py", "interception/test_no_traces.py",
-    "interception/test_tracebacks.py", "report/test_processes.py", "jupyter_ext/test_accessibility.py",
-    "stops/test_hooks.py", "notebooks/test_lab.py", "corpus/test_corpus.py", "pfrec/test_last_moments.py",
-    "interception/test_builds.py", "interception/gradients/test_gradient_threads.py",
-    "truth/test_diff.py", "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py",
-    "stops/test_surfaces.py", "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py",
-    "stops/test_turns.py", "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py",
-    "pfrec/test_files.py", "stops/test_notebook.py", "stops/test_cells.py", "interception/test_asynchronous.py",
+    "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py", "doctor/test_failures.py",
+    "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py", "jupyter_ext/test_lab_stops.py",
+    "jupyter_ext/test_lab.py", "notebooks/test_lessons.py", "stops/test_terminal.py", "corpus/test_corpus.py",
+    "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py", "job/test_ray.py",
+    "stops/test_debugger.py", "notebooks/test_lab.py", "stops/test_hooks.py", "interception/test_no_traces.py",
+    "interception/test_builds.py", "job/test_record_processes.py", "cli/test_record.py", "report/test_processes.py",
+    "interception/test_random_programs.py", "report/test_perfetto_page.py", "interception/test_tracebacks.py",
+    "pfrec/test_last_moments.py", "interception/gradients/test_gradient_threads.py", "truth/test_diff.py",
+    "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py", "stops/test_surfaces.py",
+    "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py", "stops/test_turns.py",
+    "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py", "pfrec/test_files.py",
+    "stops/test_notebook.py", "stops/test_cells.py", "interception/test_asynchronous.py",
     "interception/test_counted.py", "interception/test_older.py", "gil/test_gil_native.py",
     "interception/lines/test_graph_lines.py", "interception/test_restored.py", "report/test_pytest_file.py",
     "cli/test_demo.py", "doctor/test_placement.py", "api/test_graduate.py", "faults/test_damaged_files.py",
     "report/test_answers.py", "cli/test_lessons.py", "test_import.py", "truth/test_compare.py", "test_forked.py",
+    "job/test_multi_worker.py", "job/test_data_service.py", "job/test_copies.py", "job/test_parameter_server.py",
 ]  # fmt: skip
 """Test files that start programs, kernels or browsers, or generate many, the longest first: they begin first, so that
 all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "job/test_record_processes.py", "doctor/test_clean.py", "gil/test_gil_recorded.py",
+    "doctor/test_programs.py", "doctor/test_clean.py", "gil/test_gil_recorded.py",
     "stops/test_dialogue.py", "interception/lines/test_lines.py", "interception/test_failures.py",
     "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py", "doctor/test_memory.py",
     "analysis/test_differences.py", "api/test_record.py", "interception/graphs/test_retraces.py",

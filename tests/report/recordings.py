@@ -301,7 +301,7 @@ class Writer:
 
     def _values(self, node, kind, fails):
         if self.values == "full":
-            photo = _photo(self.call)
+            photo = _photo(self.call % 40)
             pixels = (photo * 255).astype(np.uint8)
             error = photo.mean(-1) - 0.5
             cell: dict[tuple[int, str], list] = {
@@ -329,8 +329,7 @@ class Writer:
             text = f"string[] b'images/cat-{self.call:05}.jpg'"
             return (self.call, role, position, path, "string", "[]", None, *[None] * 8, None, text, "", "", None, None)
         array = np.asarray(array)
-        flat = array.astype(np.float64).ravel()
-        counts = np.histogram(flat, 20)[0].tolist() if flat.size > 1 else []
+        counts, text, *numbers = _summary(array.tobytes(), array.dtype.str, array.shape)
         digest = None
         if self.values == "full":
             data = array.tobytes()
@@ -339,16 +338,27 @@ class Writer:
                 self.blobs.add(digest)
                 sql = "INSERT INTO blob VALUES (?, 'raw', ?, ?, ?)"
                 self.connection.execute(sql, (digest, str(array.dtype), json.dumps(list(array.shape)), data))
-        text = f"{array.dtype}{list(array.shape)} x∈[{flat.min():.3g}, {flat.max():.3g}] μ={flat.mean():.3g} σ={flat.std():.3g}"
         return (
-            self.call, role, position, path, str(array.dtype), json.dumps(list(array.shape)), array.nbytes, flat.min(), flat.max(),
-            flat.mean(), flat.std(), 0, 0, int((flat == 0).sum()), None, json.dumps(counts), text, "", self.values if digest else "", digest, None,
+            self.call, role, position, path, str(array.dtype), json.dumps(list(array.shape)), array.nbytes, *numbers,
+            None, counts, text, "", self.values if digest else "", digest, None,
         )  # fmt: skip
 
 
+@functools.cache
+def _summary(data: bytes, dtype: str, shape: tuple[int, ...]) -> tuple[object, ...]:
+    """Histogram, text and numbers of an array: all calls show one of forty photos."""
+    array = np.frombuffer(data, dtype).reshape(shape)
+    flat = array.astype(np.float64).ravel()
+    counts = np.histogram(flat, 20)[0].tolist() if flat.size > 1 else []
+    text = f"{array.dtype}{list(shape)} x∈[{flat.min():.3g}, {flat.max():.3g}] μ={flat.mean():.3g} σ={flat.std():.3g}"
+    numbers = flat.min(), flat.max(), flat.mean(), flat.std(), 0, 0, int((flat == 0).sum())
+    return json.dumps(counts), text, *numbers
+
+
+@functools.cache
 def _photo(seed: int) -> np.ndarray:
     """A small landscape: sky, sun, hills."""
-    random = np.random.default_rng(seed % 40)
+    random = np.random.default_rng(seed)
     y, x = np.mgrid[0:48, 0:48] / 48
     image = np.stack([0.4 + 0.4 * y, 0.6 + 0.25 * y, 0.9 - 0.05 * y], -1)
     sun = np.hypot(x - random.uniform(0.2, 0.8), y - random.uniform(0.15, 0.35))
@@ -399,11 +409,11 @@ def count_lines(path: Path) -> None:
     connection.close()
 
 
-def workers(folder: Path, count: int) -> list[Path]:
+def workers(folder: Path, count: int, *, values: str = "full") -> list[Path]:
     """Recordings of processes that began 0.4 s one after the other, of 60, 80, 100, ... steps."""
     paths = []
     for i in range(count):
-        path = small(folder / f"worker-{i}.pfrec", steps=60 + 20 * i)
+        path = small(folder / f"worker-{i}.pfrec", steps=60 + 20 * i, values=values)
         clock = {"monotonic_ns": ORIGIN, "wall_ns": 1_773_324_120_000_000_000 + i * 400_000_000}
         change(path, pid=4711 + i, clock=clock)
         paths.append(path)

@@ -24,8 +24,19 @@ def paths(tmp_path_factory):
     return recordings.workers(tmp_path_factory.mktemp("workers"), 3)
 
 
-def test_rows_of_the_same_line_are_one_row_with_the_numbers_of_all(paths):
-    data = overview(paths)
+@pytest.fixture(scope="module")
+def page(paths):
+    """The report of all three, without findings."""
+    return html.page_together(paths)
+
+
+@pytest.fixture(scope="module")
+def data(page):
+    """What it says of all together."""
+    return unpack(page, 'id="pfd-together"')
+
+
+def test_rows_of_the_same_line_are_one_row_with_the_numbers_of_all(data):
     (decode,) = (row for row in data["ledger"]["rows"] if row["name"] == "decode")
     assert (decode["calls"], decode["errors"]) == (480 + 640 + 800, 7)
     own = data["by"][decode["key"]]
@@ -59,8 +70,7 @@ def test_bodies_of_other_files_stay_other_rows(paths, tmp_path):
     assert sum(row["name"] == "decode" for row in data["ledger"]["rows"]) == 2
 
 
-def test_calls_keep_the_numbers_of_their_own_recording(paths):
-    page = html.page_together(paths)
+def test_calls_keep_the_numbers_of_their_own_recording(page):
     for number, calls in enumerate((1080, 1440, 1800)):
         data = unpack(page, number=number)
         assert data["overview"]["calls"] == calls
@@ -68,15 +78,14 @@ def test_calls_keep_the_numbers_of_their_own_recording(paths):
         assert data["overview"]["name"] == f"worker-{number}"
 
 
-def test_processes_share_one_axis_of_time_by_their_wall_clocks(paths):
-    data = overview(paths)
+def test_processes_share_one_axis_of_time_by_their_wall_clocks(data):
     assert data["axis"]["starts"] == [0, 400_000_000, 800_000_000]
     assert data["axis"]["length_ns"] == 800_000_000 + data["processes"][2]["length_ns"]
     assert data["notes"] == []
 
 
 def test_clocks_that_cannot_be_compared_are_said(tmp_path):
-    one, two = recordings.workers(tmp_path, 2)
+    one, two = recordings.workers(tmp_path, 2, values="none")
     recordings.change(two, host="barn", versions={"python": "3.11.9", "tensorflow": "2.18.0", "numpy": "2.1.3"})
     notes = " ".join(overview([one, two])["notes"])
     assert "the clocks of barn and workshop are apart is not known" in notes
@@ -97,18 +106,18 @@ def test_a_recording_named_twice_counts_once(paths):
     assert "pfd-together" not in html.page_together([paths[0], paths[0]]).split('<script type="module">')[0]
 
 
-def test_findings_of_the_same_rule_and_line_are_one(paths):
+def test_findings_of_the_same_rule_and_line_are_one(paths, data):
     def look(path):
         number = int(path[-7])
         same = Finding("body-raised", "error", 1, (301 + number,), f"raised {number} times", "fix", recordings.FILE, 9)
         own = Finding("retrace", "warning", None, (), "traced twice", "fix", recordings.FILE, 30)
         return [own, same] if number == 1 else [same]
 
-    data = overview(paths, look)
+    nobody_looked, data = data, overview(paths, look)
     assert [finding["rule"] for finding in data["findings"]] == ["body-raised", "retrace"], "errors first"
     assert [one["calls"] for one in data["findings"][0]["processes"]] == [[301], [302], [303]]
     assert data["processes"][1]["findings"] == {"warning": 1, "error": 1}
-    assert overview(paths)["findings"] is None
+    assert nobody_looked["findings"] is None
 
 
 def test_recordings_share_the_room_of_one(paths, monkeypatch):
@@ -123,8 +132,8 @@ def test_recordings_share_the_room_of_one(paths, monkeypatch):
     assert max(told) < 1.3 * min(told), "each has its third"
 
 
-def test_plain_tables_name_each_recording(paths):
-    plain = html.page_together(paths).split('id="pfd-plain"')[1].split("<script")[0]
+def test_plain_tables_name_each_recording(page):
+    plain = page.split('id="pfd-plain"')[1].split("<script")[0]
     assert [f"<h2>worker-{i}</h2>" in plain for i in range(3)] == [True] * 3
     assert plain.count("log_huber") == 3
 
