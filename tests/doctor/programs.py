@@ -3028,6 +3028,47 @@ def a_layer_that_counts():
     model.fit(*ROWS, batch_size=1, verbose=0)
 
 
+@triggers("trace-only", says="self.highest.assign(tf.maximum(self.highest, error))", pastes=True)
+def a_metric_that_keeps_a_tensor():
+    class Highest(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="highest")
+            self.highest = tf.constant(0.0)
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            error = tf.reduce_max(tf.abs(tf.cast(y_true, tf.float32) - y_pred))
+            self.highest = tf.maximum(self.highest, error)
+
+        def result(self):
+            return self.highest
+
+        def reset_state(self):
+            self.highest = tf.constant(0.0)
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Highest()])
+    model.fit(np.ones((12, 3)), np.ones((12, 1)), batch_size=2, verbose=0)
+
+
+@near("trace-only")
+def a_metric_with_a_variable():
+    class Highest(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__(name="highest")
+            self.highest = self.add_weight(name="highest", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.error = tf.reduce_max(tf.abs(tf.cast(y_true, tf.float32) - y_pred))
+            self.highest.assign(tf.maximum(self.highest, self.error))
+
+        def result(self):
+            return self.highest
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Highest()])
+    model.fit(np.ones((12, 3)), np.ones((12, 1)), batch_size=2, verbose=0)
+
+
 @triggers("trace-only", says="tf.py_function(lambda y_true, y_pred: errors.append(", pastes=True)
 def a_metric_that_keeps_a_list():
     errors = []

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.doctor.kept_tensors import kept_tensors
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.records import Finding
 
@@ -42,7 +43,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         for owner, function in _traced(scopes):
             if function.lineno not in told:
                 told.add(function.lineno)
-                yield from _changes(facts, file, scopes, owner, function, count)
+                found = list(_changes(facts, file, scopes, owner, function, count))
+                if not found and function.name == "update_state":
+                    found = list(kept_tensors(facts, file, owner, function, count))
+                yield from found
 
 
 def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef]]:
