@@ -21,6 +21,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.file_lines import is_dropped
 from pyfunc_debug.program.frames import is_installed, is_user
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
@@ -108,6 +109,16 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self.reset()
         stop.describe = self._describe
         stop.complete = self._completed
+
+    def reset(self) -> None:
+        """Begins anew. bdb looks at every file that linecache has, and other stops may do the same meanwhile."""
+        while True:
+            try:
+                super().reset()
+                return
+            except KeyError as error:
+                if not is_dropped(error):
+                    raise
 
     # -- starting -----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import linecache
+import os
 import re
 import threading
 
@@ -104,6 +106,28 @@ def test_eight_threads_a_hundred_hits(tf, clicker, lines):
     assert len({stop.call for stop in seen.order}) == 100
     assert len({stop.ident for stop in seen.order}) > 1
     assert seen.overlaps == 0
+
+
+def test_a_stop_is_not_lost_where_another_thread_drops_a_file_from_linecache(tf, clicker, monkeypatch, tmp_path):
+    # As stops of several threads do it: each drops the files that are gone, and looks up what was there before.
+    gone = [str(tmp_path / name) for name in ("first.py", "second.py")]
+    for file in gone:
+        linecache.cache[file] = (1, 0.0, ["x = 1\n"], file)
+    stat = os.stat
+
+    def also_drops_the_second(path, **more):
+        if path == gone[0]:
+            linecache.cache.pop(gone[1], None)
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", also_drops_the_second)
+    seen = clicker("c")
+    breakpoint_ = pfd.break_on("body")
+    _parallel(tf, 1)
+    breakpoint_.remove()
+    assert breakpoint_.outcomes == {"stopped": 1}
+    assert len(seen.order) == 1
+    assert not set(gone) & set(linecache.cache)
 
 
 def test_turns_go_in_the_order_of_arrival(tf, clicker):

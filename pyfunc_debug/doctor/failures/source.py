@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.file_lines import current_lines
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -150,8 +150,7 @@ def _parsed(text: str) -> Source:
 
 def read(file: str) -> Source:
     """The source of a file, or of a cell."""
-    linecache.checkcache(file)
-    return parsed("".join(linecache.getlines(file)))
+    return parsed("".join(current_lines(file)))
 
 
 def dotted(node: ast.AST | None) -> str:

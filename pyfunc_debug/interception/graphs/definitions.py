@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import types
 from collections.abc import Iterator
 
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.file_lines import current_lines
 
 
 def definition(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The definition that compiled to a code object; None if its file has changed since, or has none such."""
-    linecache.checkcache(code.co_filename)
-    text = "".join(linecache.getlines(code.co_filename))
+    text = "".join(current_lines(code.co_filename))
     parsed = _parsed(text, code.co_filename) if text else None
     if parsed is None:
         return None

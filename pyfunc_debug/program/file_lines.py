@@ -1,0 +1,21 @@
+"""Lines of the user's files as they are now, read on any thread."""
+
+from __future__ import annotations
+
+import linecache
+
+
+def current_lines(file: str) -> list[str]:
+    """The lines of a file, or of a cell; none where it cannot be read."""
+    while True:
+        try:
+            linecache.checkcache(file)
+            return linecache.getlines(file)
+        except KeyError as error:
+            if not is_dropped(error):
+                raise
+
+
+def is_dropped(error: KeyError) -> bool:
+    """Whether linecache raised it: it looks a file up that another thread dropped a moment ago, as out of date."""
+    return bool(error.args) and isinstance(error.args[0], str) and error.args[0] not in linecache.cache
