@@ -320,8 +320,16 @@ class CallWatch(TracerHost):
         asked = rule.prompt == "debugger" or not self.shared.broker.somebody_is_named()
         return asked and self.shared.environment.debugger_attached()
 
+    def hold_here(self, frame: FrameType, why: str) -> None:
+        """Stops in the IDE at the line at which this frame is: `breakpoint()`."""
+        steps = self._hold(None, why, "", frame)
+        if self._armed and not (steps and sys.version_info < (3, 12)):
+            self._arm(self._call)
+        else:
+            self.shared.environment.attach_debugger()
+
     def _hold(
-        self, rule: Breakpoint, why: str, reason: str, frame: FrameType, error: BaseException | None = None
+        self, rule: Breakpoint | None, why: str, reason: str, frame: FrameType, error: BaseException | None = None
     ) -> bool:
         """Holds the call in the IDE; whether it goes on with a step."""
         broker, environment = self.shared.broker, self.shared.environment

@@ -69,9 +69,6 @@ class Environment:
     def let_coverage_see(self) -> None:
         """Lets coverage.py count the lines that this thread runs."""
 
-    def break_in_debugger(self, frame: FrameType | None) -> None:
-        """Stops in the attached IDE, at the next line."""
-
     def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
         """Stops in the attached IDE, here; whether it goes on with a step."""
         return False

@@ -335,21 +335,31 @@ class StopObserver:
             running.set_step()
             return True
         watch = CallWatch.of(frame, bottom)
-        plan = watch.plan if watch is not None else self.plan(token, self.node(token, len(args)))
-        recorded = number is not None
-        if others and not self.broker.can_answer(Stop(plan.facts, number, None, why)):
+        if others and not self.broker.can_answer(Stop(self._plan_of(token, args).facts, number, None, why)):
             return False
-        call_watch = watch
-        if call_watch is None:
-            call_watch = CallWatch(
-                self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded
-            )
-            call_watch.find_chained()
+        call_watch = watch or self._unwatched(token, args, number)
         tracer = call_watch.tracer_for(None, why)
         tracer.header = header
         tracer.stop.aborted = ending
         tracer.from_running(frame, bottom, alone=watch is None)
         return True
+
+    def hold_here(
+        self, frame: FrameType, bottom: FrameType, token: str, args: Any, number: int | None, why: str
+    ) -> None:  # fmt: skip
+        """`breakpoint()` in a body that `bottom` called: stops in the attached IDE, at this line of `frame`."""
+        watch = CallWatch.of(frame, bottom) or self._unwatched(token, args, number)
+        watch.hold_here(frame, why)
+
+    def _plan_of(self, token: str, args: Any) -> Plan:
+        return self.plan(token, self.node(token, len(args)))
+
+    def _unwatched(self, token: str, args: Any, number: int | None) -> CallWatch:
+        """Of a call in progress that no breakpoint watches."""
+        plan, recorded = self._plan_of(token, args), number is not None
+        watch = CallWatch(self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded)
+        watch.find_chained()
+        return watch
 
 
 def stop_frames() -> list[tuple[FrameType, int]]:

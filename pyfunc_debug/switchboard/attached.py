@@ -20,22 +20,32 @@ def attached() -> bool:
         return False
 
 
+def show_this_thread() -> None:
+    """Has pydevd trace this thread. `debugpy.debug_this_thread` traces all, each time that it is called."""
+    import pydevd
+
+    pydevd.settrace(suspend=False, trace_only_current_thread=True, patch_multiprocessing=False, notify_stdin=False)
+
+
 def keep_off(on: bool) -> None:
     """Has pydevd leave this thread's trace function as it is, or not, on Python 3.11 and older.
 
     With each stop pydevd gives the frames of all other threads its own trace function, and that takes the thread's
-    (pydevd_thread_lifecycle.py, `suspend_all_threads`).
+    (pydevd_thread_lifecycle.py, `suspend_all_threads`); and `debugpy.debug_this_thread`, which a program may call on
+    any thread, replaces the trace function of all threads (pydevd_tracing.py, `set_trace_to_threads`).
 
     Args:
       on: Call it on the thread, just before its trace function becomes ours; False when it is given back.
     """
     if sys.version_info >= (3, 12) or (on and not attached()):
         return
-    thread: Any = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]  # noqa: SLF001 - makes none
-    if thread is None or thread is threading.main_thread():
-        return
     if not on:
-        thread.__dict__.pop(_LEFT_ALONE, None)
+        known: Any = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]  # noqa: SLF001 - makes none
+        if known is not None:
+            vars(known).pop(_LEFT_ALONE, None)
+        return
+    thread: Any = threading.current_thread()  # made for a thread of C++, as by pydevd, so that it can have the mark
+    if thread is threading.main_thread():
         return
     from _pydevd_bundle.pydevd_thread_lifecycle import suspend_threads_lock
 

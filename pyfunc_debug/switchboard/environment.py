@@ -15,7 +15,7 @@ from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.program.pools import Iterated, Pool, pool_of
 from pyfunc_debug.stops import Environment, Stop
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
-from pyfunc_debug.switchboard.attached import attached, hold, keep_off
+from pyfunc_debug.switchboard.attached import attached, hold, keep_off, show_this_thread
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
     from pyfunc_debug.interception import Interception
@@ -119,7 +119,7 @@ class ProcessEnvironment(Environment):
         if not attached():
             return False
         if threading.current_thread() is not threading.main_thread():  # which the IDE sees anyway
-            sys.modules["debugpy"].debug_this_thread()
+            show_this_thread()
         return True
 
     def let_coverage_see(self) -> None:
@@ -129,12 +129,6 @@ class ProcessEnvironment(Environment):
         """Shows a call that is about to run to the IDE and to coverage."""
         if not self.attach_debugger():
             let_coverage_see()
-
-    def break_in_debugger(self, frame: FrameType | None) -> None:
-        """As debugpy.breakpoint() does, but in the body's frame and not in ours (debugpy/server/api.py)."""
-        import pydevd
-
-        pydevd.settrace(suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame)
 
     def debugger_attached(self) -> bool:
         return attached()

@@ -358,13 +358,12 @@ class Switchboard:
         call, bottom = innermost_call(), bottom_frame(frame)
         if call is None or bottom is None:
             return False
-        asked_there = (
-            why != "paused" and not ending and not self.broker.somebody_is_named()
-        )  # the panel's Pause asks in the panel
-        if asked_there and self._environment.attach_debugger():
-            self._environment.break_in_debugger(frame)
-            return True
         number = self.relay.number(call.ticket)
+        by_panel = why == "paused"  # the panel's Pause asks in the panel
+        asked_there = not by_panel and not ending and not self.broker.somebody_is_named()
+        if asked_there and self._environment.debugger_attached():
+            self.observer.hold_here(frame, bottom, call.token, call.args, number, why)
+            return True
         return self.observer.stop_here(frame, bottom, call.token, call.args, number, header, others, why, ending)
 
     def _known(self, error: BaseException) -> None:

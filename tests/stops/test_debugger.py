@@ -14,7 +14,8 @@ STOPS = textwrap.dedent(
     """
     import os
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    import sys
+    import threading
+    import debugpy
     import numpy as np
     import tensorflow as tf
     import pyfunc_debug as pfd
@@ -54,17 +55,29 @@ STOPS = textwrap.dedent(
     with pfd.answers("p int(x) + 30", "c") as dialogue:
         stops("body", lambda: float(f(tf.constant(4.0))))
     print("34" in str(dialogue), flush=True)
+    from pyfunc_debug.stops.call_watch import CallWatch
+    armed = CallWatch.arm
+    def arm(watch):  # between its arming and its body another thread does what a program, too, may do at any time
+        armed(watch)
+        other = threading.Thread(target=debugpy.debug_this_thread)
+        other.start()
+        other.join()
+    CallWatch.arm = arm
+    new_threads = tf.data.Options()
+    new_threads.threading.private_threadpool_size = 2
+    stops("body", lambda: [int(n) for n in data.with_options(new_threads)])
+    CallWatch.arm = armed
     with pfd.record(gil=False):
         print(float(f(tf.constant(-1.0))), flush=True)
     """
-).replace("{LINE}", "9")
+).replace("{LINE}", "10")
 
 
 def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(STOPS)
     line = {text.strip(): number for number, text in enumerate(STOPS.splitlines(), 1)}
-    assert line["return x * 2"] == 9
+    assert line["return x * 2"] == 10
     with waiting(tmp_path, program) as (client, stdout):
         client.begin("attach", justMyCode=True)
 
@@ -116,7 +129,11 @@ def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
         assert stdout.readline() == "before 9.0 1\n", "answers that are prepared come first"
         assert stdout.readline() == "True\n"
 
-        goes_on(at("body", "return y + 1")[0], "-1.0\n")
+        for last in (False, False, False, True):
+            goes_on(at("body", "y = double(x)")[0], "before [1, 3, 5, 7] 4\n" if last else "")
+
+        goes_on(at("body", "breakpoint()")[0], "", "next")
+        goes_on(at("body", "return y + 1", "step")[0], "-1.0\n")
         client.end()
 
 
