@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -65,6 +65,35 @@ class _Text:
     def take_prompt(self) -> str:
         prompt, self.partial = self.partial, ""
         return prompt
+
+
+class _Printing(MutableMapping[str, Any]):
+    """A frame's names for a statement that is typed, and a `print` besides, which the frame does not get.
+
+    Args:
+      names: The frame's own; Python 3.13 cannot take away what was added to them.
+      modules: Those of its module.
+      prints: What `print` is, unless either has one.
+    """
+
+    def __init__(self, names: MutableMapping[str, Any], modules: Mapping[str, Any], prints: Any) -> None:
+        self._names = names
+        self._more = {} if "print" in modules else {"print": prints}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._names[name] if name in self._names else self._more[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._names[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
@@ -597,8 +626,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                         self.displayhook(value)
                     else:
                         code = compile(ast.Module([statement], []), "<prompt>", "exec")
-                        with self.evaluating(), self._printing(frame, names):
-                            exec(code, frame.f_globals, names)  # typed by the user at the prompt
+                        with self.evaluating():  # typed by the user at the prompt
+                            exec(code, frame.f_globals, _Printing(names, frame.f_globals, self._print))
                         self._keep(frame, before, names)
             else:
                 with self.evaluating():
@@ -610,21 +639,6 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.stop.aborted:
                 raise Abort("interrupted at a pyfunc_debug stop") from None
             self.error("".join(traceback.format_exception_only(type(error), error)).strip())
-
-    @contextlib.contextmanager
-    def _printing(self, frame: Any, names: Any) -> Iterator[None]:
-        """Gives `print` to a statement, which runs in the frame's own names.
-
-        Not on Python 3.13 and newer: what is added to a frame there cannot be taken away.
-        """
-        ours = type(names) is dict and "print" not in names and "print" not in frame.f_globals
-        if ours:
-            names["print"] = self._print
-        try:
-            yield
-        finally:
-            if ours and names.get("print") == self._print:
-                del names["print"]
 
     def _whole(self, line: str) -> str:
         """The statement that a line begins (`for x in xs:`), with the lines that are typed after it."""
