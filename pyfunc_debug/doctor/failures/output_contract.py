@@ -144,7 +144,17 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
 
 
 def _place(node: Node, dtype: str) -> int:
-    return node.tout.index(dtype) if dtype in node.tout else 0
+    """The first value that is declared so, and is no cast to it already."""
+    function = node.function()
+    value = return_value(function) if function is not None else None
+    elements = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(node.tout) else []
+    places = [place for place, one in enumerate(node.tout) if one == dtype]
+    for place in places:
+        one = elements[place] if elements else None
+        cast = isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] == "cast" and len(one.args) == 2
+        if not (cast and isinstance(one, ast.Call) and dotted(one.args[1]).rpartition(".")[2] == dtype):
+            return place
+    return places[0] if places else 0
 
 
 def _other_dtype(

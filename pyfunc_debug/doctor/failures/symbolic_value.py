@@ -277,6 +277,8 @@ def _iterate(
     for one in ast.walk(value):
         if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and symbolic_parts(one.generators[0].iter, spot):
             edit = _comprehension(spot, one, tf)
+            if edit is None and not getattr(function, "decorator_list", ()):  # a tf.function is traced in a body, too
+                edit = _as_python(situation)
             break
     if edit is None and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
         count = len(statement.targets[0].elts)
@@ -319,6 +321,8 @@ def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -
         return wrapping.replace_expression(spot, loop.iter, f"{tf}.unstack({spot.source.text(loop.iter)})")
     if len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name):
         return None
+    if any(isinstance(one, (ast.ListComp, ast.GeneratorExp)) for one in ast.walk(node.elt)):
+        return None  # map_fn takes no lists of lists
     body, over = spot.source.text(node.elt), spot.source.text(loop.iter)
     outer = spot.source.parent(node)
     stacked = isinstance(outer, ast.Call) and dotted(outer.func).endswith(".stack") and len(outer.args) == 1
