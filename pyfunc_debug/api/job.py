@@ -13,6 +13,7 @@ from pyfunc_debug.analysis.job_sql import ask
 from pyfunc_debug.analysis.replicas import Replicas, compare_replicas
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor import examine_job
+from pyfunc_debug.doctor.across import NAMES as ACROSS
 from pyfunc_debug.pfrec.folders import is_many, recordings_in
 from pyfunc_debug.records import Finding, Findings, Front
 
@@ -96,7 +97,7 @@ class Job(Sequence[Recording]):
             with contextlib.closing(Recording(path)) as recording:
                 of_this_one = recording.findings(select, ignore, front=front)
             for one in of_this_one:
-                if others_work and one.rule == "empty-recording":
+                if (others_work and one.rule == "empty-recording") or (len(self) > 1 and one.rule in ACROSS):
                     continue
                 same = (one.rule, one.severity, one.file, one.line)
                 seen = found.get(same)
@@ -112,6 +113,8 @@ class Job(Sequence[Recording]):
 
     def differences(self) -> Replicas:
         """Which values of the same node in the same step are equal in all processes, and who differs since when.
+
+        Where a process has replicas (MirroredStrategy), these are compared, within one process too.
 
         A step is a run of a tf.function, counted from its first; values of tf.data's calls have none. Values are
         compared by digest, which recordings have of all values up to 64 MB; none has to be kept.
@@ -151,7 +154,7 @@ class Job(Sequence[Recording]):
         return [dict(zip(columns, row)) for row in rows]
 
     def _replicas(self, names: Sequence[str]) -> Replicas:
-        return compare_replicas(zip(names, each_open(self.paths), strict=True))
+        return compare_replicas(zip(names if len(self) > 1 else [""], each_open(self.paths), strict=True))
 
     def close(self) -> None:
         """Closes the files."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyfunc_debug.api.gradient_check import GradientCheck, check
 from pyfunc_debug.api.instruments import Instruments
-from pyfunc_debug.api.meta import Options, first_meta, last_meta
+from pyfunc_debug.api.meta import Options, first_meta, last_meta, late_role
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.failures import explain
 from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
@@ -105,6 +105,7 @@ class LiveRecording(Recording):
                 path, options.policies, options.budget, first_meta(options), options.overwrite, options.sampling
             )
             self._path = self._recorder.path
+            self._recorder.ask_for_role(late_role)
             self._instruments = Instruments(options, self._recorder)
             self._instruments.watch_for_hangs()
             self._state = "recording"

@@ -72,14 +72,17 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
         module = sys.modules.get(name)
         if module is not None:
             versions[name] = str(getattr(module, "__version__", "?"))
-    known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here(), **_late_role()}
+    known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here(), **late_role()}
     return {**known, "end_ns": time.monotonic_ns()}
 
 
-def _late_role() -> dict[str, Any]:
-    """The role that a strategy of several workers gave this process since recording began: by a resolver, say."""
+def late_role() -> dict[str, Any]:
+    """The rank that this process got since recording began: from TF_CONFIG (Ray Train), or by a strategy's resolver."""
+    name, rank = role()
+    if rank is not None:
+        return {"role": name, "rank": rank}
     server = private.server()
-    if server is None or role().rank is not None:
+    if server is None:
         return {}
     job, task = server
     return {"role": plain_name(f"{job}-{task}"), "rank": task}

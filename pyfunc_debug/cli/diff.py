@@ -16,8 +16,9 @@ from pyfunc_debug.pfrec.folders import is_many
 
 _DESCRIPTION = """What differs between two recordings: values, call by call, then the time that calls of each body took
 (median, and the middle half of the calls in brackets; slower or faster is said only where these do not overlap). Of a
-folder: which values of the same node in the same step are equal in all processes, and who differs since when. Exit
-code 1: a value is different, or a call is missing; of a folder, a value was equal in all processes and then was not."""
+folder, or of one recording with replicas (MirroredStrategy): which values of the same node in the same step are equal
+in all processes or replicas, and who differs since when. Exit code 1: a value is different, or a call is missing; of a
+folder, a value was equal in all and then was not."""
 
 
 def add_parser(commands: Any) -> None:
@@ -45,8 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _job(files: Sequence[str]) -> int:
     job = Job(files)
-    if len(job) < 2:
-        raise BadOptionError(f"diff compares two recordings or more: {job.paths[0]} is one")
     found = job.differences()
+    if len(job) < 2 and not found.values:
+        raise BadOptionError(
+            f"diff compares two recordings or more: {job.paths[0]} is one, without replicas to compare"
+        )
     options.show(str(found))
     return int(bool(found))

@@ -1,4 +1,4 @@
-"""What only several processes together show: values that were equal in all of them, and then are not."""
+"""What only several processes or replicas together show: values that were equal in all of them, and then are not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EQUAL_BEFORE = 3
 
 
 def diverged(found: Replicas, paths: Sequence[str], front: Front) -> Iterator[tuple[Finding, tuple[str, ...]]]:
-    """Findings, each with the processes that differ: of each body the value that differed first.
+    """Findings, each with the processes or replicas that differ: of each body the value that differed first.
 
     Args:
       found: The values compared.
@@ -36,7 +36,7 @@ def diverged(found: Replicas, paths: Sequence[str], front: Front) -> Iterator[tu
         same = same and all(one.first is None or (one.first > (value.first or 0)) for one in inputs)
         what = f"{value.role} {value.path} of {body}"
         message = (
-            f"{what} was equal in all processes and is not from step {value.first:,} on: {_who(value)}"
+            f"{what} was equal in all {value.among} and is not from step {value.first:,} on: {_who(value)}"
             + (", though the inputs are equal: the body reads something else" if same else "")
         )  # fmt: skip
         evidence = [f"{first_names(names)}: {text}" for names, text in zip(value.groups, value.texts, strict=True)]
@@ -60,6 +60,11 @@ def _who(value: ReplicaValue) -> str:
 
 
 def _fix(paths: Sequence[str], front: Front) -> str:
+    if len(paths) == 1:
+        path = os.path.relpath(paths[0])
+        told = f"pyfunc-debug diff {shlex.quote(path)}"
+        told = told if front == "shell" else f"print(pyfunc_debug.open([{path!r}]).differences())"
+        return f"{told}  # every value, and since which step"
     folders = {os.path.dirname(os.path.relpath(path)) or "." for path in paths}
     if front == "shell":
         where = " ".join(map(shlex.quote, sorted(folders) if len(folders) == 1 else map(os.path.relpath, paths)))

@@ -142,6 +142,10 @@ class Recorder:
         self._rows.nodes.connect(locate_node, user_line)
         self._rows.nodes.runs_before = live_runs.first() - 1
 
+    def ask_for_role(self, role: Callable[[], dict[str, Any]]) -> None:
+        """From now on asks once a second for this process's `role` and `rank`: one that is killed has them, too."""
+        self._worker.role = role
+
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""
         self._worker.gil = GilRows(probe)

@@ -114,6 +114,8 @@ class Worker:
         self.begun: Callable[[], int] = lambda: 0
         self.tallies: Mapping[str, Any] = {}
         self.inputs: Callable[[], list[dict[str, Any]]] = list
+        self.role: Callable[[], dict[str, Any]] = dict
+        self._role = {name: meta.get(name) for name in ("role", "rank")}
         self._inputs = "[]"
         self._inputs_ns = 0
         self._losses = rows.allowance.losses
@@ -299,7 +301,7 @@ class Worker:
         self._write(batch)
 
     def _once_a_second(self, now: bool) -> None:
-        """Writes what is known of the loops over datasets, of what bodies returned, and of what was lost."""
+        """Writes what is known of the process's role, loops over datasets, what bodies returned, and what was lost."""
         if not now and time.monotonic_ns() - self._inputs_ns < 1_000_000_000:
             return
         self._inputs_ns = time.monotonic_ns()
@@ -309,6 +311,10 @@ class Worker:
         if text != self._inputs:
             self._inputs = text
             batch.add("meta", "inputs", text)
+        if (role := self.role()) and role != self._role:
+            self._role = role
+            for name, known in role.items():
+                batch.add("meta", name, json.dumps(known))
         if self._anchors.due():
             batch.add("meta", "anchors", json.dumps(self._anchors.take()))
         if self._budget.folder_bytes is not None and not self.stopped:

@@ -61,3 +61,10 @@ def test_nobody_is_called_a_straggler_without_reason(tmp_path, slow, calls):
 def test_two_processes_of_one_role_are_told_apart(tmp_path):
     paths = [recorded(tmp_path / f"{host}.pfrec", "train", 1.0, host=host) for host in ("ada", "bob")]
     assert [one.name for one in pfd.open(paths).ledger().processes] == ["train (ada, 7)", "train (bob, 7)"]
+
+
+def test_a_role_that_comes_after_recording_began_is_in_the_file_before_its_end(tmp_path, monkeypatch):
+    with pfd.record(tmp_path / "a.pfrec") as recording:
+        monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 3}}')
+        told = {row["key"]: row["value"] for row in recording.sql("SELECT * FROM meta")}
+    assert (told["state"], told["role"], told["rank"]) == ('"recording"', '"worker-3"', "3")

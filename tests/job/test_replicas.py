@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
+
+import pytest
+
 import pyfunc_debug as pfd
 from pyfunc_debug.cli import main
+from tests import forked
 from tests.doctor.recordings import call, node, written
 
 STEPS = 6
@@ -83,3 +88,53 @@ def test_one_recording_is_not_a_job(tmp_path, capsys):
     path = worker(tmp_path, 0)
     assert main(["diff", path]) == 2
     assert "compares two recordings or more" in capsys.readouterr().err
+
+
+MIRRORED = """
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    import pyfunc_debug as pfd
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+    def look(x):
+        return x
+
+    @tf.function
+    def step(x):
+        tf.numpy_function(look, [tf.constant(7.0)], tf.float32)  # once in a step
+
+        def replica(x):
+            for _ in tf.range(2):
+                x = tf.ensure_shape(tf.numpy_function(look, [x], tf.float32), [])
+            return tf.numpy_function(lambda v: v, [x], tf.float32)
+
+        return strategy.run(replica, args=(x,))
+
+    with pfd.record("train.pfrec"):
+        for one in range(6):
+            step(strategy.experimental_distribute_values_from_function(
+                lambda context: tf.constant(float(one) + (one == 4) * context.replica_id_in_sync_group)))
+"""
+
+
+@pytest.mark.slow
+def test_replicas_of_one_process_are_told_apart_and_compared(tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(textwrap.dedent(MIRRORED))
+    done = forked.run("train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["diff", "train.pfrec"]) == 1
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "input x of look (train.py:10): equal in 5 of 6 steps, first different in step 5",
+        "  replica 0: float32[] 4.0",
+        "  replica 1: float32[] 5.0",
+    ]
+    (look, other) = pfd.open("train.pfrec").findings(select=["diverged-replicas"], ignore=[])
+    assert look.message == (
+        "input x of look was equal in all replicas and is not from step 5 on: replica 0, replica 1 differ"
+    )
+    assert "lambda" in other.message
+    assert look.fix.startswith("print(pyfunc_debug.open(['train.pfrec']).differences())")
