@@ -1,9 +1,11 @@
 """Every recorded call of the demo, the lessons and the corpus as a test: how many pass, and what the others say.
 
     python -m benchmarks.exports [demo] [corpus] [lessons] [--only 01 decorator ...] [--most 50] [--from-file]
+    python -m benchmarks.exports large [--calls 1000000]
 
 Each program is recorded with values="full", in a process of its own; a call becomes a test as soon as its recording
-stops, or with --from-file from the file alone, as another process would. Then pytest runs all of them.
+stops, or with --from-file from the file alone, as another process would. Then pytest runs all of them. `large`
+measures the other formats, and a query of all values: time and memory for two million values and for a tenth of them.
 """
 
 from __future__ import annotations
@@ -13,15 +15,25 @@ import collections
 import dataclasses
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("demo", "corpus", "lessons")
 _LONGEST = 400
+LARGE = {
+    "parquet": ("export", "--format", "parquet", "-o", "tables"),
+    "chrome": ("export", "--format", "chrome", "-o", "trace.json"),
+    "perfetto": ("export", "--format", "perfetto", "-o", "trace.pftrace"),
+    "pfrec": ("export", "--format", "pfrec", "--redact", "all", "-o", "copy.pfrec"),
+    "query, csv": ("query", "SELECT * FROM value"),
+}
+"""What is done with a large recording."""
 
 
 def export_when_stopped(folder: str, most: int, from_file: bool) -> None:
@@ -95,6 +107,39 @@ def run(source: str, name: str, folder: str, most: int, from_file: bool) -> None
         record_programs("recorded", tempfile.mkdtemp(dir=os.path.dirname(folder)), name.split(",") if name else [])
 
 
+def large(calls: int) -> None:
+    """Exports a recording, and one of a tenth of its calls, by the command line, each in a process of its own."""
+    from benchmarks.doctor import write
+
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (calls // 10, calls):
+            write(Path(folder, f"{count}.pfrec"), count)
+        for name, words in LARGE.items():
+            size, peak, taken = [], [], 0.0
+            for count in (calls // 10, calls):
+                command = [sys.executable, "-m", "pyfunc_debug", words[0], f"{count}.pfrec", *words[1:]]
+                with open(Path(folder, "out"), "wb") as out:
+                    begun = time.perf_counter()
+                    child = subprocess.Popen(
+                        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
+                        env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    )  # fmt: skip
+                    _, status, usage = os.wait4(child.pid, 0)
+                    child.returncode = os.waitstatus_to_exitcode(status)
+                    taken = time.perf_counter() - begun
+                assert child.returncode == 0, command
+                made = Path(folder, words[words.index("-o") + 1] if "-o" in words else "out")
+                files = [made] if made.is_file() else [one for one in made.rglob("*") if one.is_file()]
+                size.append(sum(one.stat().st_size for one in files) / 1e6)
+                peak.append(usage.ru_maxrss / 1024)
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
+            print(
+                f"{name}: {calls:,} calls in {taken:.1f} s, {size[1]:.0f} MB written; {peak[0]:.0f} MB memory with a "
+                f"tenth of the calls, {peak[1]:.0f} MB with all",
+                flush=True,
+            )
+
+
 def outcomes(folder: Path) -> tuple[collections.Counter[str], list[str]]:
     """Runs the tests of a folder; how many passed, failed and skipped, and what the latter two say."""
     (folder / "pytest.ini").write_text(
@@ -128,7 +173,10 @@ def main() -> None:
     parser.add_argument("--from-file", action="store_true", help="from the file alone")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--keep", metavar="FOLDER", help="where the tests stay")
+    parser.add_argument("--calls", type=int, default=1_000_000, help="of `large`")
     arguments = parser.parse_args()
+    if arguments.sources == ["large"]:
+        return large(arguments.calls)
     if arguments.child:
         return run(*arguments.child, arguments.most, arguments.from_file)
     lessons = arguments.only or [path.name[:2] for path in sorted(ROOT.glob("notebooks/0*.ipynb"))]

@@ -77,6 +77,11 @@ class CallSums:
         """All of them, stored and dropped."""
         return self.stored + self.dropped
 
+    @property
+    def total_ns(self) -> float:
+        """Their time together, with their waits for the GIL before they began; only calls that ended have one."""
+        return self.times.total_ns + (self.parts.wait_ns if self.parts is not None else 0.0)
+
 
 @dataclass(frozen=True)
 class NodeRow:
@@ -171,7 +176,7 @@ def _waited(sums: CallSums) -> float:
 
 
 ORDERS: dict[str, Callable[[NodeRow], float]] = {
-    "total": lambda row: row.times.total_ns + row.gradient.times.total_ns,
+    "total": lambda row: row.forward.total_ns + row.gradient.total_ns,
     "mean": lambda row: max(row.times.mean_ns or 0.0, row.gradient.times.mean_ns or 0.0),
     "calls": lambda row: row.calls + row.gradients,
     "wait": lambda row: _waited(row.forward) + _waited(row.gradient),

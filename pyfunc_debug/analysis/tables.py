@@ -19,7 +19,7 @@ from pyfunc_debug.program.printable import printable
 
 if TYPE_CHECKING:
     from pyfunc_debug.analysis.job import JobLedger
-    from pyfunc_debug.analysis.ledger import FunctionRow, Ledger, NodeRow
+    from pyfunc_debug.analysis.ledger import CallSums, FunctionRow, Ledger, NodeRow
     from pyfunc_debug.records import Function
 
 _KINDS = {
@@ -30,6 +30,7 @@ _KINDS = {
 }
 _FUNCTION_KINDS = {"tf.function": "", "tf.data": "tf.data", "graph": "v1 graph", "eager": ""}
 HEADERS = ("name", "traced", "runs", "calls", "err", "mean ms", "p95 ms", "GIL ms")
+TOTALS = ("total", "share")
 
 
 def _library(file: str | None) -> str:
@@ -145,12 +146,15 @@ def render(renderable: object, width: int = 80, color: bool = False) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n")).rstrip("\n")
 
 
-def ledger_table(ledger: Ledger) -> Table:
-    """The ledger as a rich table."""
+def ledger_table(ledger: Ledger, totals: bool = False) -> Table:
+    """The ledger as a rich table; with `totals`, also the time of all calls of a row, and its share of that of all."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column("name  (times in ms)", overflow="fold", ratio=1, min_width=16)
     for header in headers(ledger)[1:]:
         table.add_column(header.removesuffix(" ms"), justify="right", no_wrap=True)
+    width = len(table.columns)
+    for header in TOTALS if totals else ():
+        table.add_column(header, justify="right", no_wrap=True)
     for row in ledger.rows:
         name = Text(function_name(row.function), style="bold")
         kind = function_kind(row.function)
@@ -159,13 +163,14 @@ def ledger_table(ledger: Ledger) -> Table:
         library = row.function.origin == "tensorflow"
         where = kind if library else f"{kind} {source_line(row.function.file, row.function.line)}".strip()
         name.append(f"  {where}" if where else "", style="dim not bold")
-        table.add_row(name, *function_cells(row)[1 : len(table.columns)])
+        table.add_row(name, *function_cells(row)[1:width])
         for node in row.nodes:
-            _add_node(table, node)
+            _add_node(table, node, width, ledger.all_ns if totals else None)
     return table
 
 
-def _add_node(table: Table, row: NodeRow) -> None:
+def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None) -> None:
+    """A node's lines: `width` columns, and where `all_ns` is given those of `TOTALS`."""
     first, *others = node_cells(row)
     name = Text(f"  {first[0]}")
     name.append(f"  {kind_text(row.node.kind)} {source_line(row.node.file, row.node.line)}", style="dim")
@@ -174,20 +179,26 @@ def _add_node(table: Table, row: NodeRow) -> None:
     elif row.node.origin == "tensorflow":
         name.append(" (TensorFlow's own)", style="dim")
     style = "bold" if row.errors else ""
-    width = len(table.columns)
-    table.add_row(name, *first[1:width], style=style)
+    totals = [() if all_ns is None else _totals(sums, all_ns) for sums in (row.forward, row.gradient)]
+    table.add_row(name, *first[1:width], *totals[0], style=style)
     for cells in others:
-        table.add_row(Text(f"    {cells[0]}", style="dim"), *cells[1:width])
+        table.add_row(Text(f"    {cells[0]}", style="dim"), *cells[1:width], *totals[1])
     if row.note:
         table.add_row(Text(f"    {row.note}", style="dim italic"))
 
 
-def ledger_text(ledger: Ledger, width: int = 80, color: bool = False) -> str:
-    """The ledger as text."""
+def _totals(sums: CallSums, all_ns: float) -> tuple[str, str]:
+    if not sums.times.count or not all_ns:
+        return "-", "-"
+    return milliseconds(sums.total_ns), f"{sums.total_ns / all_ns:.1%}"
+
+
+def ledger_text(ledger: Ledger, width: int = 80, color: bool = False, totals: bool = False) -> str:
+    """The ledger as text; `totals` as in `ledger_table`."""
     if not ledger.rows:
         head = "No py_function was made and no tf.function was traced while recording."
     else:
-        table = ledger_table(ledger)
+        table = ledger_table(ledger, totals)
         head = render(table, max(width, least_width(table)), color)
         if not ledger.calls:
             head += "\n\nNo call of a py_function was recorded yet."

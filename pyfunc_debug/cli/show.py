@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--gil", action="store_true", help="who waited for the GIL, for whom, and what num_parallel_calls can bring"
     )
-    parser.add_argument("--sort", choices=ORDERS, help="the ledger's largest first, instead of in the program's order")
+    parser.add_argument("--sort", choices=ORDERS, help="the ledger's largest first, with total and share")
     parser.add_argument("--all", action="store_true", help="also what TensorFlow and Keras made for themselves")
     parser.add_argument(
         "--follow", action="store_true", help="print findings as they appear, until the recording is complete"
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             options.show_json(as_dict(ledger))
         else:
-            print(ledger_text(ledger, width, color))
+            print(ledger_text(ledger, width, color, totals=arguments.sort is not None))
     return 0
 
 

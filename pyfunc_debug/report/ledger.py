@@ -160,7 +160,7 @@ def _node_rows(
 
 def _numbers(sums: CallSums, everything: float) -> Json:
     times, parts = sums.times, sums.parts
-    total = times.total_ns + (parts.wait_ns if parts is not None else 0.0) if times.count else None
+    total = sums.total_ns if times.count else None
     return {
         "mean_ns": times.mean_ns,
         "p95_ns": times.p95_ns,

@@ -45,7 +45,14 @@ def test_the_ledger_may_begin_with_the_largest(folder, capsys):
     assert all(row == sorted(row, reverse=True) for row in counts)
     assert [max(row, default=-1) for row in counts] == sorted((max(row, default=-1) for row in counts), reverse=True)
     assert sorted(map(str, by_calls)) == sorted(map(str, rows))
-    assert main(["show", "a.pfrec", "--sort", "mean"]) == 0
+    capsys.readouterr()
+    assert main(["show", "a.pfrec", "--sort", "total"]) == 0
+    table = capsys.readouterr().out.partition("\n\n")[0]
+    assert table.splitlines()[0].split()[-2:] == ["total", "share"]
+    shares = [float(line.split()[-1][:-1]) for line in table.splitlines() if line.endswith("%")]
+    assert len(shares) > 2
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    assert shares[0] == max(shares), "the largest first"
 
 
 def test_without_a_file_the_newest_here_is_shown(folder, capsys):
