@@ -10,6 +10,7 @@ from collections.abc import Mapping
 _TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
 """A cell of IPython in a terminal."""
 _MOST = 1000
+_LONGEST = 2000
 _recorded: dict[str, int] = {}
 """Numbers of cells of other processes, by file name: recordings tell them."""
 
@@ -54,8 +55,8 @@ def file_label(file: str) -> str:
 
 
 def one_line(name: str) -> str:
-    r"""A name as it is shown: a newline in it is `\n`, so that a table's line stays one."""
-    return name.replace("\n", "\\n")
+    r"""A name as it is shown: a newline in it is `\n`, so that a table's line stays one. A hostile one is cut."""
+    return (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...").replace("\n", "\\n")
 
 
 def source_line(file: str | None, line: int | None) -> str:

@@ -26,6 +26,11 @@ def test_a_cell_is_told_by_its_number_and_a_file_by_its_name(monkeypatch):
     assert "cell [3]:4" in Findings([finding])._repr_html_()
 
 
+def test_a_hostile_name_takes_one_line_and_no_minute():
+    assert places.one_line("a\nb") == "a\\nb"
+    assert places.one_line("x" * 10_000_000) == f"{'x' * 2000}..."
+
+
 def test_nobody_spells_a_cell_in_another_way():
     """`In[3]` is IPython's prompt, and the last part of a cell's file name says nothing."""
     own = [ROOT / "pyfunc_debug" / "places.py"]
