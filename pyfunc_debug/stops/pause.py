@@ -94,13 +94,19 @@ class Pause:
                 continue
             self._tool = tool
             api.register_callback(tool, api.events.LINE, self._line)
+            api.register_callback(tool, api.events.JUMP, self._jump)
             api.register_callback(tool, api.events.PY_RETURN, self._return)
             for code in self._codes:
-                api.set_local_events(tool, code, api.events.LINE | api.events.PY_RETURN)
+                api.set_local_events(tool, code, api.events.LINE | api.events.JUMP | api.events.PY_RETURN)
             return True
         return False
 
     def _line(self, code: CodeType, line: int) -> None:
+        if threading.get_ident() in self._bodies:
+            self._event(sys._getframe(1), True)
+
+    def _jump(self, code: CodeType, offset: int, target: int) -> None:
+        """A loop of one line comes to no other line."""
         if threading.get_ident() in self._bodies:
             self._event(sys._getframe(1), True)
 
@@ -116,6 +122,6 @@ class Pause:
             return
         for code in self._codes:
             api.set_local_events(tool, code, api.events.NO_EVENTS)
-        for event in (api.events.LINE, api.events.PY_RETURN):
+        for event in (api.events.LINE, api.events.JUMP, api.events.PY_RETURN):
             api.register_callback(tool, event, None)
         api.free_tool_id(tool)

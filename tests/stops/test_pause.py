@@ -1,0 +1,45 @@
+"""Threads that run are stopped at their next line, by what each Python has for that."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from pyfunc_debug.stops.pause import Pause
+from tests.limits import HANG_S
+
+LOOP = """
+def loop(entered):
+    n = 1
+    try:
+        entered.wait()
+        while n: n += 1
+    except StopIteration:
+        ended.append(n)
+"""
+
+
+def frame_of(ident, code):
+    frame = sys._current_frames()[ident]
+    while frame.f_code is not code:
+        frame = frame.f_back
+    return frame
+
+
+def test_threads_in_a_loop_of_one_line_are_stopped():
+    ended, entered, missed = [], threading.Barrier(3), []
+    names = {"ended": ended}
+    exec(compile(LOOP, __file__, "exec"), names)
+    threads = [threading.Thread(target=names["loop"], args=(entered,), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    entered.wait()
+
+    def stop(frame):
+        raise StopIteration
+
+    stacks = {thread.ident: [frame_of(thread.ident, names["loop"].__code__)] for thread in threads}
+    assert Pause(stacks, stop, lambda: missed.append(1), each=True).arm()
+    for thread in threads:
+        thread.join(HANG_S)
+    assert (len(ended), missed) == (2, [])
