@@ -1476,14 +1476,19 @@ def nan_and_infinity_for_float32():
     list(mapped_eager(lambda x: np.array([np.nan, np.inf, 1.0]), np.ones(4, np.float32)))
 
 
-@triggers("slow-conversion", says="np.asarray(")
+# On a busy machine a call may wait so long for a core that the conversion is a small part of it.
+SIX_OF_TEN_MS = """UPDATE call SET end_ns = start_ns + 10000000;
+UPDATE returned SET convert_ns = 6000000 * sampled WHERE convert_ns > 0"""
+
+
+@triggers("slow-conversion", says="np.asarray(", clock=SIX_OF_TEN_MS)
 def nested_python_numbers():
     rows = [[float(column) for column in range(200_000)]]
 
     list(mapped(lambda x: rows, np.ones(6, np.float32), tf.float64))
 
 
-@triggers("slow-conversion", pastes=True)
+@triggers("slow-conversion", pastes=True, says="6.00 ms of the 10.00 ms", clock=SIX_OF_TEN_MS)
 def one_list_for_each_output():
     def pair(x):
         return [0.5] * 200_000, [1.5] * 200_000
@@ -1492,7 +1497,7 @@ def one_list_for_each_output():
     list(data.map(lambda x: tf.py_function(pair, [x], [tf.float32, tf.float32])))
 
 
-@triggers("slow-conversion", pastes=True)
+@triggers("slow-conversion", pastes=True, clock=SIX_OF_TEN_MS)
 def a_list_of_lists():
     table = [[1.0] * 300 for _ in range(300)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sqlite3
 from collections import Counter
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tests.doctor.alone import alone, loaded
 from tests.doctor.recordings import pasted
 
 
-def findings(program, ends_with: type[BaseException] | None = None, **options) -> list[Finding]:
-    """What is found in a recording of a program, which may end with an exception."""
+def findings(program, ends_with: type[BaseException] | None = None, clock: str = "", **options) -> list[Finding]:
+    """What is found in a recording of a program, which may end with an exception, by a clock that the test drives."""
     recording = pfd.record(**options)
     if ends_with is None:
         with recording:
@@ -26,6 +27,9 @@ def findings(program, ends_with: type[BaseException] | None = None, **options) -
     else:
         with pytest.raises(ends_with), recording:
             program()
+    if clock:
+        with contextlib.closing(sqlite3.connect(recording.path)) as file:
+            file.executescript(clock)
     found = recording.findings()
     recording.close()
     assert not [one for one in found if one.rule == "doctor-trouble"], found
@@ -77,7 +81,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
     program = loaded(alone(program), program, tmp_path, monkeypatch)
-    found = findings(program, options.get("ends_with"), **options.get("record", {}))
+    found = findings(program, options.get("ends_with"), options.get("clock", ""), **options.get("record", {}))
     ours = [one for one in found if one.rule == rule]
     assert ours, [(one.rule, one.message) for one in found]
     for one in ours:

@@ -18,6 +18,7 @@ def plain(x):
     return x * 2
 """
 STOCK = "print(stock == (script_ops.FuncRegistry.__call__, script_ops.py_func_common, sys.breakpointhook))"
+PLAIN = f"print(float(tf.py_function(plain, [2.0], tf.float32)))\n{STOCK}"
 BODY = """
 def body(x):
     y = x * 3
@@ -39,14 +40,14 @@ print([int(one) for one in tf.data.Dataset.range(1, 3).map(make)])
 @pytest.fixture(scope="module")
 def kernel():
     with Kernel() as kernel:
-        text, error, _ = kernel.run(SETUP)
-        assert not error, text
+        said = [kernel.run(cell)[:2] for cell in (SETUP, PLAIN, BODY)]
+        assert not any(error for _, error in said), said
+        kernel.plain = said[1][0]
         yield kernel
 
 
 def test_cells_without_breakpoint_run_stock_tensorflow(kernel):
-    text, error, _ = kernel.run(f"print(float(tf.py_function(plain, [2.0], tf.float32)))\n{STOCK}")
-    assert text == "4.0\nTrue\n", error
+    assert kernel.plain == "4.0\nTrue\n"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,8 @@ def test_outside_of_bodies_set_trace_is_the_kernels_own(kernel):
 def test_debug_after_q_at_a_pipeline_opens_in_the_body(kernel):
     pipeline = "[float(v) for v in tf.data.Dataset.range(4).map(lambda i: f(tf.cast(i, tf.float32)), 4)]"
     _, error, prompts = kernel.run(pipeline, ["q"])
-    assert "Abort: quit at a pyfunc_debug stop" in error
+    # The pipeline raises what its first element did: the call that was quit, or one that waited for its turn behind it.
+    assert re.search("Abort: (quit|interrupted) at a pyfunc_debug stop", error), error
     assert len(prompts) == 1
     text, error, _ = kernel.run("%debug", ["p 'y is', float(y)", "q"])
     assert "('y is', " in text, text
@@ -164,3 +166,4 @@ def test_another_debugger_is_honoured_and_unload_puts_all_back(kernel):
     assert not prompts
     text, error, _ = kernel.run(f"%unload_ext pyfunc_debug\n{STOCK}")
     assert text == "True\n", error
+    kernel.run("%load_ext pyfunc_debug")  # for other tests
