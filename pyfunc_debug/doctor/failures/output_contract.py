@@ -144,7 +144,7 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
 
 
 def _place(node: Node, dtype: str) -> int:
-    """The first value that is declared so, and is no cast to it already."""
+    """The first value that is declared so and not cast to it yet."""
     function = node.function()
     value = return_value(function) if function is not None else None
     elements = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(node.tout) else []
