@@ -40,7 +40,7 @@ NAMES = {
     ("value", "kept"), ("static_shape", "role"), ("static_shape", "dtype"), ("static_shape", "shape"),
     ("returned", "declared"), ("returned", "dtypes"), ("blob", "encoding"), ("blob", "dtype"), ("blob", "shape"),
     ("failure", "type"), ("gil", "grade"), ("gil", "blame"), ("dropped", "kind"), ("line", "kind"), ("line", "graph"),
-    ("line", "inside"), ("print", "function"), ("extra", "why"),
+    ("line", "inside"), ("print", "function"), ("extra", "why"), ("summary", "kind"),
 }  # fmt: skip
 """What stays: names of functions, nodes, parameters, threads and exceptions, dtypes, shapes, times."""
 _META = {

@@ -99,6 +99,21 @@ def test_no_byte_of_the_copy_is_a_secret_and_every_command_reads_it(recorded, tm
         assert recording.meta["redacted"] == (sorted(SECRETS) if kinds == "all" else [kinds])
 
 
+def test_calls_and_gradient_calls_stay_apart_in_the_sums(tmp_path):
+    import tensorflow as tf
+
+    x = tf.constant(3.0)
+    with pfd.record(tmp_path / "two.pfrec", gil=False) as recording, tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.function(lambda x: tf.py_function(lambda x: x * x, [x], tf.float32))(x)
+        tape.gradient(y, x)
+    recording.export(tmp_path / "copy.pfrec", "pfrec", redact=["args"])
+    with contextlib.closing(pfd.open(tmp_path / "copy.pfrec")) as copy:
+        assert [(kind, calls) for kind, calls in copy.reader.rows("SELECT kind, calls FROM summary ORDER BY kind")] == [
+            ("forward", 1), ("gradient", 1)
+        ]  # fmt: skip
+
+
 def test_without_redactions_the_copy_is_the_recording(recorded, tmp_path):
     recording = pfd.open(recorded)
     recording.export(tmp_path / "copy.pfrec", "pfrec")
