@@ -140,7 +140,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         stop.complete = self._completed
 
     def reset(self) -> None:
-        """Begins anew. bdb looks at every file that linecache has, and other stops may do the same meanwhile."""
+        """Begins again. bdb looks at every file that linecache has, and other stops may do the same meanwhile."""
         while True:
             try:
                 super().reset()
