@@ -27,10 +27,11 @@ class Hooks:
         self._breakpointhook: Any = None
         self._set_trace: Any = None
         self._ours: Any = None
+        self._break = _Hook(self._hook_for)
 
     def install(self) -> None:
         """Puts both in place. Again, when somebody (debugpy on attaching) replaced the first meanwhile."""
-        if sys.breakpointhook != self._break and _wants_pdb():
+        if sys.breakpointhook is not self._break and _wants_pdb():
             self._breakpointhook = sys.breakpointhook
             sys.breakpointhook = self._break
         if self._ours is None:
@@ -51,23 +52,37 @@ class Hooks:
 
     def uninstall(self) -> None:
         """Puts the originals back; one that somebody else has replaced is left to them."""
-        if self._breakpointhook is not None and sys.breakpointhook == self._break:
+        if self._breakpointhook is not None and sys.breakpointhook is self._break:
             sys.breakpointhook = self._breakpointhook
         self._breakpointhook = None
         if self._ours is not None and pdb.set_trace is self._ours:
             pdb.set_trace = self._set_trace
         self._ours = self._set_trace = None
 
-    def _break(self, *args: Any, **named: Any) -> Any:
-        frame = sys._getframe(1)
+    def _hook_for(self, frame: FrameType) -> Any:
+        """What `breakpoint()` calls in this frame."""
         hook = self._breakpointhook or sys.__breakpointhook__
         if _wants_pdb() and self._stop(frame, None, hook is not sys.__breakpointhook__):
-            return None
-        if hook is sys.__breakpointhook__ and not args and not named and _wants_pdb():
-            debugger = _debugger(self._set_trace)
-            if debugger is not None:  # Python's own hook would stop in this function
-                return debugger.set_trace(frame)
-        return hook(*args, **named)
+            return _done
+        return hook
+
+
+class _Hook:
+    """`sys.breakpointhook`. What it leaves to another hook is called as without us: no frame of ours is below it.
+
+    Python calls what the property `__call__` gives once that has returned.
+    """
+
+    def __init__(self, choose: Callable[[FrameType], Any]) -> None:
+        self._choose = choose
+
+    @property
+    def __call__(self) -> Any:
+        return self._choose(sys._getframe(1))
+
+
+def _done(*args: Any, **named: Any) -> None:
+    """The call was stopped, or will be."""
 
 
 def _wants_pdb() -> bool:
