@@ -48,7 +48,7 @@ def ask(
     chosen = engine or ("duckdb" if size >= LARGE_BYTES and installed else "sqlite")
     if chosen == "duckdb" and not installed:
         raise NotInstalledError("DuckDB is not installed: pip install 'pyfunc-debug[fleet]'")
-    of = f"{len(job)} recordings, {size / 1e6:,.1f} MB"
+    of = f"{len(job)} recording{'s' * (len(job) != 1)}, {size / 1e6:,.1f} MB"
     if chosen == "duckdb":
         say(f"DuckDB answers, from {of}")
         rows = by_duckdb(job, sql)

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -116,6 +115,13 @@ def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
 
 
 def _plain(cell: Any) -> Any:
-    if isinstance(cell, (Decimal, datetime)):  # of DuckDB
-        return float(cell) if isinstance(cell, Decimal) else cell.isoformat()
-    return base64.b64encode(cell).decode() if isinstance(cell, bytes) else cell
+    """As JSON has it; lists, dates and decimals are DuckDB's."""
+    if isinstance(cell, bytes):
+        return base64.b64encode(cell).decode()
+    if isinstance(cell, Decimal):
+        return float(cell)
+    if isinstance(cell, (list, tuple)):
+        return [_plain(one) for one in cell]
+    if isinstance(cell, dict):
+        return {str(name): _plain(one) for name, one in cell.items()}
+    return cell if cell is None or isinstance(cell, (int, float, str)) else str(cell)

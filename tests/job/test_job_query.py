@@ -82,6 +82,8 @@ def test_a_folder_files_and_a_pattern_are_asked_and_stderr_says_who_answers(job,
     assert main(["query", str(job), sql]) == 0
     out, err = capsys.readouterr()
     assert (out, err.split(",")[0]) == (rows, "pyfunc-debug: DuckDB answers")
+    assert main(["query", str(job), "SELECT date '2026-11-23' AS d, [1.5] AS l", "--json", "--engine", "duckdb"]) == 0
+    assert capsys.readouterr().out == '[{"d": "2026-11-23", "l": [1.5]}]\n'
     assert main(["query", f"{job}/0.pfrec", f"{job}/1.pfrec"]) == 2  # the SELECT is missing
 
 
