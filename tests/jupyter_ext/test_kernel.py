@@ -222,6 +222,7 @@ def test_a_panel_is_answered_while_its_cell_runs(client, tmp_path):
 
 
 def test_an_unknown_panel_is_refused(client):
+    client.execute_interactive("%%pyfunc_trace\nstep(tf.ones([2]))", timeout=HANG_S, output_hook=lambda message: None)
     content = {"type": "request", "id": "1", "widget": "none of ours", "queries": []}
     message = client.session.msg("pyfunc_debug_request", content)
     client.control_channel.send(message)

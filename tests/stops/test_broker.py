@@ -40,6 +40,7 @@ class House:
         self.broker.fronts.append(self.front)
         self.patience = []
         self.shown = []
+        self.callers = []
         self.broker.listeners.append(lambda: self.shown.append([stop.title for stop in self.broker.waiting()]))
         self.waits = threading.Semaphore(0)
         wait = self.broker._turn.wait
@@ -70,6 +71,7 @@ class Caller:
         self.go = threading.Event()
         self.has_turn = threading.Event()
         self.steps = []
+        house.callers.append(self)
         self.thread = threading.Thread(target=self._run, args=(number, policy), daemon=True)
         self.thread.start()
 
@@ -98,7 +100,12 @@ class Caller:
 
 @pytest.fixture
 def house(monkeypatch):
-    return House(monkeypatch)
+    made = House(monkeypatch)
+    yield made
+    made.broker.close()  # what still waits would fail much later, in another test
+    for caller in made.callers:
+        caller.go.set()
+        caller.thread.join(HANG_S)
 
 
 def test_turns_go_in_order_and_a_newcomer_does_not_push_in(house):
