@@ -114,8 +114,8 @@ def call_path(observer: Observer) -> Any:
     """What holds the observer's `enter`, `leave` and `fail` as one attribute `path`, read once as a call begins.
 
     An observer may have such an attribute of its own and swap it at any time: a call in progress ends as it began. Its
-    attribute `unwanted` has the tokens of nodes whose calls nobody asks for: their ticket is None, and neither `enter`
-    nor `leave` is called.
+    attribute `unwanted` has the tokens of nodes whose calls nobody asks for: their ticket is None, and none of the
+    three is called.
     """
     return observer if hasattr(observer, "path") else _FixedPath(observer)
 
@@ -153,8 +153,24 @@ def registry_call(
                 finally:
                     if event is not None:
                         annotations.end(event)
-            enter, leave, fail = way.path
-            ticket = None if token in way.unwanted else enter(token, args)
+            if token in way.unwanted:
+                if not profiled():  # the same with nothing to tell: half the time
+                    thread = get_ident()
+                    outer = in_progress.get(thread)
+                    in_progress[thread] = (outer, token, args, None)
+                    try:
+                        return original(self, token, device, args)
+                    except BaseException as error:
+                        if not ends_data(error):
+                            failures.add(error, token, None)
+                        drop_our_frame(error)
+                        raise
+                    finally:
+                        in_progress[thread] = outer
+                enter, leave, fail = _Nobody.path
+            else:
+                enter, leave, fail = way.path
+            ticket = enter(token, args)
             thread = get_ident()
             outer = in_progress.get(thread)
             in_progress[thread] = (outer, token, args, ticket)

@@ -239,3 +239,47 @@ def test_leaving_the_block_chains_the_original(tf):
     assert first < text.index("script_ops.py"), "the user's frame comes first"
     last = list(traceback.walk_tb(caught.value.__traceback__))[-1][0]
     assert last.f_code.co_name == "helper", "pdb.pm() opens at the innermost frame"
+
+
+def test_an_unwatched_body_fails_and_ends_as_ever_while_a_breakpoint_is_armed_elsewhere(tf, tmp_path):
+    call = tf.function(lambda x: tf.numpy_function(helper, [x], tf.float32))
+    call.get_concrete_function(tf.constant(1.0))
+    dataset = tf.data.Dataset.from_generator(lambda: iter([1.0, 2.0]), output_types=tf.float32)
+
+    def twice():
+        """From its second call on it is known that no breakpoint names the node."""
+        for _ in range(2):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="bad value in helper") as caught:
+                call(tf.constant(1.0))
+            assert isinstance(caught.value.pyfunc_exception, ValueError)
+            assert "pyfunc_debug" not in str(caught.value)
+            assert [float(value) for value in dataset] == [1.0, 2.0]
+
+    stop = pfd.break_on("another")
+    try:
+        twice()
+        tf.profiler.experimental.start(str(tmp_path))  # calls take another way
+        try:
+            twice()
+        finally:
+            tf.profiler.experimental.stop()
+    finally:
+        stop.remove()
+
+
+def test_an_unwatched_body_may_stop_while_a_breakpoint_is_armed_elsewhere(tf):
+    def outer(x):
+        inner(tf.constant(1.0))
+        breakpoint()
+        return x
+
+    inner = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))
+    call = tf.function(lambda x: tf.py_function(outer, [x], tf.float32))
+    call.get_concrete_function(tf.constant(0.0))
+    stop = pfd.break_on("another")
+    with pfd.answers("c", "p x", "c") as dialogue:
+        for value in (2.0, 3.0):
+            call(tf.constant(value))
+    stop.remove()
+    assert "numpy=3.0" in str(dialogue)
+    assert dialogue.left == []
