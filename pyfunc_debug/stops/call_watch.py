@@ -150,7 +150,8 @@ class CallWatch(TracerHost):
         """What can be done at a prompt where there is no line of the user's."""
         if self.facts is not None and self.facts.gradient_of is not None:
             return "`s` goes to your code of the gradient; assign to `dy`, or to `__return__`"
-        names = [f"`{name}`" for name in self.plan.input_names(len(self.args)) if rule.when != "after"]
+        found = self.plan.input_names(len(self.args)) if rule.when != "after" else ()
+        names = [f"`{name}`" if name.isidentifier() else f"`inputs[{n}]`" for n, name in enumerate(found)]
         return f"{self.body} has no Python code; assign to {', or to '.join([*names, '`__return__`'])}"
 
     def _place(self) -> tuple[str, int] | None:

@@ -246,14 +246,15 @@ def test_a_line_in_a_helper(tf, function, script):
 
 
 def test_a_body_without_python_code(tf, script):
-    import numpy as np
-
-    said = script("p inputs", "w", "c")
-    breakpoint_ = pfd.break_on("sin")
-    result = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))(tf.constant(0.0))
-    breakpoint_.remove()
-    assert float(result) == 0.0
-    assert "sin has no Python code; assign to `x`, or to `__return__`\n> <sin>(1)sin()\n" in said.text
+    said = script("x = inputs[0] - 1", "w", "c", "inputs[0] = inputs[1] * 2", "c")
+    breakpoints = [pfd.break_on("abs"), pfd.break_on("max")]
+    result = tf.function(lambda x: tf.numpy_function(abs, [x], tf.float32))(tf.constant(0.0))
+    larger = tf.function(lambda x: tf.numpy_function(max, [x, x], tf.float32))(tf.constant(3.0))
+    for one in breakpoints:
+        one.remove()
+    assert (float(result), float(larger)) == (1.0, 6.0)
+    assert "abs has no Python code; assign to `x`, or to `__return__`\n> <abs>(1)abs()\n" in said.text
+    assert "max has no Python code; assign to `inputs[0]`, or to `inputs[1]`, or to `__return__`\n" in said.text
 
 
 def test_a_stop_at_a_gradient_sees_what_comes_in_from_above(tf, script):
@@ -580,18 +581,16 @@ def test_what_a_gradient_gets_can_be_asked_for_and_changed(tf, script):
 
 
 def test_an_input_of_a_body_without_python_code_is_changed_or_refused(tf, script, capsys):
-    import numpy as np
-
-    function = tf.function(lambda x: tf.numpy_function(np.sin, [x], tf.float32))
-    breakpoint_ = pfd.break_on("sin")
-    for line, result in (("x = np.float32(np.pi / 2)", 1.0), ("inputs[0] = np.float32(np.pi / 2)", 1.0)):
+    function = tf.function(lambda x: tf.numpy_function(abs, [x], tf.float32))
+    breakpoint_ = pfd.break_on("abs")
+    for line, result in (("x = np.float32(-1.0)", 1.0), ("inputs[0] = np.float32(-2.0)", 2.0)):
         script(line, "c")
         assert float(function(tf.constant(0.0))) == result
     assert capsys.readouterr().err.count("cannot be used") == 0
     script("x = 'text'", "c")
     assert float(function(tf.constant(0.0))) == 0.0
     breakpoint_.remove()
-    assert "the input that you gave sin cannot be used (ValueError" in capsys.readouterr().err
+    assert "the input that you gave abs cannot be used (ValueError" in capsys.readouterr().err
 
 
 def test_what_a_body_without_python_code_returns_is_replaced_or_refused(tf, script, capsys):

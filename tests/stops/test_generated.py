@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_breakpoint_in_a_body_of_a_map(tf):
     assert "\n2\n" in _said(dialogue, [first + line for line in (4, 4, 5, 4, 6)])
 
 
-def test_a_line_with_a_comprehension_stops_a_body_once_for_each_call(tf):
+def test_a_line_with_a_comprehension_stops_a_body_as_often_as_it_begins(tf):
     @tf.function
     def function(x):
         def body(v):
@@ -124,10 +125,12 @@ def test_a_line_with_a_comprehension_stops_a_body_once_for_each_call(tf):
 
         return tf.py_function(body, [x], tf.float32)
 
-    line = test_a_line_with_a_comprehension_stops_a_body_once_for_each_call.__code__.co_firstlineno + 4
+    line = test_a_line_with_a_comprehension_stops_a_body_as_often_as_it_begins.__code__.co_firstlineno + 4
     stop = pfd.break_on(f"{os.path.basename(__file__)}:{line}")
-    with pfd.answers("n", "p values", "c") as dialogue:
+    # Since Python 3.12 such a line begins again for each element, and Python's own pdb stops there as often.
+    times = 1 if sys.version_info < (3, 12) else 4
+    with pfd.answers(*["n"] * times, "p values", "c") as dialogue:
         assert float(function(tf.constant(1.0))) == 6.0
-    assert "[1.0, 2.0, 3.0]" in _said(dialogue, [line - FIRST, line - FIRST + 1])
-    assert (stop.hits, stop.outcomes, dialogue.left) == (1, {"stopped": 1}, [])
+    assert "[1.0, 2.0, 3.0]" in _said(dialogue, [line - FIRST] * times + [line - FIRST + 1])
+    assert (stop.hits, stop.outcomes, dialogue.left) == (times, {"stopped": times}, [])
     stop.remove()
