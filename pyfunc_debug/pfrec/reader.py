@@ -177,7 +177,12 @@ class Reader:
         with self._at_work() as desk:
             reader = weakref.ref(self)  # the file is closed as soon as nobody holds this object
             desk.connection.look = lambda sql: None if (this := reader()) is None else this.look(sql)
-            yield desk.connection
+            try:
+                yield desk.connection
+            except sqlite3.OperationalError as error:
+                if str(error) == "interrupted":
+                    raise KeyboardInterrupt from None
+                raise
 
     def _open(self) -> _Connection:
         self._must_be_a_file()

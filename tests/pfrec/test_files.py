@@ -337,8 +337,11 @@ def test_an_interrupt_ends_a_long_query_also_where_a_panel_is(recorded, monkeypa
     monkeypatch.setitem(sys.modules, "ipykernel", sys)  # there it once did not, so that the kernel could not hang
     monkeypatch.setattr("pyfunc_debug.pfrec.reader._tick", interrupted)
     reader = Reader(recorded)
+    long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000000) SELECT * FROM n"
     with pytest.raises(KeyboardInterrupt):
-        reader.rows("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000000) SELECT * FROM n")
+        reader.rows(long)
+    with pytest.raises(KeyboardInterrupt), reader.lent() as connection:
+        connection.execute(long).fetchall()
 
 
 def test_a_query_gives_rows_by_column(recorded):
