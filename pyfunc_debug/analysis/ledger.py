@@ -13,8 +13,9 @@ import numpy as np
 
 from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, RUNNING, Array, Columns
 from pyfunc_debug.analysis.contention import grade_of, mean_wait
+from pyfunc_debug.analysis.death import died_in_calls
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
-from pyfunc_debug.analysis.footer import footer
+from pyfunc_debug.analysis.footer import footer, is_interrupted
 from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.program.frames import is_tensorflow
@@ -295,6 +296,8 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
     ordinary = _ordinary(reader, columns)
     gradient = columns.kind == GRADIENT
     counts = dict(zip(*(part.tolist() for part in np.unique(columns.node[~gradient], return_counts=True))))
+    dead = is_interrupted(reader.path, facts.meta)
+    unfinished = "still running" if not dead else "" if died_in_calls(reader) else "had not ended"
     rows = []
     for key, group in facts.groups.items():
         mine = columns.node == key if len(group) == 1 else np.isin(columns.node, group)
@@ -304,7 +307,7 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
             for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
         )
         busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
-        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward)))
+        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward, unfinished)))
     return rows
 
 
@@ -363,11 +366,11 @@ def _wait(columns: Columns, mask: Array) -> str:
     return mean_wait(float(waited.mean()), grade_of(GRADES[int(columns.grade[known].min())]))
 
 
-def _notes(node: Node, forward: CallSums, gradient: CallSums) -> tuple[str, ...]:
+def _notes(node: Node, forward: CallSums, gradient: CallSums, unfinished: str) -> tuple[str, ...]:
     notes = []
     running, lost = forward.running + gradient.running, forward.dropped + gradient.dropped
-    if running:
-        notes.append(f"{running:,} still running")
+    if running and unfinished:  # else the footer names them, see death.py
+        notes.append(f"{running:,} {unfinished}")
     if forward.interrupted + gradient.interrupted:
         notes.append(f"{forward.interrupted + gradient.interrupted:,} ended by hand at a stop")
     if lost:

@@ -332,10 +332,12 @@ def safe_text(item: Any) -> str:
 def _line(summary: Summary, symbol: str) -> str:
     """`float32[32, 224, 224, 3] x∈[0., 1.] μ=0.45 σ=0.27 NaN 3`."""
     parts = [type_text(summary.dtype, summary.shape)]
+    where = ""
     if summary.min is not None and summary.max is not None:
         low, high = short(summary.min), short(summary.max)
-        everywhere = "" if summary.nan or summary.inf else " everywhere"
-        parts.append(f"{symbol}={low}{everywhere}" if low == high else f"{symbol}∈[{low}, {high}]")
+        if low == high and not (summary.nan or summary.inf):
+            where = " everywhere" if summary.sampled is None else f" in all {summary.sampled:,} elements looked at"
+        parts.append(f"{symbol}={low}{where}" if low == high else f"{symbol}∈[{low}, {high}]")
         if summary.mean is not None and low != high:
             parts.append(f"μ={short(summary.mean)}")
             if summary.std is not None:
@@ -344,7 +346,7 @@ def _line(summary: Summary, symbol: str) -> str:
         parts.append(f"NaN {summary.nan:,}")
     if summary.inf:
         parts.append(f"Inf {summary.inf:,}")
-    if summary.sampled is not None:
+    if summary.sampled is not None and not where:
         parts.append(f"(range from {summary.sampled:,} elements)")
     return " ".join(parts)
 

@@ -133,6 +133,15 @@ def test_nan_and_inf_of_huge_arrays_are_counted_exactly(dtype):
     assert "elements)" in summary.text, "it does not say that the range is an estimate"
 
 
+def test_of_a_sample_nothing_is_said_of_every_element():
+    array = np.ones(EXACT_ELEMENTS * 5 + 7)
+    assert told(array[:EXACT_ELEMENTS]).text.endswith("x=1 everywhere")
+    summary = told(array)
+    assert summary.text.endswith(f"x=1 in all {summary.sampled:,} elements looked at")
+    array[3] = np.nan
+    assert "x=1 NaN 1 (range from" in told(array).text
+
+
 @pytest.mark.parametrize("shape", [(300, 300, 3), (600, 400), (200, 100, 6), (7, 30_000), (90_000, 2)])
 def test_a_sample_of_a_large_array_is_not_in_step_with_its_columns(shape):
     array = np.broadcast_to(np.arange(shape[-1], dtype=np.float32), shape)
