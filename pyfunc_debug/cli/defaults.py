@@ -22,6 +22,13 @@ _DOCTORS = ("select", "ignore", "fail-on")
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
+class _Several(list[Any]):
+    """Of an option that may be repeated: what is typed takes its place, where argparse would add it to a copy."""
+
+    def __copy__(self) -> list[Any]:
+        return []
+
+
 def set_defaults(parsers: Mapping[str, Parser], argv: Sequence[str]) -> None:
     """Changes the defaults of the command that a command line names.
 
@@ -55,21 +62,21 @@ def set_defaults(parsers: Mapping[str, Parser], argv: Sequence[str]) -> None:
 
 def _options(parser: Parser) -> dict[str, argparse.Action]:
     """Actions by the long names of their options, without the two dashes."""
-    return {name: one for name, one in parser.options.items() if one.option_strings and name != "help"}
+    return {name: one for name, one in parser.options.items() if f"--{name}" in one.option_strings and name != "help"}
 
 
 def _read(action: argparse.Action, several: bool, given: Any, where: str) -> Any:
     """What an option is worth that was given as text, or as TOML has it."""
-    if action.nargs == 0:
+    if action.nargs in (0, "?"):
         text = str(given).strip().lower()
         if text not in _YES + _NO:
             raise BadOptionError(f"{where}={given!r}: say 1 or 0")
-        return text in _YES
+        return action.const if text in _YES else action.default
     words = given if isinstance(given, list) else shlex.split(given) if several and isinstance(given, str) else [given]
     if not several and len(words) != 1:
         raise BadOptionError(f"{where}={given!r}: give one value")
     values = [_one(action, word, where) for word in words]
-    return values if several else values[0]
+    return _Several(values) if several else values[0]
 
 
 def _one(action: argparse.Action, given: Any, where: str) -> Any:

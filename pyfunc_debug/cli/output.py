@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 
 _NEAREST = {
     "─": "-", "│": "|", "━": "=", "…": "...", "→": "->", "←": "<-", "↑": "^", "↓": "v", "×": "x", "·": ".", "•": "*",
     "∈": " in ", "μ": "mean ", "σ": "std ", "∇": "grad", "∞": "inf", "≥": ">=", "≤": "<=", "–": "-", "—": "-", "“": '"',
-    "”": '"', "’": "'", "█": "#", "▁": "_",
+    "”": '"', "’": "'", "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=", "▆": "+", "▇": "*",
+    "█": "#",
 }  # fmt: skip
 _NAME = "pyfunc_debug.nearest"
 
@@ -17,7 +19,11 @@ def _nearest(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return "".join(_NEAREST.get(one) or one.encode("ascii", "backslashreplace").decode() for one in text), error.end
+    signs = "".join(_NEAREST.get(one) or one.encode("ascii", "backslashreplace").decode() for one in text)
+    # The columns of a table stay below each other: what the signs take more is taken from the next gap of the line.
+    more = len(signs) - len(text)
+    gap = re.compile(rf"([ -~]*?) {{{more}}}(?= )").match(error.object, error.end) if more else None
+    return (signs, error.end) if gap is None else (signs + gap[1], gap.end())
 
 
 def use_nearest_signs() -> None:

@@ -44,6 +44,44 @@ def test_typed_before_environment_before_project(project, monkeypatch):
     assert project("", "show", "train.pfrec").command == "show"
 
 
+@pytest.mark.parametrize("command", make_parser().commands)
+def test_each_option_of_each_command_keeps_to_this_order(project, monkeypatch, command):
+    parser = make_parser().commands[command]
+    files = ["FILE" for option in parser.options.values() if not option.option_strings and option.nargs in (None, "+")]
+    needed = {name: [f"--{name}", option.choices[0]] for name, option in parser.options.items() if option.required
+              and option.option_strings}  # fmt: skip
+    for name, option in parser.options.items():
+        if name == "help" or f"--{name}" not in option.option_strings:
+            continue
+        variable = f"PYFUNC_DEBUG_{name.upper().replace('-', '_')}"
+        of_project = name not in ("select", "ignore", "fail-on")  # of these pyproject.toml is read by findings() itself
+        untyped = option.default
+        if option.nargs in (0, "?"):
+            texts, meant, typed = ["1", "0"], [option.const, untyped, option.const], [f"--{name}"]
+        else:
+            texts = ([str(one) for one in option.choices or ()] * 3 or ["1", "2", "3"])[:3]
+            meant = [(option.type or str)(text) for text in texts]
+            typed = [f"--{name}", texts[2]]
+        if name in parser.repeated:
+            meant = [[one] for one in meant]
+        words_before = [*files, *(word for other, words in needed.items() if other != name for word in words)]
+        found = {} if name not in needed else {"neither": untyped}
+        for lines in ("", f'{name} = "{texts[0]}"'):
+            for environment in ("", texts[1]):
+                monkeypatch.setenv(variable, environment)
+                if not environment:
+                    monkeypatch.delenv(variable)
+                for words in ([], typed):
+                    key = "typed" if words else "environment" if environment else "project" if lines else "neither"
+                    if key == "neither" and name in needed:
+                        continue  # the command does not go without it
+                    value = getattr(project(lines, command, *words_before, *words), option.dest)
+                    assert found.setdefault(key, value) == value, (name, key)
+        monkeypatch.delenv(variable)
+        from_project = meant[0] if of_project else untyped
+        assert found == {"typed": meant[2], "environment": meant[1], "project": from_project, "neither": untyped}, name
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -82,6 +120,8 @@ def test_an_ascii_terminal_gets_the_nearest_signs_and_a_broken_pipe_nothing(tmp_
     assert (shown.returncode, shown.stderr) == (0, b"")
     assert b"grad gradient" in shown.stdout
     assert b"-----" in shown.stdout
+    header, gradient = (line for line in shown.stdout.splitlines() if line.startswith(b"name") or b"grad " in line)
+    assert len(header) == len(gradient)  # its last column ends where the others do
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
     with subprocess.Popen(
         [sys.executable, "-m", "pyfunc_debug", "query", path, endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE
