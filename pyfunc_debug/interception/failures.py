@@ -115,8 +115,8 @@ class Failures:
         self.on_stop_iteration: Callable[[str, BaseException], None] = lambda token, error: None
         """Called with each StopIteration of the user's that leaves a body. Dataset.from_generator's own are normal."""
 
-        self.on_failure: Callable[[], None] = lambda: None
-        """Called whenever an exception has left a body."""
+        self.on_failure: Callable[[BaseException], None] = lambda error: None
+        """Called with each exception that has left a body, before TensorFlow makes text of it."""
 
         self.on_known: Callable[[BaseException], None] = lambda error: None
         """Called with an exception that has left a body, as the program learns of it. Must not raise."""
@@ -131,7 +131,7 @@ class Failures:
           becomes_text: Whether TensorFlow will turn it into text; an eager numpy_function's reaches the user itself.
         """
         try:
-            self.on_failure()
+            self.on_failure(error)
             call = self.call_of(ticket)
             if becomes_text:
                 number = next(self._numbers)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import textwrap
+from typing import Any
 
 # C0 but for tab and newline, DEL, C1, what turns the direction of text or hides (such text can show as
 # another), and halves of characters, as in names of files that are not UTF-8.
@@ -20,3 +23,19 @@ def printable(text: str) -> str:
 def tell(text: str) -> None:
     """Says something to the user of a running program: on stderr, at once, with nothing that a terminal obeys."""
     print(printable(text), file=sys.stderr, flush=True)
+
+
+def folded(text: str, width: int | None) -> str:
+    """Sentences broken between words, what follows the first line indented; as they are where `width` is None."""
+    if width is None:
+        return text
+    wrapped = textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrapped)
+
+
+def columns_of(stream: Any) -> int | None:
+    """How many columns the terminal has that a stream writes to; None for a file, a pipe, or where it does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (AttributeError, OSError, ValueError):  # closed, or replaced by something else
+        return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.places import source_line
-from pyfunc_debug.program.printable import tell
+from pyfunc_debug.program.printable import folded, tell
 
 _WIDTH = 80
 
@@ -42,8 +41,4 @@ class CompiledNotices:
             f"jit_compile=True asks XLA to compile. XLA cannot compile Python: a run of {function} will fail. Leave "
             f"jit_compile=True out, or call {name} outside of {function}."
         )
-        self._say(
-            "\n".join(
-                textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-            )
-        )
+        self._say(folded(text, _WIDTH))

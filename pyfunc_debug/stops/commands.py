@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.places import cell_label
+from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.generated import UserFrame
 from pyfunc_debug.stops.stop import one_line
@@ -295,7 +296,7 @@ class Commands:
             for name, value in zip(stop.names, stop.inputs):
                 self.message(f"     {name} = {one_line(value)}")
         if self._broker.starving():
-            self.message(self._broker.starving())
+            self.message(folded(self._broker.starving(), getattr(self.stop.front, "columns", None)))
         return None
 
     def complete_others(self, text: str, line: str, begin: int, end: int) -> list[str]:

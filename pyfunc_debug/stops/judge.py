@@ -107,7 +107,7 @@ class Judge:
                 numbers[expression.text] = worth
         at = source_line(rule.file, rule.line) if rule.file is not None else rule.when
         if texts:
-            self._say(f"{plan.body}{'' if number is None else f' #{number}'} ({at}): {', '.join(texts)}")
+            self._say(f"{plan.body}{'' if number is None else f' #{number}'} ({at}): {', '.join(texts)}", values=True)
         if recorded and plan.facts is not None:
             self._environment.note(
                 Notice.LOGGED, plan.facts.token, number, at=at, texts=texts, numbers=numbers,

@@ -20,6 +20,7 @@ from typing import Any
 from pyfunc_debug.events import NodeFacts, Notice
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.printable import columns_of, folded
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
 from pyfunc_debug.stops.environment import Environment
@@ -30,7 +31,7 @@ from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.plan import Plan
 from pyfunc_debug.stops.rules import Breakpoint, Rules
 from pyfunc_debug.stops.shared import Shared
-from pyfunc_debug.stops.stop import Abort, Stop, lines_of, one_line
+from pyfunc_debug.stops.stop import Abort, Stop, end_in_body, lines_of, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
 _MOST_EAGER = 4096
@@ -246,13 +247,14 @@ class StopObserver:
 
     # -- hits ---------------------------------------------------------------------------------------------------------
 
-    def say(self, text: str, once: bool = False) -> None:
-        """A sentence for the user."""
+    def say(self, text: str, once: bool = False, values: bool = False) -> None:
+        """A sentence for the user; one with the program's values stays in one line, a terminal's width or not."""
         if once and text in self._reported:
             return
         if once:
             self._reported.add(text)
-        print(f"pyfunc_debug: {text}\n", end="", file=sys.stderr)  # one write: others write at the same time
+        line = folded(f"pyfunc_debug: {text}", None if values else columns_of(sys.stderr))
+        print(f"{line}\n", end="", file=sys.stderr)  # one write: others write at the same time
 
     def _unanswered(self, stop: Stop) -> None:
         """Nobody can answer: the recording gets what the prompt would have shown."""
@@ -270,8 +272,10 @@ class StopObserver:
             frames=frames, inputs=inputs, locals=[one for one in lines_of(stop.locals()) if one not in inputs],
         )  # fmt: skip
 
-    def call_failed(self) -> None:
-        """An exception has left a body: what an Abort took from another tool is given back."""
+    def call_failed(self, error: BaseException) -> None:
+        """An exception has left a body: an Abort's traceback ends there, another tool has back what it took."""
+        if isinstance(error, Abort):
+            end_in_body(error)
         give_back = self._shared.aborted.pop(threading.get_ident(), None) if self._shared.aborted else None
         if give_back is not None:
             give_back()

@@ -14,9 +14,9 @@ from pyfunc_debug.stops.rules import Rules
 
 
 class Say(Protocol):
-    """Tells whoever debugs something; with `once` not again."""
+    """Tells whoever debugs something; with `once` not again, with `values` (of the program) in one line."""
 
-    def __call__(self, text: str, *, once: bool = False) -> None: ...
+    def __call__(self, text: str, *, once: bool = False, values: bool = False) -> None: ...
 
 
 @dataclass(frozen=True)

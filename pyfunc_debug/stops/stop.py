@@ -27,6 +27,7 @@ _MOST_READ = 4_000_000
 """Elements of an array that are read for its range."""
 _MOST_LOCALS = 200
 
+_STOPPING = ("pyfunc_debug.stops.", "pyfunc_debug.switchboard.")
 
 Picture = Callable[[Any], "dict[str, Any] | None"]
 """Makes a small picture of an array, or None."""
@@ -37,6 +38,15 @@ class Abort(RuntimeError):  # noqa: N818 - it is not an error of the program
 
     An ordinary exception on purpose: a KeyboardInterrupt in a body corrupts TensorFlow's error (pybind11).
     """
+
+
+def end_in_body(abort: Abort) -> None:
+    """Cuts what comes after the body's line off a traceback: our frames, and those of pdb between them."""
+    entry = abort.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        if entry.tb_next.tb_frame.f_globals.get("__name__", "").startswith(_STOPPING):
+            entry.tb_next = None
+        entry = entry.tb_next
 
 
 class Front(Protocol):

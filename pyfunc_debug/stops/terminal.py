@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from pyfunc_debug.program.printable import columns_of
 from pyfunc_debug.stops.line_editor import LineEditor, edits, painted
 from pyfunc_debug.stops.stop import Abort, Stop
 
@@ -141,6 +142,11 @@ class Terminal:
 
     def _screen_now(self) -> Any:
         return self._stdout if self._stdout is not None else self._out()
+
+    @property
+    def columns(self) -> int | None:
+        """The terminal's width, where there is one."""
+        return columns_of(self._screen_now())
 
     @staticmethod
     def _is_tty(stream: Any) -> bool:

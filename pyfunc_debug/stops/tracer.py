@@ -23,6 +23,7 @@ from typing import Any
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import is_dropped
 from pyfunc_debug.program.frames import is_installed, is_user
+from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
@@ -498,7 +499,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if waiting:
             parts.append(f"{waiting} more waiting (others)")
         starving = self._broker.starving()
-        return "; ".join(parts) + (f"\n*** {starving}" if starving else "")
+        columns = getattr(stop.front, "columns", None)
+        return "; ".join(parts) + (f"\n{folded(f'*** {starving}', columns)}" if starving else "")
 
     def read(self) -> str:
         """The next line, for pdb."""

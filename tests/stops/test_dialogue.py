@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import textwrap
+import traceback
 
 import pytest
 
@@ -130,12 +131,17 @@ def test_error_opens_at_the_line_that_raised(tf, script):
 
 
 def test_quit_ends_the_body_with_an_ordinary_exception(tf, function, script):
-    script("q")
-    breakpoint_ = pfd.break_on("scale")
-    with pytest.raises(tf.errors.UnknownError) as caught:
-        function(tf.constant(1.0))
-    breakpoint_.remove()
-    assert type(caught.value.pyfunc_exception).__name__ == "Abort"
+    line = helper.__code__.co_firstlineno + 1
+    for when, innermost in (("scale", "scale"), (f"test_dialogue.py:{line}", "helper")):
+        script("q")
+        breakpoint_ = pfd.break_on(when)
+        with pytest.raises(tf.errors.UnknownError) as caught:
+            function(tf.constant(1.0))
+        breakpoint_.remove()
+        abort = caught.value.pyfunc_exception
+        assert type(abort).__name__ == "Abort"
+        assert [frame.f_code.co_name for frame, _ in traceback.walk_tb(abort.__traceback__)][-1] == innermost
+        assert "tracer.py" not in caught.value.message
     assert float(function(tf.constant(3.0))) == 8.0
 
 
