@@ -23,7 +23,7 @@ from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.job.copies import Copies, is_url
 from pyfunc_debug.pfrec.folders import free_path, recordings_in
 from pyfunc_debug.records import Finding
-from pyfunc_debug.stops.rules import WHENS
+from pyfunc_debug.stops.rules import WHENS, Breakpoint
 from pyfunc_debug.stops.terminal import Answers
 from pyfunc_debug.switchboard import board
 
@@ -82,18 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
     older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
     ending = _Ending(recording, arguments.quiet, folder, older, copies)
     atexit.register(ending.finish)  # before start(): it runs last, after the program's own exit handlers and threads
-    breaks = [break_on(where, when=arguments.when, condition=arguments.condition) for where in arguments.breaks]
-    for text in arguments.logs:
-        where, equals, log = text.partition("=")
-        if not equals:
-            raise BadOptionError(f"--log {text}: write NODE=EXPR, as in --log 'augment*=x.shape, x.max()'")
-        breaks.append(break_on(where, when=arguments.when, condition=arguments.condition, log=log))
-    if arguments.answers is not None:
-        try:
-            board.broker.fronts.insert(0, Answers(arguments.answers))
-        except OSError as error:
-            raise BadOptionError(f"--answers {arguments.answers}: {error.strerror}") from None
-    recording.start()
+    breaks: list[Breakpoint] = []
+    try:
+        _start(arguments, recording, breaks)
+    except BaseException as error:
+        for one in breaks:  # nothing ran: nobody asks why there were no hits
+            one.remove()
+        if isinstance(error, BadOptionError):
+            raise BadOptionError(str(error).replace("(overwrite=True)", "(--overwrite)")) from None
+        raise
     if copies is not None:
         copies.start(recording.path)
     try:
@@ -113,6 +110,23 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"pyfunc-debug: {one!r}", file=sys.stderr)
             one.told = True
     return 0
+
+
+def _start(arguments: argparse.Namespace, recording: LiveRecording, breaks: list[Breakpoint]) -> None:
+    """Makes the breakpoints and logpoints, which go to `breaks`, and begins to record."""
+    how = {"when": arguments.when, "condition": arguments.condition}
+    breaks.extend(break_on(where, **how) for where in arguments.breaks)
+    for text in arguments.logs:
+        where, equals, log = text.partition("=")
+        if not equals:
+            raise BadOptionError(f"--log {text}: write NODE=EXPR, as in --log 'augment*=x.shape, x.max()'")
+        breaks.append(break_on(where, log=log, **how))
+    if arguments.answers is not None:
+        try:
+            board.broker.fronts.insert(0, Answers(arguments.answers))
+        except OSError as error:
+            raise BadOptionError(f"--answers {arguments.answers}: {error.strerror}") from None
+    recording.start()
 
 
 def program_of(arguments: argparse.Namespace) -> Program:

@@ -212,3 +212,18 @@ def test_show_and_query_speak_json(folder, good):
     assert json_of("query", "good.pfrec", "select count(*) as n from call") == [{"n": 3}]
     assert json_of("doctor", "good.pfrec") == []
     assert json_of("show", "good.pfrec", "--node", "d*")[0]["calls"][0]["status"] == "ok"
+
+
+def test_a_file_that_is_there_is_told_with_the_commands_option_and_leaves_no_breakpoint(tmp_path, capsys):
+    from pyfunc_debug.switchboard import board
+
+    (tmp_path / "prog.py").write_text("print('runs')")
+    older = tmp_path / "older.pfrec"
+    older.touch()
+    assert cli.main(["record", "--break", "crop", "-o", str(older), str(tmp_path / "prog.py")]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        f"pyfunc-debug: the empty file {older} exists: choose another path, or overwrite it (--overwrite)\n",
+    )
+    assert not board.rules.all()
