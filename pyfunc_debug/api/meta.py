@@ -14,7 +14,7 @@ from pyfunc_debug.interception.names import private
 from pyfunc_debug.pfrec import SCHEMA_VERSION
 from pyfunc_debug.places import cells_here
 from pyfunc_debug.program.pools import cores
-from pyfunc_debug.program.role import plain_name, role
+from pyfunc_debug.program.role import launcher_rank, plain_name, role
 from pyfunc_debug.recorder import Budget
 from pyfunc_debug.recorder.sampling import Sampling
 from pyfunc_debug.values import Policies
@@ -77,12 +77,12 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def late_role() -> dict[str, Any]:
-    """The rank that this process got since recording began: from TF_CONFIG (Ray Train), or by a strategy's resolver."""
-    name, rank = role()
-    if rank is not None:
-        return {"role": name, "rank": rank}
+    """The role that a strategy of several workers gave this process since recording began: by a resolver, or Ray Train.
+
+    TF_CONFIG is not asked again: a program that starts others may set it for each of them in turn.
+    """
     server = private.server()
-    if server is None:
+    if server is None or launcher_rank() is not None:
         return {}
     job, task = server
     return {"role": plain_name(f"{job}-{task}"), "rank": task}

@@ -34,10 +34,9 @@ def role() -> Role:
     task = _task()
     if task is not None:
         return task
-    for name in _RANKS:
-        text = os.environ.get(name, "")
-        if text.isdigit():
-            return Role(f"rank-{int(text)}", int(text))
+    rank = launcher_rank()
+    if rank is not None:
+        return Role(f"rank-{rank}", rank)
     actor = _of_ray()
     if actor is not None:
         return actor
@@ -48,6 +47,12 @@ def role() -> Role:
         return Role("main", None)
     program = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
     return Role(plain_name(program) if program not in ("", "-c", "-m") else "python", None)
+
+
+def launcher_rank() -> int | None:
+    """The rank that a launcher of many processes gave this one; None without such a launcher."""
+    given = (os.environ.get(name, "") for name in _RANKS)
+    return next((int(text) for text in given if text.isdigit()), None)
 
 
 def multiprocessing_name() -> str | None:

@@ -64,7 +64,13 @@ def test_two_processes_of_one_role_are_told_apart(tmp_path):
 
 
 def test_a_role_that_comes_after_recording_began_is_in_the_file_before_its_end(tmp_path, monkeypatch):
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+
     with pfd.record(tmp_path / "a.pfrec") as recording:
-        monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 3}}')
+        # A launcher that sets this for each of its children in turn is none of them.
+        monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 4}}')
+        # As a strategy leaves it that found out which worker this is.
+        monkeypatch.setattr(context.context(), "_server_def", tf.train.ServerDef(job_name="worker", task_index=3))
         told = {row["key"]: row["value"] for row in recording.sql("SELECT * FROM meta")}
     assert (told["state"], told["role"], told["rank"]) == ('"recording"', '"worker-3"', "3")
