@@ -423,3 +423,5 @@ def test_the_line_of_a_call_opens_in_the_editor(lab, panel):
     if ask.count():
         ask.click()
     expect(editor).to_contain_text("def halve(x):")
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('application:close')")
+    expect(own).to_be_visible()  # for the tests that come after
