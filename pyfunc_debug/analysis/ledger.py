@@ -18,6 +18,7 @@ from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
 from pyfunc_debug.analysis.footer import footer, is_interrupted
 from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.pfrec.recovery import missing_parts
 from pyfunc_debug.program.frames import is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Function, Node
 
@@ -149,7 +150,10 @@ class FunctionRow:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The rows, and what to say under them. `all_ns` is the time of all calls, with their waits."""
+    """The rows, and what to say under them.
+
+    `all_ns` is the time of all calls, with their waits; `whole` whether all parts of the recording were there.
+    """
 
     path: str
     rows: tuple[FunctionRow, ...]
@@ -157,6 +161,7 @@ class Ledger:
     calls: int
     footer: tuple[str, ...] = field(default=())
     all_ns: float = 0.0
+    whole: bool = True
 
     def __str__(self) -> str:
         from pyfunc_debug.analysis.tables import ledger_text
@@ -236,7 +241,8 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
     calls = sum(row.calls + row.gradients for row in rows_of)
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
     below = (*_legend(rows), *footer(reader, facts.meta, hidden))
-    return Ledger(reader.path, tuple(rows), hidden, calls, below, everything)
+    whole = bool(rows) or not missing_parts(reader.path, facts.meta)
+    return Ledger(reader.path, tuple(rows), hidden, calls, below, everything, whole)
 
 
 def shows(row: NodeRow, functions: Mapping[int, Function], include_internal: bool) -> bool:

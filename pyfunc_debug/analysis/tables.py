@@ -197,6 +197,7 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False, totals: bo
     """The ledger as text; `totals` as in `ledger_table`."""
     if not ledger.rows:
         head = "No py_function was made and no tf.function was traced while recording."
+        head = head if ledger.whole else "No py_function and no tf.function stands in this part of the recording."
     else:
         table = ledger_table(ledger, totals)
         head = render(table, max(width, least_width(table)), color)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import Any
 
 from pyfunc_debug.cli import options
@@ -23,6 +24,11 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Packs it."""
-    path, calls = pack(arguments.file, arguments.output)
+    path, calls, missing = pack(arguments.file, arguments.output)
     options.show(f"{path} is one file: {calls:,} calls, {os.path.getsize(path) / 1e6:.2g} MB")
+    if missing:
+        print(
+            f"pyfunc-debug: {' and '.join(missing)} did not come with it: calls that only stood there are missing",
+            file=sys.stderr,
+        )
     return 0

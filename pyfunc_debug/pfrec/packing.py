@@ -10,10 +10,11 @@ import sqlite3
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.reader import Reader
+from pyfunc_debug.pfrec.recovery import missing_parts
 from pyfunc_debug.pfrec.writer import NEW, remove
 
 
-def pack(path: str, output: str | None = None) -> tuple[str, int]:
+def pack(path: str, output: str | None = None) -> tuple[str, int, list[str]]:
     """Makes one file that says all that is known.
 
     Args:
@@ -21,7 +22,7 @@ def pack(path: str, output: str | None = None) -> tuple[str, int]:
       output: A new file for it; by default the parts go into the recording itself.
 
     Returns:
-      The path of the whole file, and how many calls it holds.
+      The path of the whole file, how many calls it holds, and the names of parts that were not there.
 
     Raises:
       BadRecordingError: it cannot be read.
@@ -32,16 +33,17 @@ def pack(path: str, output: str | None = None) -> tuple[str, int]:
     reader = Reader(path)  # it completes a recording whose program died
     try:
         calls, meta = reader.counts()["call"], reader.meta
+        missing = [] if writer_lives(reader.path, meta) else missing_parts(reader.path, meta)
         if output is not None:
             _copy(reader, os.path.abspath(output), writer_lives(reader.path, meta))
-            return output, calls
+            return output, calls, missing
         if meta.get("state") == "recording" and writer_lives(reader.path, meta):
             raise RecordingBusyError(
                 f"process {meta.get('pid')} is recording into {path}: -o FILE packs what is there by now"
             )
         reader.release()
         _fold(reader.path)
-        return path, calls
+        return path, calls, missing
     finally:
         reader.close()
 

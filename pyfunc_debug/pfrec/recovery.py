@@ -48,6 +48,23 @@ def recover(path: str, meta: Mapping[str, Any]) -> bool:
     return done
 
 
+def missing_parts(path: str, meta: Mapping[str, Any]) -> list[str]:
+    """What stood beside a recording whose program died, and does not now: names of files.
+
+    Args:
+      path: The recording.
+      meta: Its table `meta`, decoded, after `recover`.
+    """
+    ring = place_of(path, meta)
+    if meta.get("state") != "recording" or meta.get("ring") is None or os.path.exists(ring):
+        return []
+    try:
+        parts = [ring] if os.path.getsize(path + "-wal") else [path + "-wal", ring]  # SQLite makes an empty one to read
+    except OSError:
+        parts = [path + "-wal", ring]
+    return [os.path.basename(part) for part in parts]
+
+
 def _complete(path: str, ring: RingReader) -> bool:
     db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import LiveRuns
+from pyfunc_debug.pfrec.packing import pack
 from pyfunc_debug.pfrec.ring import Ring, RingReader
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.hot import HotPath
@@ -110,6 +112,24 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
         (finding,) = [one for one in recording.findings() if one.rule == "died"]
         assert (finding.severity, finding.calls, finding.line) == ("error", (51,), 12)
     assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
+
+
+def test_a_recording_that_came_without_its_parts_says_which(program, tmp_path):
+    path, _, _ = run_to_death(program, tmp_path, "segv")
+    alone = tmp_path / "alone" / "train.pfrec"
+    alone.parent.mkdir()
+    shutil.copy(path, alone)
+    with contextlib.closing(Recording(str(alone))) as recording:
+        text = " ".join(str(recording.ledger()).split())
+    assert "No py_function was made" not in text
+    missing = "train.pfrec-wal and train.pfrec-ring did not come with it: calls that only stood there are missing"
+    assert missing in text
+    packed, _, parts = pack(str(alone), str(tmp_path / "packed.pfrec"))
+    assert parts == ["train.pfrec-wal", "train.pfrec-ring"]
+    with contextlib.closing(Recording(packed)) as recording:
+        assert "did not come with it" in " ".join(str(recording.ledger()).split())
+    with contextlib.closing(Recording(str(path))) as recording:  # with its parts it is whole
+        assert len(list(recording.calls())) == 51
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.6])  # the writer has heard of none, of each
