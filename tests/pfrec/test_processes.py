@@ -165,7 +165,7 @@ def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path, mo
         with contextlib.closing(Reader(path)) as reader:
             assert reader.meta["pid"] == 1
             meta = reader.meta
-            assert reader.state() == "recording"
+            assert (reader.state(), process.poll()) == ("recording", None)
         with pytest.raises(pfd.RecordingBusyError, match="process 1 is recording"):
             Writer(str(path), overwrite=True)
     finally:
