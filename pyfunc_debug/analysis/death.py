@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.pfrec.recovery import missing_parts
+from pyfunc_debug.pfrec.recovery import missing_parts, missing_text
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Call, Node
 
@@ -23,10 +23,7 @@ def death_lines(reader: Reader) -> list[str]:
         parts = missing_parts(reader.path, reader.meta)
         if not parts:
             return ["the program died without finishing this recording; its last moments may be missing"]
-        return [
-            f"the program died without finishing this recording, and {' and '.join(parts)} did not come with it: calls "
-            "that only stood there are missing"
-        ]
+        return [f"the program died without finishing this recording, and {missing_text(parts)}"]
     lines = _running(reader, death)
     recovered, missing = int(death.get("recovered", 0)), int(death.get("missing", 0))
     if recovered:

@@ -23,6 +23,7 @@ from pyfunc_debug.analysis.parquet import write_parquet
 from pyfunc_debug.errors import BadOptionError, CannotWriteError
 from pyfunc_debug.pfrec import Reader, schema_text
 from pyfunc_debug.pfrec.checks import tables
+from pyfunc_debug.pfrec.reader import bad_query
 from pyfunc_debug.places import one_line
 from pyfunc_debug.program.cache import cache_folder
 
@@ -66,8 +67,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        text = one_line(str(error).partition("\n")[0])
-        raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
+        raise bad_query(one_line(str(error).partition("\n")[0])) from error
 
 
 def _read_by(db: Any, sql: str) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from pyfunc_debug.cli import options
 from pyfunc_debug.pfrec.packing import pack
+from pyfunc_debug.pfrec.recovery import missing_text
+from pyfunc_debug.program.printable import tell
 
 _DESCRIPTION = """Makes one file of a recording and the parts that stand beside it (FILE-wal, FILE-ring) when its
 program was killed or still records. Without -o the parts go into FILE itself."""
@@ -27,8 +28,5 @@ def run(arguments: argparse.Namespace) -> int:
     path, calls, missing = pack(arguments.file, arguments.output)
     options.show(f"{path} is one file: {calls:,} calls, {os.path.getsize(path) / 1e6:.2g} MB")
     if missing:
-        print(
-            f"pyfunc-debug: {' and '.join(missing)} did not come with it: calls that only stood there are missing",
-            file=sys.stderr,
-        )
+        tell(f"pyfunc-debug: {missing_text(missing)}")
     return 0

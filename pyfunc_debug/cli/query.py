@@ -19,7 +19,7 @@ from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
 from pyfunc_debug.pfrec.folders import is_many, recordings_in
-from pyfunc_debug.program.printable import printable
+from pyfunc_debug.program.printable import printable, tell
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
 
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"pyfunc-debug: {text}", file=sys.stderr)
+    tell(f"pyfunc-debug: {text}")
 
 
 def _print_table(columns: list[str], rows: Iterator[tuple[Any, ...]]) -> None:

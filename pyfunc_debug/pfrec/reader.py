@@ -549,6 +549,11 @@ class Reader:
         return rows[0][0] if rows else None
 
 
+def bad_query(why: str) -> BadOptionError:
+    """The error for a query that was not accepted."""
+    return BadOptionError(f"bad query: {why}. `pyfunc-debug query --schema` shows the tables")
+
+
 def selected(connection: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ...]]:
     """What a user's query gives, which can only read: the names of the columns, then the rows. Closes the connection.
 
@@ -566,7 +571,7 @@ def selected(connection: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ..
         if str(error) == "interrupted":
             raise KeyboardInterrupt from None
         text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error).rstrip(".")
-        raise BadOptionError(f"bad query: {text}. `pyfunc-debug query --schema` shows the tables") from error
+        raise bad_query(text) from error
     finally:
         connection.close()
 

@@ -65,6 +65,11 @@ def missing_parts(path: str, meta: Mapping[str, Any]) -> list[str]:
     return [os.path.basename(part) for part in parts]
 
 
+def missing_text(parts: Sequence[str]) -> str:
+    """What is said of `missing_parts`, where there are any."""
+    return f"{' and '.join(parts)} did not come with it: calls that only stood there are missing"
+
+
 def _complete(path: str, ring: RingReader) -> bool:
     db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:
