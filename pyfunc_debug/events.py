@@ -193,6 +193,7 @@ class Notice(str, Enum):
     SECOND_ORDER = "second-order"
     CUT_GRADIENT = "cut-gradient"
     GRADIENT_CHECK = "gradient-check"
+    GRAPH_CODE = "graph-code"
     KEPT = "kept"
     LEAKED_TAPES = "leaked-tapes"
     FAILURE = "failure"

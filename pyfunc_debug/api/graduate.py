@@ -7,25 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pyfunc_debug.api import graph_code as code
-from pyfunc_debug.api.foreign_calls import foreign_calls
-from pyfunc_debug.api.graph_timing import Measured, Staying, measure, measure_staying
+from pyfunc_debug.api.graph_timing import Measured, Staying
+from pyfunc_debug.api.graph_trial import FASTER, Given, Trial, said
 from pyfunc_debug.api.isolation import as_before
 from pyfunc_debug.api.live import LiveRecording, latest
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor.failures.source import Function
 from pyfunc_debug.doctor.graph_patch import Site, patch
-from pyfunc_debug.doctor.replacement import definition_of, lambda_at, obstacles
+from pyfunc_debug.doctor.replacement import definition_of, lambda_at
 from pyfunc_debug.errors import BadOptionError, NotKeptError, RecordingBusyError
-from pyfunc_debug.program.python_state import changes, fingerprints
 from pyfunc_debug.records import Call, Node
-
-_FASTER = 1.05
-"""Less is noise."""
-_TWICE = 20
-"""How many calls are replayed a second time, changed, and differentiated."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +64,12 @@ class Graduation:
         """The answer."""
         if not self.ok:
             return f"no: {self.why}"
-        apart = f"max difference {self.difference:.0e}" if self.difference else "no bit differs"
-        parts = [f"same on {self.calls:,} call{'' if self.calls == 1 else 's'} ({apart})"]
-        if self.changed:
-            parts.append(f"and on {self.changed} with changed inputs")
-        text = " ".join(parts)
-        if self.new_gradients:
-            text += f", {', '.join(self.new_gradients)} had no gradient and gets one"
-        elif self.gradients:
-            text += ", gradients equal"
-        speeds = ((self.alone, "alone"), (self.in_map, "in a map with AUTOTUNE"))
-        text += "".join(f", x{one.ratio:.1f} {_speed(one)} {where}" for one, where in speeds if one is not None)
+        text = said(
+            f"{self.calls:,} call{'' if self.calls == 1 else 's'}", self.difference, self.changed, self.gradients,
+            self.new_gradients, ((self.alone, "alone"), (self.in_map, "in a map with AUTOTUNE")),
+        )  # fmt: skip
         where = self.in_map if self.mapped else self.alone
-        if where is not None and where.ratio < _FASTER:
+        if where is not None and where.ratio < FASTER:
             return f"{text}: no faster where it is used, so all it brings is a graph that can be saved and compiled"
         return f"{text}{': paste this' if self.patch else ''}"
 
@@ -95,10 +80,6 @@ class Graduation:
             lines += [f"  {one}" for one in self.staying.sentences]
         text = "\n".join(part for line in lines for part in textwrap.wrap(line, 100, subsequent_indent="    "))
         return f"{text}\n{self.patch}" if self.patch else text
-
-
-def _speed(one: Measured) -> str:
-    return "faster" if one.ratio >= 1 else "as fast"
 
 
 def graduate(what: Any, recording: LiveRecording | None = None, *, calls: int = 200) -> Graduation:
@@ -143,7 +124,7 @@ def graduate(what: Any, recording: LiveRecording | None = None, *, calls: int = 
     function = body if registered is None else registered[0]
     eager = node.kind == "py_function" if registered is None else registered[1]
     recorded = _kept_calls(found, nodes, calls, what if isinstance(what, Call) else None)
-    trial = _Trial(tf, function, eager, node, recorded)
+    trial = Trial(tf, function, eager, node, [_given(call) for call in recorded], _definition(function, node))
     if not tf.executing_eagerly():
         raise BadOptionError("graduate() cannot run inside of a tf.function or a graph: call it outside")
     with as_before(tf, function):
@@ -208,250 +189,24 @@ def _kept_calls(recording: LiveRecording, nodes: Sequence[Node], most: int, only
     return [only, *chosen] if only is not None and only not in chosen else chosen
 
 
-class _Trial:
-    """One body, tried."""
+def _given(call: Call) -> Given:
+    full = all(value.kept == "full" for value in call.outputs)
+    return Given(f"in call #{call.id}", whole_inputs(call), [one.array() for one in call.outputs] if full else None)
 
-    def __init__(self, tf: Any, function: Any, eager: bool, node: Node, recorded: Sequence[Call]) -> None:
-        self._tf = tf
-        self._function = function
-        self._eager = eager
-        self._node = node
-        self._recorded = recorded
-        self._inputs = [whole_inputs(call) for call in recorded]
-        self._lines = code.LinesRun(code.code_of(function))
-        self._graph: Any = None
-        self.casts: list[str] = []
-        self.calls = 0
-        self.changed = 0
-        self.difference = 0.0
-        self.gradients = 0
-        self.new_gradients: set[str] = set()
-        self._state: tuple[str, ...] = ()
-        self.definition: Function | None = None
-        made_of = code.code_of(function)
-        if made_of is not None and made_of.co_name == "<lambda>":
-            written = (lambda_at((one.file, one.line)) for one in reversed(node.stack))
-            self.definition = next((one for one in written if one is not None), None)
-        if self.definition is None and made_of is not None and node.file is not None and node.line is not None:
-            self.definition = definition_of(made_of, node.file, node.line)
-        self._converted = made_of is not None and made_of.co_filename != node.file
-        self.branches = self.definition is not None and _branches(self.definition)
 
-    # -- Python's side ------------------------------------------------------------------------------------------------
-
-    def _given(self, arrays: Sequence[Any]) -> list[Any]:
-        """What the body gets of TensorFlow: eager tensors, or arrays of its own (py_func.cc)."""
-        return [self._tf.constant(one) if self._eager else np.array(one)[()] for one in arrays]
-
-    def _python(self, arrays: Sequence[Any], lines: bool = False) -> list[Any]:
-        given = self._given(arrays)
-        found = self._lines(self._function, *given) if lines else self._function(*given)
-        return code.flat(found, self._tf, self._node.tout, self._eager)
-
-    def refused(self) -> str:
-        """Why the body is not even tried; empty if it is."""
-        node = self._node
-        if any("." in path for path in (*node.paths, *node.out_paths)):
-            return "its inputs or outputs are ragged or sparse, which is not tried"
-        if self.definition is None:
-            return f"the source of {node.body} cannot be read, so nobody can say what else it does"
-        modules = ("numpy", "math", "functools", "itertools", "operator", "collections")
-        for one in obstacles(node.file or "", self.definition, modules):
-            return f"line {one.line} {one.why}"
-        for call, text in foreign_calls(self._function, self.definition):
-            return f"line {call} calls {text}(): what that does outside of the body, graph code would do once, at trace"
-        return ""
-
-    # -- comparing ----------------------------------------------------------------------------------------------------
-
-    def compare(self, locate: Any) -> str:
-        """Why graph code does not do the same; empty if it does in all that is tried."""
-        tf = self._tf
-        specs = code.merged_specs(self._inputs, tf)
-        if specs is None:
-            return "its calls get inputs of different dtypes or ranks: one graph does not serve them"
-        before = fingerprints(self._function)
-        expected = []
-        for number, (call, arrays) in enumerate(zip(self._recorded, self._inputs)):
-            found = self._python(arrays, lines=True)
-            if number == 0 and (moved := changes(before, fingerprints(self._function))):
-                return f"a call changes Python state ({', '.join(moved)}), which graph code would do once, at trace"
-            unlike = self._unsteady(call, arrays, found, number)
-            if unlike:
-                return unlike
-            expected.append(found)
-        self._state = tuple(fingerprints(self._function))
-        try:
-            self._graph = code.traced(
-                code.as_graph_code(self._function, tf), specs, tf, locate, self.definition, self._converted
-            )
-        except code.ObstacleError as obstacle:
-            return str(obstacle)
-        self.casts = self._needed_casts()
-        for call, arrays, wanted in zip(self._recorded, self._inputs, expected):
-            why = self._differs(arrays, wanted, f"in call #{call.id}")
-            if why:
-                return why
-            self.calls += 1
-        return self._changed_inputs() or self._gradients()
-
-    def _unsteady(self, call: Call, arrays: Sequence[Any], found: Sequence[Any], number: int) -> str:
-        """Why replays cannot be compared; empty if the body gives again what was recorded."""
-        if all(value.kept == "full" for value in call.outputs):
-            same = code.outcome([value.array() for value in call.outputs], found, self._node.out_paths)
-            if same.unlike:
-                return f"it no longer returns what call #{call.id} returned: {same.unlike}"
-        if number < _TWICE:
-            same = code.outcome(found, self._python(arrays), self._node.out_paths)
-            if same.unlike:
-                return (
-                    f"it gives something else each time for the inputs of call #{call.id}, so nothing can be compared"
-                )
-        return ""
-
-    def _needed_casts(self) -> list[str]:
-        outputs = self._tf.nest.flatten(self._graph.get_concrete_function().structured_outputs)
-        found = [
-            declared if getattr(getattr(one, "dtype", None), "name", None) not in (None, declared) else ""
-            for one, declared in zip(outputs, self._node.tout)
-        ]
-        return found if any(found) else []
-
-    def _as_graph(self, *tensors: Any) -> list[Any]:
-        found = self._tf.nest.flatten(self._graph(*tensors))
-        if self.casts:
-            found = [self._tf.cast(one, kind) if kind else one for one, kind in zip(found, self.casts)]
-        return list(found)
-
-    def _differs(self, arrays: Sequence[Any], expected: Sequence[Any], where: str) -> str:
-        try:
-            found = [one.numpy() for one in self._as_graph(*map(self._tf.constant, arrays))]
-        except self._tf.errors.OpError as error:
-            return f"graph code fails {where}: {str(error).strip().splitlines()[0][:160]}"
-        result = code.outcome(expected, found, self._node.out_paths)
-        if result.unlike:
-            return f"graph code does not do the same {where}: {result.unlike}"
-        self.difference = max(self.difference, result.difference)
-        return ""
-
-    def _changed_inputs(self) -> str:
-        generator = np.random.default_rng(0)
-        for arrays in self._inputs[:_TWICE]:
-            for kind in range(code.KINDS):
-                other = code.perturbed(arrays, kind, generator)
-                try:
-                    with np.errstate(all="ignore"):
-                        wanted = self._python(other, lines=True)
-                except Exception:  # the body does not take such inputs: what graph code does with them says nothing
-                    continue
-                why = self._differs(other, wanted, "with changed inputs")
-                if why:
-                    return why
-                self.changed += 1
-        return ""
-
-    def _gradients(self) -> str:
-        if not self._eager:
-            return ""
-        tf = self._tf
-        generator = np.random.default_rng(1)
-        for call, arrays in list(zip(self._recorded, self._inputs))[:_TWICE]:
-            tensors = [tf.constant(one) for one in arrays]
-            floats = [index for index, one in enumerate(tensors) if one.dtype.is_floating or one.dtype.is_complex]
-            if not floats:
-                return ""
-            pair = []
-            seeds: list[Any] = []
-            for run in (self._differentiable, self._as_graph):
-                with tf.GradientTape() as tape:
-                    tape.watch([tensors[index] for index in floats])
-                    found = [one for one in run(*tensors) if one.dtype.is_floating or one.dtype.is_complex]
-                if not seeds:
-                    seeds = [tf.constant(generator.standard_normal(one.shape), one.dtype) for one in found]
-                if not found:
-                    return ""
-                pair.append(tape.gradient(found, [tensors[index] for index in floats], output_gradients=seeds))
-            if all(one is None for one in (*pair[0], *pair[1])):
-                continue
-            for index, one, other in zip(floats, *pair):
-                path = self._node.paths[index] if index < len(self._node.paths) else f"in[{index}]"
-                if one is None and other is None:
-                    continue
-                if one is None:
-                    self.new_gradients.add(path)
-                    continue
-                if other is None:
-                    return f"graph code has no gradient for {path}"
-                result = code.outcome([_dense(one, tf)], [_dense(other, tf)], [f"the gradient of {path}"])
-                if result.unlike:
-                    return f"graph code does not do the same in call #{call.id}: {result.unlike}"
-            self.gradients += 1
-        return ""
-
-    def _differentiable(self, *tensors: Any) -> list[Any]:
-        """The body's results as tensors, as EagerFunc makes them: NumPy arrays are cut off from the tape."""
-        found = self._function(*tensors)
-        parts = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
-        return [self._tf.convert_to_tensor(one, kind) for one, kind in zip(parts, self._node.tout)]
-
-    # -- time ---------------------------------------------------------------------------------------------------------
-
-    def _sample(self) -> Sequence[Any]:
-        return self._inputs[len(self._inputs) // 2]
-
-    def measure(self) -> tuple[Measured, Measured]:
-        """Both sides alone, and in a map."""
-        return measure(self._tf, self._function, self._eager, self._node.tout, self._as_graph, self._sample())
-
-    def stay(self) -> Staying | None:
-        """The ways to call Python, measured; None where the body may not run again for it."""
-        if self.refused_for_effects():
-            return None
-        arrays = [list(one) for one in self._inputs if [a.shape for a in one] == [a.shape for a in self._sample()]]
-        return measure_staying(self._tf, self._function, self._eager, self._node.tout, arrays)
-
-    def refused_for_effects(self) -> bool:
-        """Whether the body does something outside of itself, so that running it often does harm."""
-        return self.definition is None or any(
-            one.effect for one in obstacles(self._node.file or "", self.definition, ("numpy", "math"))
-        )
-
-    def caveats(self, text: str) -> tuple[str, ...]:
-        """What was not tried."""
-        found = []
-        missed = [] if self._converted else self._lines.missed()
-        if self._converted and self.branches:
-            found.append("whether each of its lines ran is not known, because AutoGraph rewrote the body")
-        if missed:
-            some = ", ".join(map(str, missed[:6])) + (", ..." if len(missed) > 6 else "")
-            found.append(
-                f"line{'' if len(missed) == 1 else 's'} {some} never ran, with recorded or changed inputs: not compared"
-            )
-        if self._state:
-            names = ", ".join(self._state[:5])
-            found.append(
-                f"graph code keeps {names} as {'it is' if len(self._state) == 1 else 'they are'} when it is traced"
-            )
-        if not self._eager:
-            found.append("a numpy_function has no gradient; graph code has one")
-        if not text:
-            found.append("there is no patch, because the call of py_function is not written where the node was made")
-        return tuple(found)
+def _definition(function: Any, node: Node) -> Function | None:
+    """The syntax tree of a body, if its source is there."""
+    made_of = code.code_of(function)
+    found: Function | None = None
+    if made_of is not None and made_of.co_name == "<lambda>":
+        written = (lambda_at((one.file, one.line)) for one in reversed(node.stack))
+        found = next((one for one in written if one is not None), None)
+    if found is None and made_of is not None and node.file is not None and node.line is not None:
+        found = definition_of(made_of, node.file, node.line)
+    return found
 
 
 def _in_map(recording: LiveRecording, nodes: Sequence[Node]) -> bool:
     """Whether a tf.data function holds one of the nodes."""
     holding = {node.function for node in nodes}
     return any(one.id in holding and one.kind == "tf.data" for one in recording.functions())
-
-
-def _branches(function: Any) -> bool:
-    """Whether a function has branches or loops, which AutoGraph must convert."""
-    import ast
-
-    kinds = (ast.If, ast.For, ast.While, ast.IfExp, ast.BoolOp, ast.Assert, ast.Not, ast.ListComp)
-    return any(isinstance(one, kinds) for one in ast.walk(function))
-
-
-def _dense(gradient: Any, tf: Any) -> Any:
-    return tf.convert_to_tensor(gradient).numpy()

@@ -13,16 +13,18 @@ import numpy as np
 _ROUNDS = 5
 _ROUND_NS = 30_000_000
 _MOST = 3000
+_LEAST = 5
 _BATCH = 32
 _CHAIN = 16
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Times of one call, in ns: medians of rounds that took turns."""
+    """Times of one call, in ns: medians of rounds that took turns, and in how many of them graph code was faster."""
 
     python_ns: float
     graph_ns: float
+    won: float = 1.0
 
     @property
     def ratio(self) -> float:
@@ -79,6 +81,26 @@ def measure(
     alone = Measured(chained[0] / _CHAIN, chained[1] / _CHAIN)
     mapped = Measured(*_in_turns(lambda n: _map(tf, python, tensors, n), lambda n: _map(tf, graph, tensors, n)))
     return alone, mapped
+
+
+def measure_alone(
+    tf: Any, function: Any, eager: bool, tout: Sequence[str], graph: Callable[..., list[Any]], arrays: Sequence[Any],
+    budget_ns: int,
+) -> Measured:  # fmt: skip
+    """Python and graph code in turns, each a call at a time in a tf.function, for at most about `budget_ns`."""
+    tensors = [tf.constant(one) for one in arrays]
+    sides = [tf.function(one, autograph=False) for one in (_through(tf, function, eager, tout), graph)]
+    for one in sides:
+        one(*tensors)  # traces
+    begin = time.perf_counter_ns()
+    times: list[list[float]] = [[], []]
+    while len(times[0]) < _LEAST or (len(times[0]) < _MOST and time.perf_counter_ns() - begin < budget_ns):
+        for side, took in zip(sides, times):
+            started = time.perf_counter_ns()
+            side(*tensors)
+            took.append(time.perf_counter_ns() - started)
+    won = sum(python > ops for python, ops in zip(*times)) / len(times[0])
+    return Measured(statistics.median(times[0]), statistics.median(times[1]), won)
 
 
 def measure_staying(

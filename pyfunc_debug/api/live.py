@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable
@@ -30,6 +31,9 @@ from pyfunc_debug.recorder import Recorder
 from pyfunc_debug.records import Call, Finding, Node
 from pyfunc_debug.stops.display import chain, original_of
 from pyfunc_debug.switchboard import board
+
+_FEW_CALLS = 200
+"""Fewer calls of a body are not worth trying it as graph code: the finding `graduate`."""
 
 
 class _Current:
@@ -142,10 +146,13 @@ class LiveRecording(Recording):
             instruments.note_entries()
             foreign = instruments.off()
             news = instruments.note_lines()
-            self._check_gradients()
+            end_ns = time.monotonic_ns()  # what is tried afterwards is not the program's time
+            if self._may_try():
+                self._check_gradients()
+                self._try_graph_code(end_ns)
             if self._open_reader is not None:
                 self._open_reader.release()
-            result = recorder.close(last_meta(instruments.limits, self._ended))
+            result = recorder.close(last_meta(instruments.limits, self._ended, end_ns))
             if news:  # only now: a filter may make exceptions of warnings
                 self._say(news)
             if foreign:
@@ -160,12 +167,35 @@ class LiveRecording(Recording):
             _Current.session = None
             atexit.unregister(self._at_exit)
 
-    def _check_gradients(self) -> None:
-        """Notes gradients of the user's own that finite differences contradict; not where the program failed."""
+    def _may_try(self) -> bool:
+        """Whether bodies may run once more: the program did not fail, and nothing of it runs or waits to end."""
         recorder = self._recorder
-        if self._interception is None or recorder is None or not self._options.policies.keeps_any_in_full():
+        if self._interception is None or recorder is None or sys.is_finalizing():
+            return False
+        return (self._ended or {}).get("error") is None and not recorder.now()["open"]
+
+    def _try_graph_code(self, end_ns: int) -> None:
+        """Notes whether bodies that seem to need no Python are the same, and faster, as graph code."""
+        recorder = self._recorder
+        assert recorder is not None
+        if self._options.sampling is not None or recorder.now()["calls"] < _FEW_CALLS:
             return
-        if sys.is_finalizing() or (self._ended or {}).get("error") is not None or recorder.now()["open"]:
+        from pyfunc_debug.api.graph_code_sample import tried
+        from pyfunc_debug.doctor.facts import Facts
+
+        try:
+            recorder.flush()
+            facts = Facts(self._reader)
+            for node, seen in tried(self, facts, end_ns - int(facts.meta["clock"]["monotonic_ns"])):
+                recorder.notice(Notice.GRAPH_CODE, node.token, None, **seen)
+        except Exception as error:
+            recorder.trouble("trying bodies as graph code", error)
+
+    def _check_gradients(self) -> None:
+        """Notes gradients of the user's own that finite differences contradict."""
+        recorder = self._recorder
+        assert recorder is not None
+        if not self._options.policies.keeps_any_in_full():
             return
         from pyfunc_debug.api.gradient_sample import wrong_gradients
 

@@ -60,12 +60,13 @@ def first_meta(options: Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
+def last_meta(limits: str, ended: dict[str, Any] | None, end_ns: int) -> dict[str, Any]:
     """What is added when recording ends.
 
     Args:
       limits: What could not be recorded, in words.
       ended: How what was recorded ended; None where nobody knows.
+      end_ns: When recording ended, on the monotonic clock.
     """
     versions = {"python": sys.version.split()[0], "pyfunc_debug": version()}
     for name in ("tensorflow", "keras", "numpy"):
@@ -73,7 +74,7 @@ def last_meta(limits: str, ended: dict[str, Any] | None) -> dict[str, Any]:
         if module is not None:
             versions[name] = str(getattr(module, "__version__", "?"))
     known = {"versions": versions, "limits": limits, "ended": ended, "cells": cells_here(), **late_role()}
-    return {**known, "end_ns": time.monotonic_ns()}
+    return {**known, "end_ns": end_ns}
 
 
 def late_role() -> dict[str, Any]:

@@ -183,6 +183,11 @@ def indent(facts: Facts, file: str | None, line: int) -> str | None:
 
 def all_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> str:
     """Several expressions with other text in their places; those that share lines in one edit."""
+    return written(*each_replaced(facts, file, pieces))
+
+
+def each_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> list[Edit | None]:
+    """The edits of `all_replaced`; None for one that cannot be made."""
     groups: list[dict[ast.expr, str]] = []
     end = -1
     for node, text in sorted(pieces.items(), key=lambda one: one[0].lineno):
@@ -190,7 +195,7 @@ def all_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str])
             groups.append({})
         groups[-1][node] = text
         end = max(end, node.end_lineno or node.lineno)
-    return written(*(replaced(facts, file, group) for group in groups))
+    return [replaced(facts, file, group) for group in groups]
 
 
 def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] | None:

@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
-from pyfunc_debug.api import graduate as graduation
+from pyfunc_debug.api import graph_trial
 from pyfunc_debug.api.graph_timing import Measured
 
 DATA = np.random.default_rng(0).random((12, 6)).astype(np.float32)
@@ -27,8 +27,8 @@ COUNT = 0
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch):
     """What takes how long is not asked here."""
-    monkeypatch.setattr(graduation, "measure", lambda *_: (Measured(4.0, 1.0), Measured(4.0, 1.0)))
-    monkeypatch.setattr(graduation, "measure_staying", lambda *_: None)
+    monkeypatch.setattr(graph_trial, "measure", lambda *_: (Measured(4.0, 1.0), Measured(4.0, 1.0)))
+    monkeypatch.setattr(graph_trial, "measure_staying", lambda *_: None)
 
 
 def recorded(body, make=tf.numpy_function, data=DATA, dtype=tf.float32):
@@ -322,7 +322,7 @@ def test_a_global_that_changed_since_is_found():
     WEIGHTS[0] = np.float32(5)
     found = pfd.graduate(weighted, recording)
     WEIGHTS[0] = np.float32(2)
-    assert "no longer returns what call #1 returned: " in found.why
+    assert "no longer returns what it returned in call #1: " in found.why
 
 
 def halved(x):

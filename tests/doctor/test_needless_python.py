@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import pyfunc_debug as pfd
+from pyfunc_debug.api import graph_trial
+from pyfunc_debug.api.graph_timing import Measured
 from pyfunc_debug.api.recording import Recording
+from pyfunc_debug.doctor.rules import needless_python
 from tests.doctor.recordings import FILE, call, node, pasted, written
 
 MS = 1_000_000
@@ -106,3 +110,102 @@ def test_the_paste_needs_no_python_and_gives_the_same(tmp_path, body, mapped, ca
 )
 def test_a_body_that_needs_python_or_costs_little_is_left_alone(tmp_path, body, calls, took_ns):
     assert [one.message for one in finding(tmp_path, body, calls=calls, took_ns=took_ns)[1]] == []
+
+
+def centred(x):
+    y = x - np.mean(x)
+    return np.sqrt(np.abs(y))
+
+
+def softened(x):
+    return tf.nn.softmax(x) * tf.reduce_sum(x)
+
+
+ROWS = np.random.default_rng(0).random((240, 5), np.float32)
+
+
+def in_numpy(rows):
+    for _ in rows.map(lambda x: tf.numpy_function(centred, [x], tf.float32)):
+        pass
+
+
+def in_ops(rows):
+    for _ in rows.map(lambda x: tf.py_function(softened, [x], tf.float32)):
+        pass
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """What is said of a program whose calls all cost enough, in which graph code is so many times as fast."""
+    monkeypatch.setattr(needless_python, "_TOTAL_NS", 0)
+    monkeypatch.setattr(needless_python, "SHARE", 0.0)
+    monkeypatch.setattr(needless_python, "MANY_CALLS", 1_000_000)  # one finding, whether they are tiny or not
+
+    def found(program, ratio=4.1, won=1.0, rows=ROWS, **options):
+        monkeypatch.setattr(graph_trial, "measure_alone", lambda *_: Measured(ratio, 1.0, won))
+        with pfd.record(**options) as recording:
+            program(tf.data.Dataset.from_tensor_slices(rows))
+        findings = recording.findings(select=["graduate", "doctor-trouble"])
+        recording.close()
+        return findings
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("program", "says", "text"),
+    [
+        (in_numpy, "with changed inputs, x4.1 faster alone", "tf.sqrt(tf.abs(y))"),
+        (in_ops, "with changed inputs, gradients equal, x4.1 faster alone", "softened(x)):"),
+    ],
+)
+def test_what_pays_was_tried_on_the_recorded_calls_as_the_recording_ended(tried, program, says, text):
+    (found,) = tried(program, values="full")
+    assert found.confidence == "proven"
+    assert found.evidence[1].startswith("tried as the recording ended: same on 200 calls (")
+    assert found.evidence[1].endswith(says)
+    assert text in found.fix
+
+
+@pytest.mark.parametrize("program", [in_numpy, in_ops])
+def test_where_values_were_not_kept_it_was_tried_on_inputs_like_them(tried, program):
+    (found,) = tried(program)
+    assert found.confidence == "likely"
+    assert "same on 50 inputs like those of recorded calls, whose values were not kept (" in found.evidence[1]
+
+
+@pytest.mark.parametrize(("ratio", "won"), [(1.1, 1.0), (0.5, 0.0), (3.0, 0.6)])
+def test_what_brings_no_time_is_not_told(tried, ratio, won):
+    assert tried(in_ops, ratio, won) == []
+
+
+def test_what_gives_something_else_is_not_told(tried, monkeypatch):
+    monkeypatch.setattr(graph_trial.Trial, "_as_graph", lambda self, *given: [one + 1 for one in self._graph(*given)])
+    assert tried(in_ops) == []
+
+
+def test_what_cannot_be_tried_is_told_as_not_measured(tried):
+    (found,) = tried(in_ops, values="none")
+    assert "what the ops take is not measured" in found.evidence[1]
+
+
+def test_nothing_is_tried_after_a_failure(tried):
+    def failing(rows):
+        in_ops(rows)
+        raise ValueError("the end")
+
+    with pfd.record() as recording, pytest.raises(ValueError, match="the end"):
+        failing(tf.data.Dataset.from_tensor_slices(ROWS))
+    with pytest.raises(ValueError, match="the end"), pfd.record() as ended:
+        failing(tf.data.Dataset.from_tensor_slices(ROWS))
+    query = "SELECT count(*) AS many FROM notice WHERE rule = 'graph-code'"
+    assert (recording.sql(query)[0]["many"], ended.sql(query)[0]["many"]) == (1, 0)
+    recording.close()
+    ended.close()
+
+
+def test_random_numbers_are_drawn_on_as_if_nothing_had_been_tried(tried):
+    np.random.seed(7)
+    before = np.random.get_state()[1].tolist()
+    assert tried(in_numpy)
+    assert np.random.get_state()[1].tolist() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,6 +37,14 @@ class Edit:
         if self.last < self.first:
             return f"Put above {first}:"
         return f"Replace {first if self.first == self.last else f'lines {first} to {self.last}'} by:"
+
+
+def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:
+    """Lines of a file with its edits made."""
+    after = list(lines)
+    for one in sorted(edits, key=lambda one: -one.first):
+        after[one.first - 1 : one.last] = one.lines
+    return after
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import Source, dotted
 from pyfunc_debug.doctor.replacement import direct_call, imports, obstacles
+from pyfunc_debug.events import Notice
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("graduate",)
 CROSSING_NS = {"py_function": 60_000, "numpy_function": 25_000, "py_func": 25_000, "py_func_stateless": 25_000}
 """What TensorFlow needs around a body, at least: docs/costs.md."""
 MANY_CALLS, SHARE = 1000, 0.15
-_CALLS = 200
+CALLS = 200
 _TOTAL_NS = 500_000_000
 _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert, ast.ListComp, ast.GeneratorExp,
          ast.DictComp, ast.SetComp, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.Global)  # fmt: skip
 """What may do something else where there are no values yet."""
-_COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math")
+COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math")
 """Modules whose functions may have ops. What another one does (a sleep, a clock, a decoder) is Python's."""
 _FILES = {"load", "save", "savez", "savez_compressed", "fromfile", "loadtxt", "savetxt", "genfromtxt", "memmap"}
 """NumPy's functions that read or write files."""
@@ -33,42 +36,93 @@ def check(facts: Facts) -> Iterator[Finding]:
     if wall is None:
         return
     for group in facts.lines:
-        node, calls = group[0], facts.calls_of(group)
-        way = CROSSING_NS[node.kind]
-        total = calls.total_ns + way * calls.count
-        if calls.count < _CALLS or calls.errors or total < max(_TOTAL_NS, SHARE * wall):
-            continue
-        if calls.count >= MANY_CALLS and calls.total_ns * 2 <= way * calls.count:
-            continue
-        text = as_graph_code(facts, node)
+        node, calls, text = group[0], facts.calls_of(group), ""
+        if _costs(facts, group, wall) and not _is_tiny(facts, group):
+            text = paying(facts, node)
         if text:
+            tried = trial(facts, node)
             site = facts.site(node.id)
+            evidence = (
+                "what the ops take is not measured: that runs the body again. "
+                f"pyfunc_debug.graduate({node.body!r}) does, behind a recording with values='full'"
+                if tried is None else f"tried as the recording ended: {tried['said']}"
+            )  # fmt: skip
             yield Finding(
                 NAMES[0], "note", node.id, (),
                 f"nothing in {node.body} needs Python: TensorFlow has ops for all of it. {calls.count:,} calls, with "
-                f"the way into Python and back, took some {total / 1e9:.1f} s of {wall / 1e9:.1f} s; a graph can run "
-                "ops on all cores, save them and differentiate them",
+                f"the way into Python and back, took some {_total_ns(facts, group) / 1e9:.1f} s of {wall / 1e9:.1f} s; "
+                "a graph can run ops on all cores, save them and differentiate them",
                 text, site.file if site else node.file, site.line if site else node.line,
                 several(one.id for one in group),
                 (
-                    f"{calls.total_ns / 1e9:.2f} s in the body, about {way / 1e3:.0f} us a call around it",
-                    "what the ops take is not measured: that runs the body again. "
-                    f"pyfunc_debug.graduate({node.body!r}) does, behind a recording with values='full'",
+                    f"{calls.total_ns / 1e9:.2f} s in the body, about {CROSSING_NS[node.kind] / 1e3:.0f} us a call "
+                    "around it",
+                    evidence,
                 ),
-                "likely",
+                "proven" if tried is not None and tried["recorded"] else "likely",
             )  # fmt: skip
+
+
+def worth_trying(facts: Facts, wall_ns: int) -> Iterator[tuple[list[Node], list[Edit]]]:
+    """Lines whose calls cost enough and whose bodies need no Python as far as the source tells, with the edits.
+
+    Args:
+      facts: A recording, which may not have its end yet.
+      wall_ns: How long was recorded.
+    """
+    for group in facts.lines:
+        edits = graph_edits(facts, group[0]) if _costs(facts, group, wall_ns) else []
+        if edits:
+            yield group, edits
+
+
+def _total_ns(facts: Facts, group: Sequence[Node]) -> int:
+    calls = facts.calls_of(group)
+    return calls.total_ns + CROSSING_NS[group[0].kind] * calls.count
+
+
+def _costs(facts: Facts, group: Sequence[Node], wall_ns: int) -> bool:
+    calls = facts.calls_of(group)
+    enough = calls.count >= CALLS and not calls.errors
+    return enough and _total_ns(facts, group) >= max(_TOTAL_NS, SHARE * wall_ns)
+
+
+def _is_tiny(facts: Facts, group: Sequence[Node]) -> bool:
+    calls = facts.calls_of(group)
+    return calls.count >= MANY_CALLS and calls.total_ns * 2 <= CROSSING_NS[group[0].kind] * calls.count
+
+
+def trial(facts: Facts, node: Node) -> dict[str, Any] | None:
+    """What trying the lines as graph code showed when the recording ended; None where that was not done."""
+    body = (node.body, node.file, node.line)
+    for number, _, noticed in facts.notices.get(Notice.GRAPH_CODE, []):
+        tried = facts.nodes.get(number) if number is not None else None
+        if tried is not None and (tried.body, tried.file, tried.line) == body:
+            return noticed
+    return None
+
+
+def paying(facts: Facts, node: Node) -> str:
+    """`as_graph_code`; "" too where it was tried, and is not the same or not faster."""
+    tried = trial(facts, node)
+    return "" if tried is not None and not tried["pays"] else as_graph_code(facts, node)
 
 
 def as_graph_code(facts: Facts, node: Node) -> str:
     """The line that calls the body as graph code, and its lines in TensorFlow's ops; "" where that cannot be told."""
+    return pastes.written(*graph_edits(facts, node))
+
+
+def graph_edits(facts: Facts, node: Node) -> list[Edit]:
+    """The edits of `as_graph_code`; empty where there are none."""
     function, tree = facts.function(node), facts.tree(node.file)
     found = pastes.call_of(facts, node)
     if function is None or tree is None or found is None or node.file is None or not node.tout:
-        return ""
+        return []
     file, call = found
     own, there = pastes.source(facts, node.file), pastes.source(facts, file)
     if not _plain(function, own) or code.outside(function, tree):
-        return ""
+        return []
     pieces: dict[ast.expr, str] | None = {}
     if not _only_ops(function, own):
         pieces = None if isinstance(function, ast.Lambda) else pastes.in_ops(facts, node)
@@ -77,19 +131,19 @@ def as_graph_code(facts: Facts, node: Node) -> str:
             or file != node.file
             or _reads(pastes.scope_of(facts, file, function), getattr(function, "name", "")) > 1
         ):
-            return ""
+            return []
     elif obstacles(node.file, function, source=own):
-        return ""
+        return []
     tf = dotted(call.func).rpartition(".")[0] or "tf"
-    cast = tuple(f"{tf}.{one}" for one in node.tout) if node.kind != "py_function" or pieces else ()
-    edit = direct_call((file, call.lineno), None, cast, there)
-    if edit is None:
-        return ""
-    body = pastes.all_replaced(facts, node.file, pieces) if pieces else ""
-    if pieces and not body:
-        return ""
-    texts = [body, pastes.written(edit)]  # the last lines of the file first
-    return "\n".join(filter(None, texts if edit.first < function.lineno else reversed(texts)))
+    cast = tuple(f"{tf}.{one}" for one in node.tout) if is_cast(node, bool(pieces)) else ()
+    edits = [direct_call((file, call.lineno), None, cast, there)]
+    edits += pastes.each_replaced(facts, node.file, pieces) if pieces else []
+    return [] if None in edits else [one for one in edits if one is not None]
+
+
+def is_cast(node: Node, rewritten: bool) -> bool:
+    """Whether the results of graph code get a cast to what was declared, where TensorFlow would have converted them."""
+    return node.kind != "py_function" or rewritten
 
 
 def _plain(function: Definition, source: Source) -> bool:
@@ -109,7 +163,7 @@ def _plain(function: Definition, source: Source) -> bool:
                 return False
             if isinstance(one.func, ast.Name) and head not in known:
                 return False
-            if head not in local and (known.get(head, "").partition(".")[0] not in _COMPUTES or rest in _FILES):
+            if head not in local and (known.get(head, "").partition(".")[0] not in COMPUTES or rest in _FILES):
                 return False
     return True
 

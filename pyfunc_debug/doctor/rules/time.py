@@ -9,7 +9,7 @@ from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
 from pyfunc_debug.doctor.replacement import definition, obstacles
-from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, as_graph_code
+from pyfunc_debug.doctor.rules.needless_python import CROSSING_NS, MANY_CALLS, SHARE, paying, trial
 from pyfunc_debug.gil.blame import thread_name
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
@@ -150,7 +150,9 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
     function = facts.functions.get(node.function or 0)
     data = function is not None and function.kind == "tf.data"
     name = facts.name(node)
-    fix = as_graph_code(facts, node) or (
+    graph_code = paying(facts, node)
+    tried = trial(facts, node) if graph_code else None
+    fix = graph_code or (
         f"dataset.batch(256).map(...)  # so that {name} gets 256 elements in one call; then .unbatch() if need be"
         if data else
         f"{name}: give it many values in one call (tf.stack, or a batch), or write it with tf.* functions"
@@ -163,7 +165,11 @@ def _small(facts: Facts, node: Node, count: int, mean: float, crossing: int, tot
         f"{count:,} calls of {node.body} took {mean / 1e3:.0f} us each, less than the way into Python and back (about "
         f"{crossing / 1e3:.0f} us). That way took some {total / 1e9:.1f} s of {wall / 1e9:.1f} s",
         fix, site.file if site else node.file, site.line if site else node.line,
-        evidence=(f"{count:,} calls, {mean * count / 1e9:.2f} s in the body itself",), confidence="likely",
+        evidence=(
+            f"{count:,} calls, {mean * count / 1e9:.2f} s in the body itself",
+            *(() if tried is None else (f"graph code was tried as the recording ended: {tried['said']}",)),
+        ),
+        confidence="likely",
     )  # fmt: skip
 
 
