@@ -1,7 +1,8 @@
 """Which process writes a recording, and whether it still runs.
 
 A number alone does not tell: numbers are used again, each container has a process 1, and a file is read on other
-machines. So the number goes with the process's start time, the machine's boot and the namespace that numbers it.
+machines. So it goes with the start time, the machine's boot and the namespace that numbers it; where this system
+cannot see the process, a lock on its ring tells. Never a clock: a process that is stopped, or starved, lives.
 """
 
 from __future__ import annotations
@@ -9,14 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyfunc_debug.pfrec.ring import RingReader, is_held, place_of
-
-_SILENT_NS = 10_000_000_000
-"""A writer that is alive leaves a sign of life far more often."""
+from pyfunc_debug.pfrec.ring import is_held, place_of
 
 
 def identity(pid: int | None = None) -> dict[str, Any]:
@@ -28,9 +25,14 @@ def identity(pid: int | None = None) -> dict[str, Any]:
         found["namespace"] = os.readlink("/proc/self/ns/pid")
         # The name in parentheses may hold anything: what follows the last one is plain (man 5 proc).
         state, *fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        found["start"] = int(fields[18]) if state not in "ZX" else None  # it has ended; nobody has asked how yet
+        found["start"] = int(fields[18]) if state not in "ZX" or _has_threads(pid) else None
         found["clocks"] = os.readlink("/proc/self/ns/time")  # whose monotonic clock it reads (Linux 5.6)
     return found
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether threads of a process run on after its first: without any, it has ended and nobody has asked how yet."""
+    return len(os.listdir(f"/proc/{pid}/task")) > 1
 
 
 def _read(path: str) -> str:
@@ -64,17 +66,7 @@ def writer_lives(path: str, meta: Mapping[str, Any]) -> bool:
         return meta.get("host") != socket.gethostname() or lives(pid)
     if writer["boot"] != here["boot"]:  # another machine, or this one was started again
         return meta.get("host") != socket.gethostname()
-    if writer.get("namespace") != here.get("namespace"):  # a container: its processes cannot be seen from here
-        if writer.get("lock") and not is_held(place_of(path, meta)):
-            return False
-        return not _silent(path, meta)
-    return bool(lives(pid) and writer.get("start") == here.get("start", writer.get("start")))
-
-
-def _silent(path: str, meta: Mapping[str, Any]) -> bool:
-    """Whether the writer has left no sign of life for long, by the clock that all on this machine share."""
-    try:
-        silence_ns: int = time.monotonic_ns() - RingReader(place_of(path, meta)).sign_ns
-    except (OSError, ValueError):
-        return False
-    return silence_ns > _SILENT_NS
+    if writer.get("namespace") == here.get("namespace"):
+        return lives(pid) and writer.get("start") == here.get("start", writer.get("start"))
+    # A container: its processes cannot be seen from here.
+    return not writer.get("lock") or is_held(place_of(path, meta))

@@ -40,11 +40,12 @@ def recover(path: str, meta: Mapping[str, Any]) -> bool:
     except (OSError, ValueError):
         return False
     try:
-        done = _complete(path, ring)
+        done = _complete(path, ring, meta)
     except sqlite3.Error:  # it cannot be written to, or another reader is at it
         return False
-    with contextlib.suppress(OSError):
-        os.unlink(ring_path)
+    if done:
+        with contextlib.suppress(OSError):
+            os.unlink(ring_path)
     return done
 
 
@@ -70,14 +71,14 @@ def missing_text(parts: Sequence[str]) -> str:
     return f"{' and '.join(parts)} did not come with it: calls that only stood there are missing"
 
 
-def _complete(path: str, ring: RingReader) -> bool:
+def _complete(path: str, ring: RingReader, meta: Mapping[str, Any]) -> bool:
     db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:
         db.execute("BEGIN IMMEDIATE")
         try:
-            state = db.execute("SELECT value FROM meta WHERE key = 'state'").fetchone()
-            if state is None or json.loads(state[0]) != "recording":
-                db.execute("ROLLBACK")  # somebody was quicker
+            now = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('state', 'process')"))
+            if not now or any(json.loads(value) != meta.get(key) for key, value in now.items()):
+                db.execute("ROLLBACK")  # somebody was quicker, or another recording has its name
                 return False
             _Rows(db, ring).write()
             db.execute("COMMIT")

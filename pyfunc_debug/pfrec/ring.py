@@ -122,9 +122,11 @@ class Ring:
             self._file = os.fstat(file).st_ino
         except BaseException:
             os.unlink(self.path)
-            os.close(file)
             raise
-        self._open_file, self.locked = file, _lock(file)
+        finally:
+            os.close(file)
+        self._lock_file = _hold(self.path)
+        self.locked = self._lock_file >= 0
         _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0, given, 0)
         self._lock = threading.Lock()  # for copying one line
         self._calls = calls
@@ -179,9 +181,7 @@ class Ring:
         """Ends it; the hot path must have let go of `memory`. With `keep` the file stays: of a forked child."""
         with contextlib.suppress(BufferError):  # a thread is just in it: the mapping goes with the process
             self.memory.close()
-        file, self._open_file = self._open_file, -1
-        if file >= 0:
-            os.close(file)
+        _let_go(self._lock_file)
         if not keep:
             with contextlib.suppress(OSError):
                 if os.stat(self.path).st_ino == self._file:  # it may be another recording's by now
@@ -318,6 +318,42 @@ def is_held(path: str) -> bool:
         return not _lock(file, shared=True)  # several may look at once
     finally:
         os.close(file)
+
+
+_held: set[int] = set()
+"""Descriptors of this process's locks."""
+
+
+def _hold(path: str) -> int:
+    """Locks a ring for as long as this process lives; returns a descriptor, or -1.
+
+    The file is opened for that alone: who maps it shares its lock, and a forked child keeps what is mapped.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    _held.add(file)
+    if _lock(file):
+        return file
+    _let_go(file)
+    return -1
+
+
+def _let_go(file: int) -> None:
+    if file in _held:
+        _held.discard(file)
+        os.close(file)
+
+
+def _let_go_in_child() -> None:
+    """The lock is its parent's, and must end with that."""
+    for file in list(_held):
+        _let_go(file)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def _lock(file: int, *, shared: bool = False) -> bool:

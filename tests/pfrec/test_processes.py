@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
+import mmap
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -16,7 +19,9 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import Reader, Writer
-from pyfunc_debug.pfrec.processes import writer_lives
+from pyfunc_debug.pfrec.processes import identity, writer_lives
+from pyfunc_debug.pfrec.recovery import recover
+from pyfunc_debug.pfrec.ring import is_held
 from tests import forked
 from tests.limits import HANG_S
 
@@ -151,7 +156,7 @@ def test_another_process_reads_while_one_records(tmp_path):
         process.communicate()
 
 
-def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path, monkeypatch):
+def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path):
     """In a namespace where its process is number 1, as in every container."""
     alone = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
     tried = subprocess.run([*alone, "true"], capture_output=True, text=True)
@@ -166,24 +171,102 @@ def test_a_recording_of_a_container_is_known_for_alive_and_for_dead(tmp_path, mo
             assert reader.meta["pid"] == 1
             meta = reader.meta
             assert (reader.state(), process.poll()) == ("recording", None)
+        (inside,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(inside), signal.SIGSTOP)  # `docker pause`, or a machine that is busy for an hour
+        with open(meta["ring"], "r+b") as ring, mmap.mmap(ring.fileno(), 0) as memory:
+            memory[16:24] = bytes(8)  # its last sign of life
+        assert writer_lives(str(path), meta)
+        with contextlib.closing(Reader(path)) as reader:
+            assert reader.state() == "recording"
         with pytest.raises(pfd.RecordingBusyError, match="process 1 is recording"):
             Writer(str(path), overwrite=True)
     finally:
         process.kill()
         process.communicate()  # ends when the process in the namespace has ended
-    with open(f"{path}-ring") as ring:
+    with open(meta["ring"]) as ring:
         fcntl.flock(ring, fcntl.LOCK_EX)  # waits until the system has ended all of it
     assert not writer_lives(str(path), meta)
-    without = {**meta, "process": {**meta["process"], "lock": False}}
-    assert writer_lives(str(path), without)
-    with monkeypatch.context() as patch:
-        patch.setattr("pyfunc_debug.pfrec.processes._SILENT_NS", 0)  # ten seconds would be waited for
-        assert not writer_lives(str(path), without)
+    assert writer_lives(str(path), {**meta, "process": {**meta["process"], "lock": False}})  # nobody can know
     with contextlib.closing(pfd.open(path)) as recording:
         assert recording.reader.state() == "interrupted"
         assert recording.meta["death"]["missing"] == 0
         assert recording.reader.counts()["call"] >= flushed
     Writer(str(path), overwrite=True)
+
+
+def test_a_forked_child_that_outlives_its_parent_does_not_hold_its_lock(tmp_path):
+    program = """
+        import os, sys
+        from pyfunc_debug.pfrec.ring import Ring
+        ring = Ring(sys.argv[1], 1000)
+        print(ring.locked, ring.path, flush=True)
+        sys.stdin.readline()
+        if os.fork() == 0:
+            print("child", flush=True)
+            sys.stdin.readline()
+        os._exit(0)
+    """
+    process = start(program, str(tmp_path / "a.pfrec"))
+    try:
+        locked, path = process.stdout.readline().split()
+        assert locked == "True"
+        assert is_held(path)
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "child\n"
+        assert process.wait(HANG_S) == 0
+        assert not is_held(path)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_process_whose_first_thread_ended_lives_while_others_run():
+    program = """
+        import ctypes, os, sys, threading
+        def go_on():
+            while True:
+                with open(f"/proc/self/task/{os.getpid()}/stat") as file:
+                    if file.read().rpartition(")")[2].split()[0] == "Z":
+                        break
+            print("now", flush=True)
+            sys.stdin.readline()
+            os._exit(0)
+        threading.Thread(target=go_on).start()
+        ctypes.CDLL(None).pthread_exit(None)
+    """
+    process = start(program)
+    before = identity(process.pid)
+    assert isinstance(before["start"], int)
+    assert process.stdout.readline() == "now\n"
+    assert identity(process.pid) == before
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # all of it has ended, and nobody asked how
+    assert identity(process.pid)["start"] is None
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_a_recording_that_took_the_name_of_a_dead_one_is_not_completed(tmp_path):
+    """Between the look at who wrote it and its completion."""
+    path = tmp_path / "killed.pfrec"
+    process = start(WRITER, str(path), "5")
+    process.stdout.readline()
+    process.kill()
+    process.communicate()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        dead = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM meta")}
+    kept = Path(dead["ring"]).read_bytes()
+    with contextlib.closing(Reader(path)) as reader:
+        assert reader.state() == "interrupted"
+    writer = Writer(str(path), overwrite=True)
+    writer.start({"state": "recording", "process": {**dead["process"], "start": 1}})
+    Path(dead["ring"]).write_bytes(kept)
+    assert not recover(str(path), dead)
+    assert os.path.exists(dead["ring"])
+    assert writer.count("call") == 0
+    writer.close()
 
 
 def test_a_forked_child_never_writes_into_its_parents_file(tmp_path):
