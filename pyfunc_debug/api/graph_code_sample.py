@@ -70,9 +70,12 @@ def tried(recording: Recording, facts: Facts, wall_ns: int) -> Iterator[tuple[No
         trial = Trial(
             tf, body, eager, node, given, definition, twice, time.monotonic_ns() + left - left // _SHARE_TIMED
         )
-        with random_put_back():
-            why = trial.compare(lambda file, line: (file, line), graph_code, casts)
-            timed = None if why else trial.measure_alone(left // _SHARE_TIMED)
+        try:
+            with random_put_back():
+                why = trial.compare(lambda file, line: (file, line), graph_code, casts)
+                timed = None if why else trial.measure_alone(left // _SHARE_TIMED)
+        except Exception:  # the body's own: it does not take such inputs, or is not as its source reads
+            continue
         yield node, _noticed(trial, why, timed, given, eager)
 
 
@@ -112,17 +115,15 @@ def _functions(facts: Facts, node: Node, edits: Sequence[Edit]) -> tuple[Any, An
 def _made(tree: ast.Module, definition: Function, file: str) -> Any:
     """A function of a file, with nothing around it but what the file imports; None where that fails."""
     names: dict[str, Any] = {}
-    imports = [
-        one for one in code.all_nodes(tree)
-        if isinstance(one, (ast.Import, ast.ImportFrom)) and _imported(one) <= set(needless_python.COMPUTES)
-    ]  # fmt: skip
+    found = [one for one in code.all_nodes(tree) if isinstance(one, (ast.Import, ast.ImportFrom))]
+    imports = [part for one in sorted(found, key=lambda one: one.lineno) for part in _computing(one)]
     if isinstance(definition, ast.Lambda):
         made: list[ast.stmt] = [ast.Assign([ast.Name("made", ast.Store())], definition)]
     elif isinstance(definition, ast.FunctionDef):
         made = [definition]
     else:
         return None
-    module = ast.fix_missing_locations(ast.Module([*sorted(imports, key=lambda one: one.lineno), *made], []))
+    module = ast.fix_missing_locations(ast.Module([*imports, *made], []))
     try:
         exec(compile(module, file, "exec"), names)
     except Exception:
@@ -130,10 +131,16 @@ def _made(tree: ast.Module, definition: Function, file: str) -> Any:
     return names.get("made" if isinstance(definition, ast.Lambda) else definition.name)
 
 
-def _imported(statement: ast.Import | ast.ImportFrom) -> set[str]:
-    if isinstance(statement, ast.Import):
-        return {one.name.partition(".")[0] for one in statement.names}
-    return {(statement.module or "").partition(".")[0] if not statement.level else ""}
+def _computing(statement: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
+    """What a statement imports of NumPy, TensorFlow, Keras and math."""
+    if isinstance(statement, ast.ImportFrom):
+        return [statement] if not statement.level and _computes(statement.module or "") else []
+    names = [one for one in statement.names if _computes(one.name)]
+    return [ast.Import(names)] if names else []
+
+
+def _computes(module: str) -> bool:
+    return module.partition(".")[0] in needless_python.COMPUTES
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import textwrap
 
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
-from pyfunc_debug.api import graph_trial
+from pyfunc_debug.api import graph_code_sample, graph_trial
 from pyfunc_debug.api.graph_timing import Measured
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.rules import needless_python
@@ -209,3 +210,12 @@ def test_random_numbers_are_drawn_on_as_if_nothing_had_been_tried(tried):
     before = np.random.get_state()[1].tolist()
     assert tried(in_numpy)
     assert np.random.get_state()[1].tolist() == before
+
+
+def test_of_an_import_of_several_modules_those_that_compute_are_there():
+    tree = ast.parse(
+        "import os, numpy as np, tensorflow as tf\nfrom math import pi\n\ndef f(x):\n    return np.sqrt(x) * pi\n"
+    )
+    made = graph_code_sample._made(tree, tree.body[-1], FILE)
+    assert float(made(4.0)) == 2 * np.pi
+    assert "os" not in made.__globals__
