@@ -25,6 +25,7 @@ from pyfunc_debug.api.call_list import Calls
 from pyfunc_debug.api.replay import as_recorded, forward_only, function_here, given_runner, whole_inputs
 from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.program.random_state import RandomState
 from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pyfunc_debug.report.pytest_file import TestFile
+
+_BESIDE = "SELECT 1 FROM call WHERE start_ns < ? AND (end_ns IS NULL OR end_ns > ?) AND thread != ? LIMIT 1"
+"""Whether a call ran on another thread between the end and the start of one."""
 
 
 class Functions(list[Function]):
@@ -331,18 +335,31 @@ class Recording:
         """
         from pyfunc_debug.report.pytest_file import as_test
 
-        known, unsure = self._names_of_body(call), self._unrepeatable(call)
-        return as_test(call, self._reader, known=known, stem=stem, rtol=rtol, atol=atol, unsure=unsure)
+        known, state = self._names_of_body(call), self._reader.random_state(call.id)
+        kept = None if state is None else RandomState(state[1], state[2], state[0])
+        unsure = self._unrepeatable(call, kept is not None)
+        return as_test(call, self._reader, known=known, stem=stem, rtol=rtol, atol=atol, unsure=unsure, state=kept)
 
-    def _unrepeatable(self, call: Call) -> str:
-        """Why its body may give something else for the same inputs: a sentence, or nothing."""
+    def _unrepeatable(self, call: Call, state: bool) -> str:
+        """Why its body may give something else for the same inputs, and the random state if kept: or nothing."""
         from pyfunc_debug.doctor import code
         from pyfunc_debug.doctor.facts import Facts
 
         facts, node = Facts(self._reader), self._node_of(call)
         function = facts.function(node)
-        why = code.unrepeatable(function, facts.tree(node.file)) if function is not None else ""
-        return f"The body {why}: the outcome of this call may not come again." if why else ""
+        if function is None:
+            return ""
+        tree, why, advice = facts.tree(node.file), "", ""
+        drawn = [one.text for one in code.global_random(function, tree) if one.name in code.SHARED]
+        if drawn and not state:
+            why, advice = (
+                f"draws random numbers ({drawn[0]})",
+                " Record with random_state=True to have them in the test.",
+            )
+        elif drawn and self._reader.rows(_BESIDE, (call.end_ns, call.start_ns, call.thread)):
+            why = f"draws random numbers ({drawn[0]}) while other calls ran, which may have drawn in between"
+        why = code.unrepeatable(function, tree) or why
+        return f"The body {why}: the outcome of this call may not come again.{advice}" if why else ""
 
     def _to_pytest(self, call: Call, path: str | os.PathLike[str], rtol: float, atol: float) -> str:
         stem = os.path.splitext(os.path.basename(os.fspath(path)))[0]

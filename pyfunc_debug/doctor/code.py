@@ -29,6 +29,12 @@ _GROWS = {
     "setdefault",
 }
 """Methods of Python's containers that change them."""
+SHARED = ("np.random", "numpy.random", "random")
+"""Modules that draw from the generators that a process shares: NumPy's and Python's global ones."""
+_UNSEEDED = re.compile(
+    r"(?:(?:np|numpy)\.random\.(?:default_rng|RandomState)|random\.(?:Random|SystemRandom))\(\)$"
+    r"|tf\.(?:random\.(?!stateless|experimental|set_seed|Generator|get_)|image\.random_|nn\.dropout|keras\.random\.)"
+)
 _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Random", "SystemRandom", "seed"}
 
 
@@ -195,7 +201,7 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in own:
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
-            if (head in ("np.random", "numpy.random", "random") and last not in _GENERATORS) or head in made:
+            if (head in SHARED and last not in _GENERATORS) or head in made:
                 found.append(Write(node.lineno, head, ast.unparse(node)))
     return found
 
@@ -314,10 +320,14 @@ def clock(function: Definition) -> Write | None:
 
 
 def unrepeatable(function: Definition, tree: ast.AST | None) -> str:
-    """Why a body may give something else for the same inputs: a clause about the body; empty where nothing says so."""
-    draws = global_random(function, tree)
-    if draws:
-        return f"draws random numbers ({draws[0].text})"
+    """Why a body may give something else for the same inputs, its draws from the global generators apart.
+
+    Returns:
+      A clause about the body; empty where nothing says so.
+    """
+    drawn = [one.text for one in global_random(function, tree) if one.name not in SHARED] or _unseeded(function)
+    if drawn:
+        return f"draws random numbers ({drawn[0]})"
     read = clock(function)
     if read is not None:
         return f"reads a clock ({read.text})"
@@ -334,6 +344,14 @@ def unrepeatable(function: Definition, tree: ast.AST | None) -> str:
         if name in counted or names.count(name):
             return f"reads and changes {name} ({write.text})"
     return ""
+
+
+def _unseeded(function: Definition) -> list[str]:
+    """What makes a generator without a seed, or draws from TensorFlow's."""
+    calls = [
+        one for one in own_nodes(function) if isinstance(one, ast.Call) and _root(one.func) not in _variables(function)
+    ]
+    return [ast.unparse(one) for one in calls if _UNSEEDED.match(ast.unparse(one))]
 
 
 def _grown(call: ast.Call) -> bool:

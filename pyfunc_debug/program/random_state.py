@@ -6,6 +6,7 @@ A body may have generators of its own besides, and TensorFlow has its own: these
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 from array import array
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ _WORDS = 624
 _BYTES = 4 * _WORDS
 _NUMPYS = "MT19937"
 """NumPy's global generator, unless the program has replaced it (`numpy.random.set_bit_generator`)."""
+
+Arguments = tuple[tuple[int, list[int], float | None], tuple[str, list[int], int, int, float]]
+"""What `random.setstate` and `numpy.random.set_state` take, but Python's words with the position as a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +71,34 @@ def set_to(state: RandomState) -> Iterator[None]:
         np.random.set_state(numpy)
 
 
-def _set(state: RandomState) -> None:
+def as_arguments(state: RandomState) -> Arguments:
+    """What sets both generators.
+
+    Raises:
+      ValueError: it is damaged, or of another generator than MT19937; the message says which.
+    """
     version, position, gauss = state.facts["python"]
     kind, *rest = state.facts["numpy"]
-    here = np.random.get_state(legacy=False)["bit_generator"]
-    if state.numpy is None or here != _NUMPYS:
-        used = "here" if kind == _NUMPYS else "when it was recorded"
-        raise ValueError(f"NumPy's global generator was {here if kind == _NUMPYS else kind} {used}, not {_NUMPYS}")
+    if state.numpy is None:
+        raise ValueError(f"NumPy's global generator was {kind} when it was recorded, not {_NUMPYS}")
     if {len(state.python), len(state.numpy)} != {_BYTES} or not all(0 <= one <= _WORDS for one in (position, rest[0])):
         raise ValueError("it is damaged")  # NumPy would read beyond its words
-    words = array("I", state.python)
-    random.setstate((version, (*words, position), gauss))
-    key = np.frombuffer(state.numpy, np.uint32)
-    np.random.set_state((_NUMPYS, key, *rest))
+    words, key = array("I", state.python), array("I", state.numpy)
+    at, has_gauss, numpys_gauss = rest
+    left = None if gauss is None else float(gauss)
+    if not all(map(math.isfinite, (left or 0.0, numpys_gauss))):
+        raise ValueError("it is damaged")
+    return (
+        (int(version), [*words, int(position)], left),
+        (_NUMPYS, key.tolist(), int(at), int(has_gauss), float(numpys_gauss)),
+    )
+
+
+def _set(state: RandomState) -> None:
+    (version, words, gauss), (kind, key, *rest) = as_arguments(state)
+    numpys: Any = (kind, np.array(key, np.uint32), *rest)
+    here = np.random.get_state(legacy=False)["bit_generator"]
+    if here != _NUMPYS:
+        raise ValueError(f"NumPy's global generator was {here} here, not {_NUMPYS}")
+    random.setstate((version, tuple(words), gauss))
+    np.random.set_state(numpys)

@@ -5,37 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyfunc_debug.analysis.flat import TABLES, flat_query
 from pyfunc_debug.analysis.parquet import ROWS, write_parquet
 from pyfunc_debug.errors import BadOptionError, CannotWriteError, NotInstalledError
 from pyfunc_debug.pfrec import Reader
+from pyfunc_debug.report.slices import COUNTERS, changes, slices
 
 FORMATS = ("parquet", "chrome", "perfetto")
 _NO_THREAD = 0xFFFF_FFFF
 """Of the numbers that name tracks of a process: no thread has it, or those right below it."""
-
-
-class Slice(NamedTuple):
-    """A stretch of time on a thread. `flow` ties a forward call (which begins it) to its gradient calls."""
-
-    thread: int
-    start_ns: int
-    duration_ns: int
-    name: str
-    category: str
-    facts: dict[str, Any]
-    flow: int | None = None
-    begins: bool = False
-
-
-_COUNTERS = {
-    "bodies running": "SELECT start_ns, end_ns FROM call WHERE end_ns IS NOT NULL",
-    "waiting for the GIL": "SELECT c.start_ns - g.wait_ns, c.start_ns FROM call c JOIN gil g ON g.call = c.id "
-    "WHERE g.wait_ns > 0 AND c.end_ns IS NOT NULL",
-}
-"""By name of the counter, the stretches of time that it counts: how many there are at once."""
 
 
 def export(readers: Sequence[Reader], path: str | os.PathLike[str], kind: str) -> str:
@@ -81,62 +61,13 @@ def _parquet(readers: Sequence[Reader], out: str) -> None:
             write_parquet(os.path.join(folder, f"{stem}.parquet"), types, reader.pages(query, ROWS))
 
 
-def _slices(reader: Reader) -> Iterator[Slice]:
-    """Graph traces, runs, then calls, each with what it waited for the GIL before."""
-    functions = {one.id: one.name for one in reader.functions()}
-    for row in reader.traces():
-        name = f"trace {functions.get(row.function)}"
-        yield Slice(row.thread, row.start_ns, row.duration_ns, name, "graph trace", {"signature": row.signature})
-    runs = "SELECT thread, start_ns, duration_ns, function, name, id FROM run WHERE duration_ns IS NOT NULL"
-    for thread, start, duration, function, own, number in _rows(reader, runs):
-        yield Slice(thread, start, duration, f"run {functions.get(function, own)}", "run", {"run": number})
-    calls = (
-        "SELECT c.thread, c.start_ns, c.end_ns, n.body, c.kind, c.id, c.status, c.run, c.forward, g.wait_ns, "
-        "g.held_ns, g.released_ns, "
-        "(SELECT group_concat(v.path || ' ' || v.text, '; ') FROM value v WHERE v.call = c.id AND v.role = 'input'), "
-        "c.kind = 'forward' AND EXISTS (SELECT 1 FROM call o WHERE o.forward = c.id) "
-        "FROM call c JOIN node n ON n.id = c.node LEFT JOIN gil g ON g.call = c.id ORDER BY c.id"
-    )
-    for thread, start, end, body, kind, number, status, run, forward, wait, held, free, inputs, first in _rows(
-        reader, calls
-    ):
-        if end is None:
-            continue
-        if wait:
-            yield Slice(thread, start - wait, wait, "waits for the GIL", "gil", {"call": number})
-        facts = {"call": number, "status": status, "run": run, "inputs": inputs}
-        facts |= {name: ns / 1e6 for name, ns in (("held_ms", held), ("released_ms", free)) if ns is not None}
-        name = f"∇ {body}" if kind == "gradient" else body
-        flow = number if first else forward
-        yield Slice(thread, start, end - start, name, kind, facts, flow, bool(first))
-
-
-def _counts(reader: Reader, stretches: str) -> Iterator[tuple[int, int]]:
-    """When a counter changes, and what it is from then on."""
-    query = (
-        f"WITH stretch(begin, until) AS ({stretches}) SELECT at, sum(change) OVER (ORDER BY at, change) FROM "
-        "(SELECT begin AS at, 1 AS change FROM stretch UNION ALL SELECT until, -1 FROM stretch)"
-    )
-    last: tuple[int, int] | None = None
-    for at, count in _rows(reader, query):
-        if last is not None and last[0] != at:
-            yield last
-        last = at, count
-    if last is not None:
-        yield last
-
-
-def _rows(reader: Reader, query: str) -> Iterator[tuple[Any, ...]]:
-    return reader.stream(query)[1]
-
-
 def _chrome(readers: Sequence[Reader], out: str) -> None:
     """The JSON of chrome://tracing, which Perfetto's page reads as well."""
     with open(out, "w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [')
         lead = "\n"
         for event in _chrome_events(readers):
-            file.write(lead + json.dumps(event))
+            file.write(lead + json.dumps(event, ensure_ascii=False))  # Perfetto shows \u2207 as it stands
             lead = ",\n"
         file.write("\n]}\n")
 
@@ -144,16 +75,22 @@ def _chrome(readers: Sequence[Reader], out: str) -> None:
 def _chrome_events(readers: Iterable[Reader]) -> Iterator[dict[str, Any]]:
     for reader in readers:
         pid = reader.meta["pid"]
-        for thread in reader.threads():
-            yield {"ph": "M", "pid": pid, "tid": thread.id, "name": "thread_name", "args": {"name": thread.name}}
-        for one in _slices(reader):
-            at = {"pid": pid, "tid": one.thread, "ts": one.start_ns / 1000, "name": one.name, "cat": one.category}
-            yield {"ph": "X", **at, "dur": one.duration_ns / 1000, "args": one.facts}
+        yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": os.path.basename(reader.path)}}
+        for order, thread in enumerate(reader.threads()):
+            of = {"ph": "M", "pid": pid, "tid": thread.id}
+            yield {**of, "name": "thread_name", "args": {"name": thread.name}}
+            yield {**of, "name": "thread_sort_index", "args": {"sort_index": order}}
+        for one in slices(reader):
+            event = {
+                "ph": "X", "pid": pid, "tid": one.thread, "ts": one.start_ns / 1000, "dur": one.duration_ns / 1000,
+                "name": one.name, "cat": one.category,
+                "args": {key: value for key, value in one.facts.items() if value is not None},
+            }  # fmt: skip
             if one.flow is not None:
-                tie = {"ph": "s"} if one.begins else {"ph": "f", "bp": "e"}
-                yield {**tie, **at, "name": "gradient", "cat": "gradient", "id": hex(pid << 32 | one.flow)}
-        for name, stretches in _COUNTERS.items():
-            for at_ns, count in _counts(reader, stretches):
+                event |= {"bind_id": hex(pid << 32 | one.flow), "flow_in": one.arrives, "flow_out": one.leaves}
+            yield event
+        for name, stretches in COUNTERS.items():
+            for at_ns, count in changes(reader, stretches):
                 yield {"ph": "C", "pid": pid, "ts": at_ns / 1000, "name": name, "args": {"value": count}}
 
 
@@ -166,6 +103,11 @@ def _perfetto(readers: Sequence[Reader], out: str) -> None:
         builder = StreamingTraceProtoBuilder(file)
         for reader in readers:
             pid = int(reader.meta["pid"])
+            packet = builder.create_packet()
+            packet.track_descriptor.uuid = process = pid << 32 | _NO_THREAD
+            packet.track_descriptor.process.pid = pid
+            packet.track_descriptor.process.process_name = os.path.basename(reader.path)
+            builder.write_packet(packet)
             for thread in reader.threads():
                 packet = builder.create_packet()
                 track = packet.track_descriptor
@@ -173,12 +115,12 @@ def _perfetto(readers: Sequence[Reader], out: str) -> None:
                 track.thread.pid, track.thread.tid = pid, thread.native_id
                 track.thread.thread_name = thread.name
                 builder.write_packet(packet)
-            for one in _slices(reader):
+            for one in slices(reader):
                 packet = builder.create_packet()
                 packet.timestamp, packet.trusted_packet_sequence_id = one.start_ns, 1
                 event = packet.track_event
-                event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, pid << 32 | one.thread
-                event.name = one.name
+                event.type = TrackEvent.TYPE_SLICE_BEGIN if one.duration_ns else TrackEvent.TYPE_INSTANT
+                event.track_uuid, event.name = pid << 32 | one.thread, one.name
                 event.categories.append(one.category)
                 if one.flow is not None:
                     event.flow_ids.append(pid << 32 | one.flow)
@@ -187,28 +129,21 @@ def _perfetto(readers: Sequence[Reader], out: str) -> None:
                         note = event.debug_annotations.add()
                         note.name, note.string_value = key, str(value)
                 builder.write_packet(packet)
-                end = builder.create_packet()
-                end.timestamp, end.trusted_packet_sequence_id = one.start_ns + one.duration_ns, 1
-                end.track_event.type, end.track_event.track_uuid = TrackEvent.TYPE_SLICE_END, event.track_uuid
-                builder.write_packet(end)
-            _perfetto_counters(builder, reader, pid, TrackEvent.TYPE_COUNTER)
-
-
-def _perfetto_counters(builder: Any, reader: Reader, pid: int, kind: int) -> None:
-    """A track for the process, and in it one for each counter."""
-    packet = builder.create_packet()
-    packet.track_descriptor.uuid = process = pid << 32 | _NO_THREAD
-    packet.track_descriptor.process.pid = pid
-    builder.write_packet(packet)
-    for number, (name, stretches) in enumerate(_COUNTERS.items(), 1):
-        packet = builder.create_packet()
-        track = packet.track_descriptor
-        track.uuid, track.parent_uuid, track.name = process - number, process, name
-        track.counter.SetInParent()
-        builder.write_packet(packet)
-        for at_ns, count in _counts(reader, stretches):
-            packet = builder.create_packet()
-            packet.timestamp, packet.trusted_packet_sequence_id = at_ns, 1
-            event = packet.track_event
-            event.type, event.track_uuid, event.counter_value = kind, track.uuid, count
-            builder.write_packet(packet)
+                if one.duration_ns:
+                    end = builder.create_packet()
+                    end.timestamp, end.trusted_packet_sequence_id = one.start_ns + one.duration_ns, 1
+                    end.track_event.type, end.track_event.track_uuid = TrackEvent.TYPE_SLICE_END, event.track_uuid
+                    builder.write_packet(end)
+            for number, (name, stretches) in enumerate(COUNTERS.items(), 1):
+                packet = builder.create_packet()
+                track = packet.track_descriptor
+                track.uuid, track.parent_uuid, track.name = process - number, process, name
+                track.counter.SetInParent()
+                builder.write_packet(packet)
+                for at_ns, count in changes(reader, stretches):
+                    packet = builder.create_packet()
+                    packet.timestamp, packet.trusted_packet_sequence_id = at_ns, 1
+                    event = packet.track_event
+                    event.type, event.track_uuid = TrackEvent.TYPE_COUNTER, track.uuid
+                    event.double_counter_value = count
+                    builder.write_packet(packet)

@@ -20,6 +20,8 @@ from pyfunc_debug.errors import CannotWriteError, NotKeptError
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.random_state import Arguments as Random
+from pyfunc_debug.program.random_state import RandomState, as_arguments
 from pyfunc_debug.records import FROM_GENERATOR, Call, Node, Value
 from pyfunc_debug.report.excerpt import Excerpt, excerpt
 
@@ -30,7 +32,8 @@ _NOT_NUMPYS = ("bfloat16", "float8", "float4", "int4", "uint4", "int2", "uint2")
 """Types that NumPy has no names for: they are written as float32, which holds them exactly."""
 _CUT = re.compile(r"\.\.\. \([\d,]+ characters\)$")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_OWN_NAMES = ("np", "tf", "pytest", "re", "sys", "Path", "DATA", "found", "caught", "expected")
+_OWN_NAMES = ("np", "tf", "pytest", "re", "sys", "Path", "DATA", "found", "caught", "expected", "python_random",
+              "numpy_random")  # fmt: skip
 _BY_HAND = ("KeyboardInterrupt", "BdbQuit")
 
 
@@ -75,7 +78,7 @@ def test_name(call: Call, node: Node) -> str:
 
 def as_test(
     call: Call, reader: Reader, *, known: Mapping[str, Any] | None = None, stem: str | None = None,
-    rtol: float = 1e-5, atol: float = 1e-8, unsure: str = "",
+    rtol: float = 1e-5, atol: float = 1e-8, unsure: str = "", state: RandomState | None = None,
 ) -> TestFile:  # fmt: skip
     """Writes the test of a call.
 
@@ -87,6 +90,7 @@ def as_test(
       rtol: Relative tolerance of its numbers.
       atol: Absolute tolerance.
       unsure: Why its outcome may not come again, where that is so: a sentence.
+      state: The random state that it began with, where that was recorded.
 
     Raises:
       NotKeptError: its inputs were not kept in full, or its body cannot be run outside of TensorFlow; the message says
@@ -106,7 +110,11 @@ def as_test(
     body = excerpt(node.file, node.line, texts, [value.path for value in call.inputs], known or {})
     if _set_by_hand(call, reader):
         unsure = "Somebody changed a value at a stop of this call: its outcome may not come again."
-    test = _Test(call, node, body, rtol, atol, unsure)
+    try:
+        random = None if state is None else as_arguments(state)
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        random, unsure = None, unsure or f"The recorded random state cannot be set: {error}."
+    test = _Test(call, node, body, rtol, atol, unsure, random)
     return test.file(reader, stem or test_name(call, node))
 
 
@@ -139,7 +147,9 @@ def _set_by_hand(call: Call, reader: Reader) -> bool:
 class _Test:
     """Writes one test."""
 
-    def __init__(self, call: Call, node: Node, body: Excerpt, rtol: float, atol: float, unsure: str) -> None:
+    def __init__(
+        self, call: Call, node: Node, body: Excerpt, rtol: float, atol: float, unsure: str, random: Random | None
+    ) -> None:
         self._call = call
         self._node = node
         self._body = body
@@ -151,6 +161,7 @@ class _Test:
         if body.values:
             names = ", ".join(body.values)
             self._notes.append(f"The values of {names} are those of the moment in which this file was written.")
+        self._random = random
         self._unsure = unsure
         if unsure:
             self._notes.append(unsure)
@@ -168,6 +179,7 @@ class _Test:
             *(f"    {line}" for one in inputs for line in one.splitlines()),
             *(f"    {line}" if line else "" for line in outcome),
         ]
+        lines = [*self._generators(), *lines]
         used = "\n".join([*self._body.lines, *lines])
         if self._arrays:
             lines = [f'DATA = np.load(Path(__file__).with_name("{stem}.npz"))', "", "", *lines]
@@ -189,6 +201,27 @@ class _Test:
         ] if self._body.missing else []  # fmt: skip
         blocks = [[*own], [*third], [*body], skip, lines]
         return TestFile(f"{self._head(reader)}\n{_joined(blocks)}", self._arrays, tuple(self._notes))
+
+    def _generators(self) -> list[str]:
+        """A fixture that sets the global random generators as the call had them, and puts them back."""
+        if self._random is None:
+            return []
+        (version, words, gauss), (kind, key, *rest) = self._random
+        self._arrays |= {"python_random": np.array(words, np.uint32), "numpy_random": np.array(key, np.uint32)}
+        return [
+            "@pytest.fixture(autouse=True)",
+            "def recorded_random_state():",
+            "    import random",
+            "",
+            "    before = random.getstate(), np.random.get_state()",
+            f'    random.setstate(({version}, tuple(DATA["python_random"].tolist()), {gauss!r}))',
+            f'    np.random.set_state(("{kind}", DATA["numpy_random"], {", ".join(map(repr, rest))}))',
+            "    yield",
+            "    random.setstate(before[0])",
+            "    np.random.set_state(before[1])",
+            "",
+            "",
+        ]
 
     def _head(self, reader: Reader) -> str:
         node = self._node

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -407,6 +408,15 @@ def count_lines(path: Path) -> None:
             "INSERT INTO print (trace, call, file, line, function, text) VALUES (?, ?, ?, ?, ?, ?)", values
         )
     connection.close()
+
+
+def wait_inside(path: Path) -> Path:
+    """Every other call waits for the GIL inside its body, too, and one was held at a breakpoint for 0.1 ms."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE gil SET held_ns = held_ns - 200000, reacquire_ns = 200000 WHERE call % 2 = 0")
+        facts = json.dumps({"start_ns": ORIGIN, "end_ns": ORIGIN + 100_000, "held_ns": 100_000, "why": "b"})
+        connection.execute("INSERT INTO notice (rule, node, call, facts) VALUES ('stop', 1, 1, ?)", (facts,))
+    return path
 
 
 def workers(folder: Path, count: int, *, values: str = "full") -> list[Path]:

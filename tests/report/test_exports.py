@@ -14,7 +14,7 @@ from tests.report import recordings
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exports")
-    recorded = pfd.open(recordings.small(folder / "train.pfrec", steps=6))
+    recorded = pfd.open(recordings.wait_inside(recordings.small(folder / "train.pfrec", steps=6)))
     yield recorded
     recorded.close()
 
@@ -46,13 +46,35 @@ def test_a_chrome_trace_ties_gradients_to_their_calls(recording, calls, tmp_path
     assert {number: event["dur"] for number, event in found.items()} == {
         call.id: pytest.approx((call.end_ns - call.start_ns) / 1000) for call in calls
     }
-    starts = {event["id"]: event["tid"] for event in events if event["ph"] == "s"}
-    ends = [event["id"] for event in events if event["ph"] == "f"]
-    differentiated = [call for call in calls if call.forward is not None]
-    assert sorted(ends) == sorted(hex(recording.meta["pid"] << 32 | call.forward) for call in differentiated)
-    assert set(starts) == set(ends)
-    names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+    tied = [event for event in events if "bind_id" in event]
+    by_call = {}
+    for event in tied:
+        by_call.setdefault(event["bind_id"], []).append((event["cat"], event["flow_in"], event["flow_out"]))
+    differentiated = {call.forward for call in calls if call.forward is not None}
+    started = {call.id for call in calls if call.kind == "forward" and call.run is not None}
+    assert {int(one, 16) & 0xFFFF_FFFF for one in by_call} == differentiated | started
+    assert sorted(by_call.values())[0] == [("graph", False, True), ("forward", True, True), ("gradient", True, False)]
+    (asked, *_) = [event for event in tied if event["cat"] == "graph"]
+    assert asked["args"]["node made at"] == f"train.py:{recordings.line('loss = tf.py_function')}"
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert names == {thread.name for thread in recording.reader.threads()}
+
+
+def test_the_parts_of_a_call_lie_in_it_one_after_the_other(recording, calls, tmp_path):
+    path = recording.export(tmp_path / "train.trace.json", format="chrome")
+    with open(path, encoding="utf-8") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "gil"]
+    for call in calls:
+        mine = [event for event in events if event["args"]["call"] == call.id and event["ts"] >= call.start_ns / 1000]
+        parts = {"GIL held": call.gil.held_ns, "at a breakpoint": call.stopped_ns,
+                 "GIL released": call.gil.released_ns, "GIL wait": call.gil.reacquire_ns}  # fmt: skip
+        assert {event["name"]: event["dur"] * 1000 for event in mine} == pytest.approx(
+            {k: v for k, v in parts.items() if v}
+        )
+        assert [event["ts"] + event["dur"] for event in mine] == pytest.approx(
+            [*(event["ts"] for event in mine[1:]), call.end_ns / 1000], abs=0.003
+        )
+        assert all("not recorded" in event["args"].get("when", "") for event in mine) == (len(mine) > 1)
 
 
 def test_a_perfetto_trace_begins_and_ends_each_slice(recording, calls, tmp_path):
@@ -61,7 +83,8 @@ def test_a_perfetto_trace_begins_and_ends_each_slice(recording, calls, tmp_path)
     with open(recording.export(tmp_path / "train.perfetto-trace", format="perfetto"), "rb") as file:
         trace.ParseFromString(file.read())
     every = [packet for packet in trace.packet if packet.HasField("track_event")]
-    events = [one for one in every if one.track_event.type != trace_pb2.TrackEvent.TYPE_COUNTER]
+    others = (trace_pb2.TrackEvent.TYPE_COUNTER, trace_pb2.TrackEvent.TYPE_INSTANT)
+    events = [one for one in every if one.track_event.type not in others]
     kinds = [packet.track_event.type for packet in events]
     assert kinds == [trace_pb2.TrackEvent.TYPE_SLICE_BEGIN, trace_pb2.TrackEvent.TYPE_SLICE_END] * (len(events) // 2)
     spans = {
@@ -76,13 +99,18 @@ def test_counters_are_how_many_bodies_ran_and_waited_at_once(recording, calls, t
     with open(path, encoding="utf-8") as file:
         counts = [event for event in json.load(file)["traceEvents"] if event["ph"] == "C"]
     found = {name: [event for event in counts if event["name"] == name] for name in {one["name"] for one in counts}}
-    waits = [(call.start_ns - call.gil.wait_ns, call.start_ns) for call in calls if call.gil and call.gil.wait_ns]
-    stretches = {"bodies running": [(call.start_ns, call.end_ns) for call in calls], "waiting for the GIL": waits}
+    waits = [(call.start_ns - call.gil.wait_ns, call.start_ns, 1) for call in calls if call.gil and call.gil.wait_ns]
+    inside = [(call.start_ns, call.end_ns, call.gil.reacquire_ns) for call in calls if call.gil.reacquire_ns]
+    stretches = {
+        "bodies running": [(call.start_ns, call.end_ns, 1) for call in calls], "waiting for the GIL": waits,
+        "waiting in bodies (mean)": [(begin, end, ns / (end - begin)) for begin, end, ns in inside],
+    }  # fmt: skip
     assert found.keys() == stretches.keys()
     for name, events in found.items():
         for event in events:
             at = event["ts"]
-            assert event["args"]["value"] == sum(begin / 1000 <= at < end / 1000 for begin, end in stretches[name])
+            now = sum(share for begin, end, share in stretches[name] if begin / 1000 <= at < end / 1000)
+            assert event["args"]["value"] == pytest.approx(now, abs=1e-6)
         assert events[-1]["args"]["value"] == 0
 
 

@@ -45,7 +45,7 @@ class _Page(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("perfetto")
-    recorded = pfd.open(recordings.small(folder / "train.pfrec", steps=6))
+    recorded = pfd.open(recordings.wait_inside(recordings.small(folder / "train.pfrec", steps=6)))
     yield recorded
     recorded.close()
 
@@ -68,7 +68,7 @@ def page(recording, tmp_path_factory, request):
     close_browser()
 
 
-def test_perfetto_shows_calls_flows_and_counters(recording, page):
+def test_perfetto_shows_calls_with_what_they_did_with_the_gil_arrows_and_counters(recording, page):
     def ask(query, one):
         return page.evaluate(_ASK, [query, one])
 
@@ -77,12 +77,36 @@ def test_perfetto_shows_calls_flows_and_counters(recording, page):
                  {"n": 0, "ns": 0})  # fmt: skip
     assert slices["n"] == len(calls)
     assert slices["ns"] == pytest.approx(sum(call.end_ns - call.start_ns for call in calls), rel=1e-3)
-    assert ask("select count(*) as n from flow", {"n": 0})["n"] == sum(call.forward is not None for call in calls) > 0
+    parts = "select sum(dur) as ns from slice where category = 'gil' and name = "
+    stopped = sum(call.stopped_ns for call in calls)
+    assert ask(f"{parts}'GIL held'", {"ns": 0})["ns"] == sum(call.gil.held_ns for call in calls)
+    assert ask(f"{parts}'GIL released'", {"ns": 0})["ns"] == sum(call.gil.released_ns for call in calls)
+    assert ask(f"{parts}'at a breakpoint'", {"ns": 0})["ns"] == stopped > 0
+    waits = sum(call.gil.wait_ns + call.gil.reacquire_ns for call in calls)
+    assert ask(f"{parts}'GIL wait'", {"ns": 0})["ns"] == waits
+    inside = (
+        "select count(*) as n, sum(body.category in ('forward', 'gradient')) as those, "
+        "sum(part.ts < body.ts or part.ts + part.dur > body.ts + body.dur) as out from slice part "
+        "join slice body on body.id = part.parent_id where part.category = 'gil'"
+    )
+    found = ask(f"{inside} and part.name = 'GIL held'", {"n": 0, "those": 0, "out": 0})
+    assert (found["n"], found["those"], found["out"]) == (len(calls), len(calls), 0)
+    assert ask("select count(*) as n from stats where severity = 'error' and value > 0", {"n": 0})["n"] == 0
+    arrows = (
+        "select count(*) as n from flow join slice a on a.id = slice_out join slice b on b.id = slice_in "
+        "where a.category || b.category = "
+    )
+    gradients = sum(call.forward is not None for call in calls)
+    started = sum(call.kind == "forward" and call.run is not None for call in calls)
+    assert ask(f"{arrows}'forwardgradient'", {"n": 0})["n"] == gradients > 0
+    assert ask(f"{arrows}'graphforward'", {"n": 0})["n"] == started > 0
+    assert ask("select count(*) as n from flow", {"n": 0})["n"] == gradients + started
     counted = (
         "select max(value) as most from counter c join process_counter_track t on t.id = track_id where name like "
     )
     assert ask(f"{counted} 'bodies running%'", {"most": 0})["most"] > 1
     assert ask(f"{counted} 'waiting for the GIL%'", {"most": 0})["most"] > 0
+    assert ask(f"{counted} 'waiting in bodies%'", {"most": 0})["most"] > 0
     for name in ("bodies running", *(thread.name for thread in recording.reader.threads())):
         page.get_by_text(name).first.wait_for(state="attached")
     assert page.errors == []

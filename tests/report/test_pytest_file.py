@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
 import re
+import shutil
+import sqlite3
 import sys
 
 import numpy as np
@@ -15,6 +19,7 @@ from tests import forked
 
 BODIES = """
 import functools
+import random
 
 import numpy as np
 import tensorflow as tf
@@ -109,6 +114,14 @@ def drawn(x):
     return x + np.float32(np.random.random())
 
 
+def drawn_twice(x):
+    return (x + random.gauss(0, 1) + np.random.normal()).astype(np.float32)
+
+
+def drawn_fresh(x):
+    return x + np.float32(np.random.default_rng().random())
+
+
 clip = lambda v: np.clip(v, 0, 1)
 bound_here = functools.partial(bound, 2, plus=3)
 doubled = applied(lambda x: x * 2)
@@ -163,6 +176,17 @@ def recording(bodies):
     return recording
 
 
+@pytest.fixture(scope="module")
+def random_recording(bodies):
+    b = bodies
+    steps = [tf.function(lambda x, f=f: tf.numpy_function(f, [x], tf.float32)) for f in (b.drawn_twice, b.drawn_fresh)]
+    with pfd.record(values="full", gil=False, random_state=True) as recording:
+        for i in range(3):  # each of the second draws gives what the first left over
+            for step in steps:  # one after the other
+                step(tf.constant(float(i)))
+    return recording
+
+
 def of(recording, body, kind="forward"):
     """The calls of one body."""
     names = {node.id: node.body for node in recording.nodes()}
@@ -173,7 +197,7 @@ def lines(path):
     return open(path, encoding="utf-8").read()
 
 
-def test_the_files_pass_with_the_program_and_fail_with_another(recording, bodies, tmp_path):
+def test_the_files_pass_with_the_program_and_fail_with_another(recording, random_recording, bodies, tmp_path):
     for folder in ("good", "other"):
         (tmp_path / folder).mkdir()
     other = BODIES
@@ -195,6 +219,9 @@ def test_the_files_pass_with_the_program_and_fail_with_another(recording, bodies
                 (tmp_path / "other" / f"test_other_{call.id}.py").write_text(text)
                 if (beside := tmp_path / "good" / f"test_{call.id}.npz").exists():
                     (tmp_path / "other" / beside.name).write_bytes(beside.read_bytes())
+    made = [
+        call.to_pytest(tmp_path / "good" / f"test_draw_{call.id}.py") for call in of(random_recording, "drawn_twice")
+    ]
     (pyproject := tmp_path / "pytest.ini").write_text("[pytest]\n")
     ran = forked.run(
         "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-c", pyproject, "good", "other", cwd=tmp_path
@@ -202,6 +229,7 @@ def test_the_files_pass_with_the_program_and_fail_with_another(recording, bodies
     passed = {int(number) for number in re.findall(r"^PASSED good/test_(\d+)\.py", ran.stdout, re.MULTILINE)}
     assert passed == names, ran.stdout[-4000:]
     assert len(names) == 18
+    assert [f"PASSED good/{os.path.basename(path)}" in ran.stdout for path in made] == [True] * 3, "the numbers drawn"
     assert "PASSED other" not in ran.stdout
     assert ran.stdout.count("FAILED other") == 15
     assert "error" not in ran.stdout.splitlines()[-1]
@@ -245,8 +273,25 @@ def test_an_outcome_that_may_not_come_again_is_expected_to_differ(recording, tmp
     text = lines(call.to_pytest(tmp_path / "test_drawn.py"))
     assert (
         '@pytest.mark.xfail(reason="The body draws random numbers (np.random.random()): the outcome of this call may '
-        'not come again.")\ndef test_drawn_call'
+        'not come again. Record with random_state=True to have them in the test.")\ndef test_drawn_call'
     ) in text
+
+
+def test_a_recorded_random_state_is_in_the_test_unless_others_drew_meanwhile(random_recording, tmp_path):
+    assert "xfail" not in lines(of(random_recording, "drawn_twice")[0].to_pytest(tmp_path / "test_drawn.py"))
+    text = lines(of(random_recording, "drawn_fresh")[0].to_pytest(tmp_path / "test_fresh.py"))
+    assert 'xfail(reason="The body draws random numbers (np.random.default_rng()): the outcome of' in text
+    path = shutil.copy(random_recording.path, tmp_path / "beside.pfrec")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO thread VALUES (99, 'other', 99)")
+        db.execute("UPDATE call SET end_ns = start_ns + 9e15, thread = 99 WHERE id = 1")
+        db.execute("UPDATE random_state SET facts = json_replace(facts, '$.numpy[2]', 'exit()')")
+    beside = pfd.open(path)
+    text = lines(of(beside, "drawn_twice")[1].to_pytest(tmp_path / "test_beside.py"))
+    assert "(random.gauss(0, 1)) while other calls ran, which may have drawn in between: the outcome" in text
+    text = lines(of(beside, "drawn_fresh")[0].to_pytest(tmp_path / "test_changed.py"))
+    assert "def recorded_random_state" not in text, "nothing of a file that somebody changed becomes code"
+    beside.close()
 
 
 def test_what_cannot_become_a_test_says_why(recording, tmp_path):
