@@ -320,6 +320,7 @@ class LiveRecording(Recording):
             self._open_reader = Reader(self.path, trusted=True)
             if self._discard is not None:  # the temporary file goes when this object does
                 self._temporary.append(self._open_reader)
+        self._open_reader.follow(self.path)
         return self._open_reader
 
     def _alive(self, call: Call) -> Call:

@@ -272,6 +272,12 @@ class Reader:
             self._copy()
             recover(self._file, meta)
 
+    def follow(self, path: str) -> None:
+        """The process that writes it, which is this one, found that it was moved."""
+        if path != self.path:
+            self.path = self._file = path
+            self.release()
+
     def release(self) -> None:
         """Lets go of the file until the next question, so that a writer can complete it."""
         self._clear(list(self._desks))

@@ -147,8 +147,9 @@ class Ring:
         """The recording was moved: goes there with it, if it stands beside it."""
         if not self.path.startswith(_MEMORY + os.sep + _PREFIX):
             with contextlib.suppress(OSError):  # another file system: then who looks for it does not find it
-                os.rename(self.path, path + SUFFIX)
-                self.path = path + SUFFIX
+                if self._is_there():  # else it went with its folder
+                    os.rename(self.path, path + SUFFIX)
+            self.path = path + SUFFIX
 
     def beat(self) -> None:
         """Leaves a sign of life."""
@@ -184,8 +185,12 @@ class Ring:
         _let_go(self._lock_file)
         if not keep:
             with contextlib.suppress(OSError):
-                if os.stat(self.path).st_ino == self._file:  # it may be another recording's by now
+                if self._is_there():
                     os.unlink(self.path)
+
+    def _is_there(self) -> bool:
+        """Whether it has its name still: that may be another recording's by now."""
+        return os.stat(self.path).st_ino == self._file
 
 
 class RingReader:

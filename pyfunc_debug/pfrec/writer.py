@@ -45,14 +45,18 @@ class Writer:
       CannotWriteError: the folder is missing or cannot be written to, or the path is a folder.
       BadOptionError: a file is there already.
       RecordingBusyError: another process is writing this recording.
+
+    Attributes:
+      path: Where the file is, as far as `follow` knows.
     """
 
     def __init__(self, path: str, overwrite: bool = False) -> None:
-        self.path = os.path.abspath(path)
+        self.path = self._opened = os.path.abspath(path)
         prepare(self.path, overwrite)
         self._digests: set[bytes] = set()
         self._new_digests: list[bytes] = []
         self._measured = 0, 0
+        self._left = False
 
     def start(self, meta: dict[str, Any], log_bytes: int = _LOG_BYTES) -> None:
         """Makes the tables and the first entries of `meta`: all in one transaction, so that a file has all or nothing.
@@ -94,6 +98,7 @@ class Writer:
         self._cursor.execute(f"PRAGMA journal_size_limit = {self._log_bytes}")
         self._prepare_statements()
         self._place = Place.of(self.path)
+        self._opened = self.path
 
     def _connect(self, path: str) -> None:
         self._db = sqlite3.connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
@@ -209,35 +214,63 @@ class Writer:
           Where that is; None if the file was deleted.
         """
         now = self._place.now(self.path)
-        if now is None or now == self.path:
-            return now
-        # With its log under another name it would be half a recording, until a reader is out of the way.
-        if self.fold() and self._without_log():
-            self._disconnect()
+        if now is None:
+            return None
+        if now != self.path:
+            self._bring(now)
             self.path = now
+        if self._opened != now and self.fold() and self._leave():  # else a reader is in the way: later
             self._open()
         return now
+
+    def _bring(self, path: str) -> None:
+        """Gives the log and its index the file's new name: without them it is half a recording to whoever reads it."""
+        if not os.path.lexists(self.path):  # else they are another's, or went with it
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    os.replace(self.path + suffix, path + suffix)
+
+    def _leave(self) -> bool:
+        """Ends the connection that knows the file by an older name; whether that worked."""
+        if os.path.lexists(self._opened):
+            self.let_go()
+            self._left = True
+            return True
+        if not self._without_log():
+            return False
+        self._disconnect()
+        return True
 
     def _without_log(self) -> bool:
         try:
             return str(self._cursor.execute("PRAGMA journal_mode = DELETE").fetchone()[0]) == "delete"
-        except sqlite3.Error:
-            return False
+        except sqlite3.Error as error:
+            # SQLITE_READONLY_DBMOVED: there is no log any more, but that cannot be written into a file of another name.
+            return "readonly" in str(error)
 
     def close(self) -> None:
         """Folds the log into the file and closes it. The file of a path that is another's by now is only let go of."""
         try:
             self.rollback()
-            if self.follow() != self.path:
+            if self.follow() is None:
                 self.let_go()
                 if not os.path.lexists(self.path):
                     remove(self.path)  # its log, which nobody can use
                 return
             self.fold()  # a reader or a full disk may be in the way: the log stays next to the file, and both are valid
-            self._without_log()
+            if self._opened == self.path:
+                self._without_log()
+            elif os.path.lexists(self._opened):
+                self.let_go()
+                return
         except sqlite3.Error:
             pass
         self._disconnect()
+        if self._left:  # SQLite keeps the log and its index for the connection that was let go of
+            with contextlib.suppress(OSError):
+                if not os.path.getsize(self.path + "-wal"):
+                    os.remove(self.path + "-wal")
+                    os.remove(self.path + "-shm")
 
     def let_go(self) -> None:
         """Forgets the file without closing it: that would delete the log under its name, which may be another's."""

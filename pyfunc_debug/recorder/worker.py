@@ -348,8 +348,7 @@ class Worker:
             self._tell(f"the recording {before} was deleted while it is written: from now on calls are only counted")
         elif now != before:
             self._tell(f"the recording {before} was moved to {now}: it goes on there")
-            if self._writer.path == now:
-                self.moved(now)
+            self.moved(now)
 
     def _tell(self, text: str) -> None:
         if text not in self._said:
@@ -469,12 +468,15 @@ class Worker:
 
     def _wait(self, why: Loss) -> None:
         """The file takes nothing now: waits for a moment; gives up at the end of the recording."""
+        before = self._writer.path
+        self._look_at_file()
+        if self.stopped or self._writer.path != before:  # it was moved, and takes them there
+            return
         first = self._losses.waiting is None
         self._losses.waiting = why
         self._tell(f"the recording {self._writer.path} waits ({why.value}): calls stay in memory, then are counted")
         self.beat()
         self._release_flushes(list(self._flushes))  # `flush` tells that it did not work
-        self._look_at_file()
         waited = time.monotonic() - self._closing_since if self._closing else 0.0
         if self._closing and not first and waited > (_LOCK_PATIENCE_S if why is Loss.LOCKED else 0.0):
             self._stop(why, why.said(""))

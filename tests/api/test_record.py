@@ -76,3 +76,23 @@ def test_what_does_not_work_on_this_tensorflow_is_told(tf, tmp_path, monkeypatch
     assert "runs are not seen" in recording.meta["limits"]
     assert len(list(recording.calls())) == 1
     recording.close()
+
+
+def test_a_recording_that_is_moved_while_it_is_made_is_read_where_it_is(tf, tmp_path):
+    def threads(function):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(function()))
+        thread.start()
+        thread.join()
+        return found
+
+    with pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        tf.py_function(lambda x: x, [1.0], tf.float32)
+        assert len(list(recording.calls())) == 1
+        (tmp_path / "a.pfrec").rename(tmp_path / "b.pfrec")
+        tf.py_function(lambda x: x, [1.0], tf.float32)
+        assert threads(lambda: len(list(recording.calls()))) == [2]
+        assert recording.path == str(tmp_path / "b.pfrec")
+    assert threads(lambda: len(list(recording.calls()))) == [2]
+    assert [one.name for one in tmp_path.iterdir()] == ["b.pfrec"]
+    recording.close()

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.pfrec import writer
+from pyfunc_debug.pfrec import Reader, writer
 from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.values import Policies
 from tests.limits import HANG_S
 from tests.recorder.test_recorder import call, node
 
 ROOT = Path(__file__).parents[2]
+MOVED = "pyfunc_debug: the recording {0}/a.pfrec was moved to {0}/b.pfrec: it goes on there"
 
 
 class Small(Budget):
@@ -110,18 +111,66 @@ def test_a_moved_file_is_gone_on_with_where_it_is(recorder, tmp_path):
     calls(recorder, 10)
     written(recorder)
     os.rename(recorder.path, tmp_path / "b.pfrec")
+    calls(recorder, 10)
     written(recorder)
-    assert recorder.said == [
-        f"pyfunc_debug: the recording {tmp_path}/a.pfrec was moved to {tmp_path}/b.pfrec: it goes on there"
-    ]
     calls(recorder, 10)
     written(recorder)
     assert {"b.pfrec", "b.pfrec-wal"} <= set(os.listdir(tmp_path))
     calls(recorder, 10)
     assert recorder.close({}) == {"troubles": {}, "stopped": ""}
     assert recorder.path == str(tmp_path / "b.pfrec")
+    assert recorder.said == [MOVED.format(tmp_path)]
     assert os.listdir(tmp_path) == ["b.pfrec"]
-    assert Recording(recorder.path).reader.counts()["call"] == 30
+    assert Recording(recorder.path).reader.counts()["call"] == 40
+
+
+def test_a_file_that_is_moved_while_others_read_it_is_whole_there(recorder, tmp_path):
+    calls(recorder, 10)
+    written(recorder)
+    with contextlib.closing(sqlite3.connect(recorder.path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        assert other.execute("SELECT count(*) FROM call").fetchone() == (10,)
+        os.rename(recorder.path, tmp_path / "b.pfrec")
+        calls(recorder, 10)
+        written(recorder)
+        assert {name[:1] for name in os.listdir(tmp_path)} == {"b"}  # with its log and its ring
+        with contextlib.closing(Reader(tmp_path / "b.pfrec")) as late:
+            assert late.counts()["call"] == 20
+        calls(recorder, 10)
+        assert recorder.close({}) == {"troubles": {}, "stopped": ""}
+        assert other.execute("SELECT count(*) FROM call").fetchone() == (10,)
+        other.execute("ROLLBACK")
+        assert other.execute("SELECT count(*) FROM call").fetchone() == (30,)
+    assert recorder.said == [MOVED.format(tmp_path)]
+    recording = Recording(recorder.path)
+    assert recording.reader.counts()["call"] == 30
+    assert recording.reader.rows("PRAGMA integrity_check") == [("ok",)]
+    assert recording.meta["state"] == "complete"
+
+
+def test_a_recording_that_takes_the_name_of_a_moved_one_is_left_alone(recorder, tmp_path):
+    calls(recorder, 10)
+    written(recorder)
+    other = sqlite3.connect(recorder.path, isolation_level=None)  # in the way, until the name is taken
+    with contextlib.closing(other):
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM call").fetchone()
+        os.rename(recorder.path, tmp_path / "b.pfrec")
+        calls(recorder, 10)
+        written(recorder)
+        second = Recorder(str(tmp_path / "a.pfrec"), Policies("summary"), Small(64_000_000), {"pid": 1})
+        second.node_made(node("graph"))
+        calls(second, 7)
+        written(second)
+        parts = {name for name in os.listdir(tmp_path) if name.startswith("a")}
+    calls(recorder, 10)
+    assert recorder.close({}) == {"troubles": {}, "stopped": ""}
+    assert {name for name in os.listdir(tmp_path) if name.startswith("a")} == parts
+    calls(second, 7)
+    assert second.close({}) == {"troubles": {}, "stopped": ""}
+    assert sorted(os.listdir(tmp_path)) == ["a.pfrec", "b.pfrec"]
+    assert Recording(tmp_path / "a.pfrec").reader.counts()["call"] == 14
+    assert Recording(tmp_path / "b.pfrec").reader.counts()["call"] == 30
 
 
 def test_one_odd_row_costs_itself_alone(recorder):
