@@ -50,6 +50,7 @@ class Instruments:
         self.interception = self._plug_in()
         self._tapes_before = frozenset(self.interception.stock_tapes())
         self._entries_before = self.interception.next_entry()
+        self._recorder.count_growth(self.interception.counts)
         if self._options.gil:
             self._measure_gil()
         self.limits = self.interception.limits

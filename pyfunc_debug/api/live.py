@@ -144,6 +144,7 @@ class LiveRecording(Recording):
                 self._cancel_import = None  # it holds this object: a temporary recording is deleted with the last name
             instruments.note_leaks()
             instruments.note_entries()
+            growth = recorder.growth()
             foreign = instruments.off()
             news = instruments.note_lines()
             end_ns = time.monotonic_ns()  # what is tried afterwards is not the program's time
@@ -152,7 +153,7 @@ class LiveRecording(Recording):
                 self._try_graph_code(end_ns)
             if self._open_reader is not None:
                 self._open_reader.release()
-            result = recorder.close(last_meta(instruments.limits, self._ended, end_ns))
+            result = recorder.close({**last_meta(instruments.limits, self._ended, end_ns), **growth})
             if news:  # only now: a filter may make exceptions of warnings
                 self._say(news)
             if foreign:

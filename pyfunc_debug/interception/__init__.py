@@ -111,6 +111,13 @@ class Interception:
         """The number that TensorFlow's registry gives its next function; None where that cannot be known."""
         return next_number(self._names)
 
+    def counts(self) -> dict[str, int]:
+        """How many there are now of what may pile up: the registry's entries, graphs traced while on, stock tapes."""
+        return {
+            "entries": private.entries(self._names.registry), "graphs": self._functions.alive(),
+            "tapes": len(self._names.script_ops.tape_cache),
+        }  # fmt: skip
+
     def entries_since(self, number: int) -> list[Entries]:
         """What TensorFlow's registry keeps of the user's bodies since it had that number."""
         return entries_since(number, self._names, self._maps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from _thread import get_native_id
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
 from typing import Any
@@ -23,6 +23,7 @@ from pyfunc_debug.program.threads import number_anew
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.compiled import CompiledNotices
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
+from pyfunc_debug.recorder.growth import Growth
 from pyfunc_debug.recorder.hang import HangWatch
 from pyfunc_debug.recorder.hot import NO_ROOM, SKIP, HotPath
 from pyfunc_debug.recorder.losses import NOTES
@@ -102,6 +103,7 @@ class Recorder:
         self._worker.spare = self._drop_ring
         self._worker.begun = lambda: self._hot.calls
         self._worker.tallies = self._hot.tallies
+        self._worker.queued_bytes = lambda: self._hot.queued_bytes
         self._worker.start()
 
     @property
@@ -145,6 +147,21 @@ class Recorder:
     def ask_for_role(self, role: Callable[[], dict[str, Any]]) -> None:
         """From now on asks once a second for this process's `role` and `rank`: one that is killed has them, too."""
         self._worker.role = role
+
+    def count_growth(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        """From now on, what may pile up is counted about once a second."""
+        self._worker.growth = Growth(counts)
+
+    def growth(self) -> dict[str, Any]:
+        """Counts a last time, and no more: for `meta`."""
+        growth, self._worker.growth = self._worker.growth, None
+        if growth is None:
+            return {}
+        try:
+            growth.look(self._hot.calls, self._hot.queued_bytes, last=True)
+        except Exception as error:
+            self.trouble("counting what piles up", error)
+        return {"growth": growth.known()}
 
     def measure_gil(self, probe: GilProbe) -> None:
         """From now on, finished calls are also given to a GIL probe, and what it says of them is recorded."""

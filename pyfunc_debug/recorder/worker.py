@@ -28,6 +28,7 @@ from pyfunc_debug.recorder.batch import Batch
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.folder_budget import FolderBudget
 from pyfunc_debug.recorder.gil_rows import GilRows
+from pyfunc_debug.recorder.growth import Growth
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
 
@@ -85,6 +86,8 @@ class Worker:
       spare: Frees what may be in the way of the last words on a full disk.
       begun: Says how many calls have begun.
       tallies: What sampling knows of each node, by token.
+      growth: Counts what piles up; None while nobody does.
+      queued_bytes: Says what waits to be written, in memory.
     """
 
     def __init__(
@@ -115,6 +118,8 @@ class Worker:
         self.tallies: Mapping[str, Any] = {}
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self.role: Callable[[], dict[str, Any]] = dict
+        self.growth: Growth | None = None
+        self.queued_bytes: Callable[[], int] = lambda: 0
         self._role = {name: meta.get(name) for name in ("role", "rank")}
         self._inputs = "[]"
         self._inputs_ns = 0
@@ -315,6 +320,8 @@ class Worker:
             self._role = role
             for name, known in role.items():
                 batch.add("meta", name, json.dumps(known))
+        if (growth := self.growth) is not None and growth.look(self.begun(), self.queued_bytes()):
+            batch.add("meta", "growth", json.dumps(growth.known()))
         if self._anchors.due():
             batch.add("meta", "anchors", json.dumps(self._anchors.take()))
         if self._budget.folder_bytes is not None and not self.stopped:

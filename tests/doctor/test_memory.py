@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -193,3 +196,66 @@ def test_what_bodies_keep_is_told_with_its_bytes(body, says, fix):
 
 def test_what_is_taken_out_again_is_not():
     assert found_in(lambda: loaded(Newest().load)) == []
+
+
+def growth(counts, resident=0):
+    """What was counted, so many each second, while the process grew by so many MB each second."""
+    return {
+        "columns": ["ns", "calls", "resident_bytes", "entries", "graphs", "tapes"],
+        "points": [
+            [i * 10**9, i * 100, 10**8 + i * resident * 10**6, *([count] * 3)] for i, count in enumerate(counts)
+        ],
+    }
+
+
+def with_growth(program, counts, resident=0, **options):
+    """What is found in a recording of a program in which this was counted."""
+    with pfd.record(gil=False, values="none", **options) as recording:
+        program()
+    with contextlib.closing(sqlite3.connect(recording.path)) as file, file:
+        file.execute("UPDATE meta SET value = ? WHERE key = 'growth'", (json.dumps(growth(counts, resident)),))
+    found = [one for one in recording.findings() if one.rule in ("memory", "leaked-tapes", "function-in-loop")]
+    recording.close()
+    return found
+
+
+def functions_in_a_loop():
+    for _ in range(7):
+        tf.function(lambda x: x + 1)(tf.constant(1.0))
+
+
+def tapes_that_nobody_asks():
+    weights = tf.Variable(LARGE)
+    for _ in range(3):
+        with tf.GradientTape():
+            tf.function(lambda x: tf.py_function(reward, [x], tf.float32))(weights)
+
+
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [
+        (eager_calls, "entries in all"),
+        (functions_in_a_loop, "graphs in memory"),
+        (tapes_that_nobody_asks, "tapes kept"),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_what_grows_is_told_with_its_slope(program, what):
+    (found,) = with_growth(program, [*range(10, 411, 50)], 20)
+    assert f"{what}: 10 after 0 calls, 410 after 800: 0.5 more with each call" in found.evidence
+    assert (
+        "the process grew by 80 MB in the second half of the recording, steadily: 200.0 kB a call, whoever made it"
+        in found.evidence
+    )
+
+
+def test_a_process_that_does_not_grow_steadily_is_not_mentioned():
+    (found,) = with_growth(eager_calls, [10, 10, 10, 10, 210])
+    assert "entries in all: 10 after 0 calls, 210 after 400" in found.evidence
+    assert not [one for one in found.evidence if one.startswith("the process grew")]
+
+
+def test_graphs_that_went_again_are_not_said_to_stay():
+    (gone,) = with_growth(functions_in_a_loop, [1, 1, 1, 1, 1])
+    (kept,) = with_growth(functions_in_a_loop, [1, 3, 5, 6, 7])
+    assert ("stay in memory" in gone.message, "stay in memory" in kept.message) == (False, True)

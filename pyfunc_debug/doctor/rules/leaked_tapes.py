@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import growing
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import started
 from pyfunc_debug.records import Finding
@@ -34,5 +35,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             "needed",
             facts.exact(),
             site.file if site else None, site.line if site else None,
-            evidence=(f"its last call is #{last}{where}",) if last is not None else (),
+            evidence=(
+                *((f"its last call is #{last}{where}",) if last is not None else ()),
+                *growing.growth(facts, "tapes", "tapes kept"), *growing.memory(facts),
+            ),
         )  # fmt: skip

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import growing, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import read
@@ -57,7 +57,7 @@ def _kept(facts: Facts) -> Iterator[Finding]:
             f"{node.body} keeps {size / 1e6:,.1f} MB in {name}: {count:,} entries after {calls:,} calls, "
             f"{size / count / 1e3:,.1f} kB each. It grows with each call that brings a new one",
             _bounded(facts, node, name, line), node.file, line,
-            evidence=(f"line {line}: {facts.line(node.file, line)}",), confidence="likely",
+            evidence=(f"line {line}: {facts.line(node.file, line)}", *growing.memory(facts)), confidence="likely",
         )  # fmt: skip
 
 
@@ -106,9 +106,12 @@ def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
     site = facts.site(node.id)
     held = f", and with them {size / 1e6:,.1f} MB of arrays in their closures" if size >= _MUCH_BYTES / 10 else ""
     each = f", {size / count:,.0f} for each entry" if size else ""
-    evidence = [f"{count:,} entries, {calls:,} calls, {size:,} bytes in closures{each}"]
+    evidence = [
+        f"{count:,} entries, {calls:,} calls, {size:,} bytes in closures{each}",
+        *growing.growth(facts, "entries", "entries in all"), *growing.memory(facts),
+    ]  # fmt: skip
     if eagerly > count / 2:
-        grows = "each eager call of a py_function leaves one"
+        grows = "each eager call of a py_function leaves one, and a kernel that TensorFlow caches for it"
         edit = (
             direct_call((site.file, site.line)) if site and facts.source(site.file) == read(site.file).lines else None
         )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import growing, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Finding, Function, GraphTrace
@@ -60,10 +60,15 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
     file, line = function.file, function.line
     evidence = [f"{count:,}x {reason}" for reason, count in reasons.most_common(3)]
     sure: Literal["measured", "likely"] = "measured"
+    alive = growing.alive(facts)  # None where it was not counted
+    stay = "" if alive is not None and 2 * alive < len(traces) else ", which stay in memory"
+    keep = ". Each dataset also keeps its graphs" if stay else ""
+    if rule != "retrace" and stay:
+        evidence += [*growing.growth(facts, "graphs", "graphs in memory"), *growing.memory(facts)]
     if rule == "dataset-in-loop":
         message = (
             f"the dataset that calls {function.name} was built {len(traces) + 1:,} times, and TensorFlow traced {name} "
-            f"again for each: {cost:,.0f} ms together. Each dataset also keeps its graphs"
+            f"again for each: {cost:,.0f} ms together{keep}"
         )
         place = facts.source_line(file, line)
         which = f"that maps the lambda at {place}" if "<lambda>" in name else f"that calls {name}"
@@ -74,7 +79,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
     elif rule == "function-in-loop":
         message = (
             f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them"
-            f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own, which stay in memory"
+            f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own{stay}"
         )
         fix = made_once(facts, function) or f"{name} = tf.function({name})  # once, outside of the function or loop"
         if "<lambda>" in name and not fix.startswith(("Put", "Replace")):

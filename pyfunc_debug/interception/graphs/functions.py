@@ -71,6 +71,10 @@ class Functions:
 
     # -- graph traces -------------------------------------------------------------------------------------------------
 
+    def alive(self) -> int:
+        """How many graphs that were traced while on are still in memory."""
+        return len(self._by_graph)
+
     def create_concrete_function(self, original: Any) -> Any:
         """The replacement of `tracing_compilation._create_concrete_function`."""
 

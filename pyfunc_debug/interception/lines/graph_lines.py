@@ -7,7 +7,6 @@ is not certain gets no number.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter, defaultdict
@@ -22,6 +21,7 @@ from pyfunc_debug.interception.lines.line_maps import SourceLine
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch
 from pyfunc_debug.profiler.session import InUseError, Profiler
+from pyfunc_debug.program.memory import resident_bytes
 from pyfunc_debug.program.threads import hide_from_debuggers
 
 LONGEST_S = 60.0
@@ -112,9 +112,9 @@ class GraphLines:
             self.limits = f"the graph's lines were not counted to the end: {why}"
 
     def _look(self) -> None:
-        end, before = time.monotonic() + LONGEST_S, _resident()
+        end, before = time.monotonic() + LONGEST_S, resident_bytes()
         while not self._stopped.wait(_LOOK_S) and self._profiler.is_open:
-            large = _resident() - before > MOST_BYTES
+            large = resident_bytes() - before > MOST_BYTES
             if large or time.monotonic() > end:
                 with self._profiler.lock:
                     self._limit(f"after {MOST_BYTES >> 20} MB more memory" if large else f"after {LONGEST_S:.0f} s")
@@ -187,15 +187,6 @@ def _outermost(graph: Any) -> Any:
             return graph
         graph = outer
     return graph
-
-
-def _resident() -> int:
-    """Bytes of memory that this process has; 0 where that cannot be asked."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _text(name: Any) -> str:

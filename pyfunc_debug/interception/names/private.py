@@ -45,6 +45,11 @@ def next_token(registry: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def entries(registry: Any) -> int:
+    """How many functions of a FuncRegistry are alive."""
+    return len(getattr(registry, "_funcs", ()))
+
+
 def registered(registry: Any) -> list[tuple[str, Any]]:
     """Tokens and functions of a FuncRegistry that are alive."""
     return list(getattr(registry, "_funcs", {}).items())
