@@ -45,7 +45,8 @@ class Condition:
             self._presets = _number_changes(tree)
             self._code = compile(tree, "<condition>", "eval")
         except (SyntaxError, ValueError) as error:
-            raise BadOptionError(f"{option}={text!r} is not a Python expression: {error}") from None
+            why = error.msg if isinstance(error, SyntaxError) else error  # not the place: it is one line of ours
+            raise BadOptionError(f"{option}={text!r} is not a Python expression: {why}") from None
         read = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
         self.names = tuple(dict.fromkeys(read))
         self._changes = presets.Changes()
