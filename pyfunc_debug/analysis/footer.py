@@ -83,6 +83,11 @@ def _words(reason: str, meta: dict[str, Any]) -> str:
         return reason
 
 
+def unfinished(path: str, meta: dict[str, Any]) -> str:
+    """What is said of a call without an end. It runs on only where the program does, and is recorded."""
+    return "had not ended" if meta.get("state") != "recording" or is_interrupted(path, meta) else "still running"
+
+
 def is_interrupted(path: str, meta: dict[str, Any]) -> bool:
     """Whether the process that was recorded is known to be gone although its recording says that it still grows."""
     return meta.get("state") == "interrupted" or (meta.get("state") == "recording" and not writer_lives(path, meta))

@@ -15,7 +15,7 @@ from pyfunc_debug.analysis.columns import ERROR, GRADES, GRADIENT, INTERRUPTED, 
 from pyfunc_debug.analysis.contention import grade_of, mean_wait
 from pyfunc_debug.analysis.death import died_in_calls
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
-from pyfunc_debug.analysis.footer import footer, is_interrupted
+from pyfunc_debug.analysis.footer import footer, unfinished
 from pyfunc_debug.analysis.runs import NO_RUNS, Runs, read_runs
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.recovery import missing_parts
@@ -302,8 +302,7 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
     ordinary = _ordinary(reader, columns)
     gradient = columns.kind == GRADIENT
     counts = dict(zip(*(part.tolist() for part in np.unique(columns.node[~gradient], return_counts=True))))
-    dead = is_interrupted(reader.path, facts.meta)
-    unfinished = "still running" if not dead else "" if died_in_calls(reader) else "had not ended"
+    note = "" if died_in_calls(reader) else unfinished(reader.path, facts.meta)  # else the lines below say more
     rows = []
     for key, group in facts.groups.items():
         mine = columns.node == key if len(group) == 1 else np.isin(columns.node, group)
@@ -313,7 +312,7 @@ def _node_rows(reader: Reader, facts: ProgramFacts, columns: Columns) -> list[No
             for kind, mask in (("forward", mine & ~gradient), ("gradient", mine & gradient))
         )
         busiest = max(nodes, key=lambda node: counts.get(node.id, 0))
-        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward, unfinished)))
+        rows.append(NodeRow(busiest, nodes, forward, backward, _notes(busiest, forward, backward, note)))
     return rows
 
 
@@ -372,11 +371,11 @@ def _wait(columns: Columns, mask: Array) -> str:
     return mean_wait(float(waited.mean()), grade_of(GRADES[int(columns.grade[known].min())]))
 
 
-def _notes(node: Node, forward: CallSums, gradient: CallSums, unfinished: str) -> tuple[str, ...]:
+def _notes(node: Node, forward: CallSums, gradient: CallSums, still: str) -> tuple[str, ...]:
     notes = []
     running, lost = forward.running + gradient.running, forward.dropped + gradient.dropped
-    if running and unfinished:  # else the footer names them, see death.py
-        notes.append(f"{running:,} {unfinished}")
+    if running and still:  # else the footer names them, see death.py
+        notes.append(f"{running:,} {still}")
     if forward.interrupted + gradient.interrupted:
         notes.append(f"{forward.interrupted + gradient.interrupted:,} ended by hand at a stop")
     if lost:

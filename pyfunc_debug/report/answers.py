@@ -19,7 +19,7 @@ from pyfunc_debug.analysis.clocks import ProcessClock, process_clock
 from pyfunc_debug.analysis.columns import Array, Columns
 from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.facts import ProgramFacts, read_facts
-from pyfunc_debug.analysis.footer import is_interrupted, own_cost
+from pyfunc_debug.analysis.footer import is_interrupted, own_cost, unfinished
 from pyfunc_debug.analysis.ledger import Ledger, ledger_of
 from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.gil import RESOLUTION_NS
@@ -218,6 +218,7 @@ class Answers:
         answer = {
             "name": self.name,
             "state": state(self.path, meta),
+            "unfinished": unfinished(self.path, meta),
             "revision": self.revision,
             "start_ns": start,
             "end_ns": end,

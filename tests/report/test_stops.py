@@ -122,6 +122,7 @@ def test_a_call_that_is_held_now_is_named_and_chosen(tmp_path):
         assert overview["stops"][0]["end_ns"] is None
         assert overview["folds"] == []
         assert answers.ask("call", {"id": 30})[0]["held_here"]
+        assert overview["unfinished"] == "still running"
         assert overview["end_ns"] > overview["stops"][-1]["start_ns"], "there is room to see that it goes on"
 
 

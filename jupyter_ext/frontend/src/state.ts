@@ -54,6 +54,11 @@ export class State {
     return key === null ? undefined : this.ledger.rows.find((row) => row.key === key);
   }
 
+  /** How a call stands that has no end: a dead program holds none. */
+  unended(held: boolean): string {
+    return held && this.overview?.state === "recording" ? "stopped" : (this.overview?.unfinished ?? "still running");
+  }
+
   /** What a breakpoint calls the node of a row: its body's whole name. */
   static body(row: LedgerRow): string {
     return row.title.split(" (")[0]!;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { decodeArrays, type LedgerRow } from "../src/data/protocol";
-import { clampView, Path } from "../src/state";
+import { decodeArrays, type LedgerRow, type Overview } from "../src/data/protocol";
+import { clampView, Path, State } from "../src/state";
 import { luminance } from "../src/theme";
 import { makeScale, ticks } from "../src/timeline/scale";
 import { arrange, nameOf } from "../src/views/ledger";
@@ -11,6 +11,16 @@ const row = (key: string, parent: string | null, extra: Partial<LedgerRow> = {})
   key, parent, level: parent ? 1 : 0, type: parent ? "node" : "function", name: key, title: key, kind: "", function: 1, nodes: [],
   call_kind: parent ? "forward" : null, traced: null, runs: null, calls: null, errors: null, mean_ns: null, p95_ns: null, share: null,
   parts: null, file: null, line: null, place: "", origin: "user", severity: null, why: [], ...extra,
+});
+
+describe("a call without an end", () => {
+  const told = (facts: Partial<Overview>, held: boolean): string => Object.assign(new State(), { overview: facts as Overview }).unended(held);
+
+  it("is said to be what the recording says, and to be held only while the program lives", () => {
+    expect(told({ state: "recording", unfinished: "still running" }, false)).toBe("still running");
+    expect(told({ state: "recording", unfinished: "still running" }, true)).toBe("stopped");
+    for (const held of [true, false]) expect(told({ state: "interrupted", unfinished: "had not ended" }, held)).toBe("had not ended");
+  });
 });
 
 describe("the ledger's tree", () => {

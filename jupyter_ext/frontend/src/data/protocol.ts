@@ -7,6 +7,8 @@ export type Status = "ok" | "error" | "running" | "interrupted";
 export interface Overview {
   name: string;
   state: string;
+  /** What is said of a call without an end. Absent in files of older versions. */
+  unfinished?: string;
   revision: number;
   start_ns: number;
   end_ns: number;

@@ -533,7 +533,7 @@ export class Timeline {
       ...(more?.gil?.blame ?? []).slice(0, 2).map(([who, ns]) => h("div.dim", {}, `behind ${who} ${time(ns)}`)),
       calls.flags[i]! & ERROR ? h("div", {}, more?.failure ? `${more.failure.type}: ${more.failure.message.split("\n")[0]!.slice(0, 120)}` : "an exception left the body") : null,
       calls.flags[i]! & INTERRUPTED ? h("div", {}, "ended by hand at a stop") : null,
-      Number.isNaN(end) ? h("div", {}, held ? "stopped" : "still running") : null,
+      Number.isNaN(end) ? h("div", {}, this.state.unended(held)) : null,
     ];
   }
 

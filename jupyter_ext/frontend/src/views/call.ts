@@ -172,7 +172,7 @@ export class CallPane {
         h("b.ttl", {}, `${call.kind === "gradient" ? "∇ " : ""}${call.name} #${call.id}`),
         h("span", {}, this.thread(call)),
         where ? h("span.wide", {}, where) : null,
-        statusOf(call),
+        statusOf(call, this.state),
         h("span.sp"),
         call.forward !== null ? link("forward call", call.forward) : null,
         ...(call.gradients.length ? [link(call.gradients.length > 1 ? `∇ gradient call (${call.gradients.length})` : "∇ gradient call", call.gradients[0]!)] : []),
@@ -181,7 +181,7 @@ export class CallPane {
         this.copyPlace(call),
         h("span.seg", {}, arrow("[", -1, call.previous), arrow("]", 1, call.next)),
       ),
-      times_(call, this.state.overview?.resolution_ns ?? 0),
+      times_(call, this.state.overview?.resolution_ns ?? 0, this.state.unended(call.held_here ?? false)),
     );
   }
 
@@ -222,7 +222,7 @@ export class CallPane {
     const { values } = call;
     const policy = this.state.overview?.options["values"];
     if (!values.length) {
-      return note(policy === "none" ? "No values were kept." : call.status === "running" ? "Values come when the call ends." : "No values are stored for this call.");
+      return note(policy === "none" ? "No values were kept." : call.status === "running" && this.state.overview?.state === "recording" ? "Values come when the call ends." : "No values are stored for this call.");
     }
     const against = call.previous === null ? "" : `#${call.previous}`;
     const rows: HTMLElement[] = [];
@@ -272,8 +272,11 @@ export class CallPane {
 }
 
 /** How a call stands: `ok`, its exception, or that it is held. */
-export function statusOf(call: { status: Status; held_here?: boolean; failure: { type: string } | string | null; odd?: string | null }): HTMLElement {
-  if (call.held_here) return h("b.held", {}, "stopped");
+export function statusOf(call: { status: Status; held_here?: boolean; failure: { type: string } | string | null; odd?: string | null }, state: State): HTMLElement {
+  if (call.status === "running") {
+    const how = state.unended(call.held_here ?? false);
+    return h(how === "stopped" ? "b.held" : "span", {}, how);
+  }
   if (call.status === "interrupted") return h("span", { title: "a person ended it at a stop" }, "ended by hand");
   const failure = typeof call.failure === "string" ? call.failure : call.failure?.type;
   return call.status === "error" ? h("b.err", {}, `✕ ${failure ?? "error"}`) : call.odd ? h("span", { title: `${call.odd} is in what it returned` }, `${call.status}, `, h("b", {}, call.odd)) : h("span", {}, call.status);
@@ -286,13 +289,12 @@ export function note(text: string): HTMLElement {
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
 const shortSite = (site: string): string => site.replace(/^.*[\\/]/, "");
 
-function times_(call: CallDetail, ofAll: number): HTMLElement {
+function times_(call: CallDetail, ofAll: number, runs: string): HTMLElement {
   const gil = call.gil;
   const resolution = gil?.resolution_ns ?? ofAll;
   const kv = (name: string, ns: number | null, rest = ""): HTMLElement | null => (ns === null ? null : h("span.kv", {}, `${name} `, h("b", {}, time(ns)), rest && h("span.dim", {}, ` ${rest}`)));
   const body = call.duration_ns;
   const stopped = call.stopped_ns ? h("span.kv", { title: "held at a breakpoint: no part of its time" }, "stopped ", h("b", {}, time(call.stopped_ns))) : null;
-  const runs = call.held_here ? "stopped" : "still running";
   if (!gil) {
     return h("div", {}, body === null ? h("span", {}, runs) : kv("body", body), call.cpu_ns === null ? null : kv("CPU", call.cpu_ns), stopped, h("span.dim", {}, "GIL not measured"));
   }

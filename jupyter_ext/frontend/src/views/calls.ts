@@ -265,7 +265,7 @@ export class CallsView {
       h("td.c-held", {}, gap(item.held_ns)),
       h("td.c-released", {}, gap(item.released_ns)),
       h("td.c-duration", {}, gap(item.duration_ns)),
-      h("td.c-status.l", {}, statusOf(item)),
+      h("td.c-status.l", {}, statusOf(item, this.state)),
     );
   }
 
