@@ -60,7 +60,7 @@ def add_parser(commands: Any) -> None:
         "--processes", action="store_true",
         help="record child processes too: each Python process that loads TensorFlow writes a file in the folder -o",
     )  # fmt: skip
-    parser.add_argument("-q", "--quiet", action="store_true", help="print no ledger at the end")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no ledger, only where the recording is")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m"
     )
@@ -196,8 +196,7 @@ class _Ending:
                 self.recording.stop()
                 if self.copies is not None:
                     self.copies.finish()
-                if not self.quiet:
-                    self._print()
+                self._print()
         except Exception as error:
             print(f"pyfunc-debug: {error}", file=sys.stderr)
         if self.interrupted:
@@ -207,27 +206,33 @@ class _Ending:
             os.kill(os.getpid(), signal.SIGINT)
 
     def _print(self) -> None:
-        from pyfunc_debug.analysis.tables import ledger_text
-
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
         if self.folder is not None and len(recordings_in([self.folder])) > 1:
             self._print_job(self.folder, width, color)
             return
-        print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
-        findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
-        _print_findings(findings, width, os.path.relpath(self.recording.path))
+        space = ""
+        if not self.quiet:
+            from pyfunc_debug.analysis.tables import ledger_text
+
+            space = "\n"
+            print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
+            findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
+            _print_findings(findings, width, os.path.relpath(self.recording.path))
         older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
-        print(f"\nrecorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)
+        print(f"{space}recorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)
 
     def _print_job(self, folder: str, width: int, color: bool) -> None:
-        from pyfunc_debug.analysis.tables import job_text
         from pyfunc_debug.api.job import Job
 
-        job = Job([folder])
-        print(f"\n{job_text(job.ledger(), width, color)}", file=sys.stderr)
-        _print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
-        print(f"\n{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
+        job, space = Job([folder]), ""
+        if not self.quiet:
+            from pyfunc_debug.analysis.tables import job_text
+
+            space = "\n"
+            print(f"\n{job_text(job.ledger(), width, color)}", file=sys.stderr)
+            _print_findings(job.findings(front="shell"), width, os.path.relpath(folder))
+        print(f"{space}{len(job)} processes recorded in {os.path.relpath(folder)}", file=sys.stderr)
 
 
 def _print_findings(findings: Sequence[Finding], width: int, path: str) -> None:

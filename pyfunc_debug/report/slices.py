@@ -70,16 +70,17 @@ def slices(reader: Reader) -> Iterator[Slice]:
 def changes(reader: Reader, stretches: str) -> Iterator[tuple[int, float]]:
     """When a counter changes, and what it is from then on."""
     query = (
-        f"WITH stretch(begin, until, share) AS ({stretches}) SELECT at, sum(change) OVER (ORDER BY at, change) FROM "
-        "(SELECT begin AS at, share AS change FROM stretch UNION ALL SELECT until, -share FROM stretch)"
+        f"WITH stretch(begin, until, share) AS ({stretches}) SELECT begin AS at, share AS change FROM stretch "
+        "UNION ALL SELECT until, -share FROM stretch ORDER BY at"
     )
-    last: tuple[int, float] | None = None
-    for at, count in _rows(reader, query):
-        if last is not None and last[0] != at:
-            yield last
-        last = at, round(count, 6)
+    count, last = 0.0, None
+    for at, change in _rows(reader, query):
+        if last is not None and last != at:
+            yield last, round(count, 6)
+        count += change
+        last = at
     if last is not None:
-        yield last
+        yield last, round(count, 6)
 
 
 def _runs(reader: Reader, functions: dict[int, str]) -> Iterator[Slice]:

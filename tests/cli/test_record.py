@@ -145,8 +145,10 @@ def test_a_killed_program_leaves_a_readable_recording(ran):
 def test_a_module_runs_as_with_python_m(folder):
     stock = run(sys.executable, "-m", "package", "a", "-b", cwd=folder)
     (folder / "package.pfrec").touch()  # an older run's
-    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-m", "package", "a", "-b", cwd=folder)
-    assert "recorded in package-2.pfrec (package.pfrec was there already: --overwrite replaces it)" in ours.stderr
+    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "-m", "package", "a", "-b", cwd=folder)
+    said = ours.stderr.splitlines()
+    assert said[-1] == "recorded in package-2.pfrec (package.pfrec was there already: --overwrite replaces it)"
+    assert "traced" not in ours.stderr, "no ledger"
     assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout) == (0, "['a', '-b'] __main__ package\n")
 
 
@@ -155,7 +157,9 @@ def test_syntax_errors_are_the_users(folder):
     stock = run(sys.executable, "broken.py", cwd=folder)
     ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "broken.py", cwd=folder)
     assert ours.returncode == stock.returncode == 1
-    assert ours.stderr.splitlines()[-1] == stock.stderr.splitlines()[-1] == "SyntaxError: invalid syntax"
+    *_, error, where = ours.stderr.splitlines()
+    assert error == stock.stderr.splitlines()[-1] == "SyntaxError: invalid syntax"
+    assert where == "recorded in broken.pfrec"
 
 
 @pytest.mark.parametrize(

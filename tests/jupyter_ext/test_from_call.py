@@ -198,6 +198,34 @@ def test_a_call_becomes_a_test_to_copy_and_to_save_that_runs(panel, lab):
     assert "1 passed" in ran.stdout, ran.stdout[-2000:]
 
 
+def test_calls_are_filtered_by_what_breakpoints_understand_and_an_error_is_said(panel):
+    box, rows, note = panel.locator(".callsif input"), panel.locator(".calls tr[data-call]"), panel.locator(".cs .note")
+    for condition, found in {
+        "nan(images)": [], "inf(out)": [], "out.max() >= 1": ["2", "3"], "changed(by)": ["2", "3", "4"],
+        "changed(images)": [], "shape(images) == (6, 24, 24, 1)": ["1", "2", "3", "4"], "shape(by)": [],
+        "by < 1 and call.id > 1": ["4"],
+    }.items():  # fmt: skip
+        box.fill(condition)
+        box.press("Enter")
+        expect(rows).to_have_count(len(found))
+        assert [row.get_attribute("data-call") for row in rows.all()] == found, condition
+        expect(panel.get_by_text("No call fulfils the filter.")).to_be_visible(visible=not found)
+        expect(note).to_have_text("")
+    for condition, said in {
+        "by >": "condition='by >' is not a Python expression: invalid syntax",
+        "height > 1": "no call has 'height'. There are: ",
+        "by.upper()": "by.upper() could not be evaluated for any of 4 calls. Call #1, ",
+    }.items():  # fmt: skip
+        box.fill(condition)
+        box.press("Enter")
+        expect(note).to_contain_text(said)
+        expect(rows).to_have_count(0)
+    box.fill("")
+    box.press("Enter")
+    expect(rows).to_have_count(4)
+    expect(note).to_have_text("")
+
+
 def test_values_that_were_not_kept_are_kept_by_a_click_from_the_next_cell_on(lab):
     lab.run(2)
     lab.wait(2)
