@@ -6,9 +6,10 @@ obtained in a special way says so in a field next to it.
 
 from __future__ import annotations
 
+import base64
 import html
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +30,7 @@ Confidence = Literal["measured", "proven", "likely"]
 Front = Literal["shell", "notebook", "python"]
 """Where somebody reads and types: a fix says what to type there."""
 _MOST_ROWS = 100
+_MOST_IMAGES = 8
 FROM_GENERATOR = "Dataset.from_generator"
 """The function that holds the node of a user's generator; the node is TensorFlow's own."""
 
@@ -573,13 +575,35 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """A list of findings that reads well where it is shown."""
+    """A list of findings that reads well where it is shown.
+
+    Args:
+      found: The findings.
+      thumbnails: Captions and PNG files that belong to a finding: what its first call was given.
+    """
+
+    def __init__(
+        self, found: Iterable[Finding] = (), thumbnails: Callable[[Finding], list[tuple[str, bytes]]] | None = None
+    ) -> None:
+        super().__init__(found)
+        self._thumbnails = thumbnails
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self)) or "<no findings>"
 
     def _repr_html_(self) -> str:
-        return items_html(self) or _html_table(_TABLES[Finding][0], [["", "", "", "no findings", ""]])
+        if not self:
+            return _html_table(_TABLES[Finding][0], [["", "", "", "no findings", ""]])
+        images = [] if self._thumbnails is None else [one for finding in self for one in self._thumbnails(finding)]
+        return (items_html(self) or "") + "".join(_image(*one) for one in images[:_MOST_IMAGES])
+
+
+def _image(caption: str, png: bytes) -> str:
+    data, words = base64.b64encode(png).decode("ascii"), html.escape(caption)
+    return (
+        f'<figure style="display: inline-block; margin: 4px"><img src="data:image/png;base64,{data}" alt="{words}" '
+        f'style="width: 64px; image-rendering: pixelated"><figcaption>{words}</figcaption></figure>'
+    )
 
 
 def items_html(items: Sequence[Any]) -> str | None:

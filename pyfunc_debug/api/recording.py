@@ -6,7 +6,9 @@ import contextlib
 import difflib
 import html
 import os
+import sqlite3
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,10 +25,10 @@ from pyfunc_debug.analysis.source import Source, make_source
 from pyfunc_debug.analysis.stages import StageAnswer, Verified, make_stages, verify
 from pyfunc_debug.api.call_list import Calls
 from pyfunc_debug.api.replay import as_recorded, forward_only, function_here, given_runner, whole_inputs
-from pyfunc_debug.errors import BadOptionError, NotInstalledError, NotKeptError, PyfuncDebugWarning
+from pyfunc_debug.errors import BadOptionError, BadRecordingError, NotInstalledError, NotKeptError, PyfuncDebugWarning
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.program.random_state import RandomState
-from pyfunc_debug.records import Call, Findings, Front, Function, GraphTrace, Node, Run
+from pyfunc_debug.records import Call, Finding, Findings, Front, Function, GraphTrace, Node, Run
 from pyfunc_debug.values.policy import matches
 
 if TYPE_CHECKING:
@@ -553,7 +555,33 @@ class Recording:
         from pyfunc_debug.doctor import examine
 
         chosen, left_out = (None if rules is None else list(rules) for rules in (select, ignore))
-        return Findings(examine(self._reader, front, chosen, left_out))
+        alive = weakref.ref(self)  # findings do not keep a temporary recording
+
+        def thumbnails(finding: Finding) -> list[tuple[str, bytes]]:
+            return [] if (recording := alive()) is None else recording.thumbnails(finding)
+
+        return Findings(examine(self._reader, front, chosen, left_out), thumbnails)
+
+    def thumbnails(self, finding: Finding) -> list[tuple[str, bytes]]:
+        """What the first call of a finding about values was given, as small pictures.
+
+        Args:
+          finding: One of `findings()`: nan-born, inf-born, range-jump, saturated or constant-output.
+
+        Returns:
+          Captions and PNG files; nothing of values that were not kept in full, or have no rows and columns.
+
+        Example:
+          for caption, png in recording.thumbnails(finding):
+              pathlib.Path(f"{caption}.png").write_bytes(png)
+        """
+        from pyfunc_debug.report import looks
+
+        try:
+            with self._reader.lent() as connection:
+                return looks.thumbnails(connection, finding)
+        except (BadRecordingError, BadOptionError, sqlite3.Error):
+            return []
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """Rows of a SELECT on the recording's tables.

@@ -293,7 +293,7 @@ class Answers:
         }, {}
 
     def _show_findings(self) -> Answer:
-        return {"findings": findings_json(self._findings, self.facts)}, {}
+        return {"findings": findings_json(self._findings, self.facts, self.connection)}, {}
 
     def _traces(self, *, function: int) -> Answer:
         return traces.page(self.connection, self.facts, self.columns, int(function)), {}
@@ -341,8 +341,10 @@ def _options(meta: Json) -> Json:
     return options
 
 
-def findings_json(findings: Sequence[Finding] | None, known: ProgramFacts) -> list[Json] | None:
-    """Findings as the front end reads them."""
+def findings_json(
+    findings: Sequence[Finding] | None, known: ProgramFacts, connection: sqlite3.Connection
+) -> list[Json] | None:
+    """Findings as the front end reads them; those about values with the inputs of their first call."""
     if findings is None:
         return None
     result = []
@@ -354,5 +356,6 @@ def findings_json(findings: Sequence[Finding] | None, known: ProgramFacts) -> li
         item["place"] = known.source_line(finding.file, finding.line)
         item["name"] = known.label(finding.node) if finding.node is not None else None
         item["group"] = known.group_of.get(finding.node) if finding.node is not None else None
+        item["inputs"] = looks.inputs_of(connection, finding.calls[0]) if looks.pictured(finding) else []
         result.append(item)
     return result

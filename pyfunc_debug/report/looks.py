@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from pyfunc_debug.analysis.columns import Array
-from pyfunc_debug.report.pictures import LARGE, Elements, difference, elements, frames, picture, small_table
+from pyfunc_debug.records import Finding
+from pyfunc_debug.report.pictures import LARGE, Elements, difference, elements, frames, picture, png, small_table
 
 Json = dict[str, Any]
 _POINTS = 120
 _MAX_VALUES = 64
+_FEW_VALUES = 4
+_ABOUT_VALUES = ("nan-born", "inf-born", "range-jump", "saturated", "constant-output")
 ROLES = {"input": "in", "output": "out"}
 _COLUMNS = "role, position, path, dtype, shape, text, mean, note, kept, blob"
 
@@ -52,6 +55,36 @@ def look(connection: sqlite3.Connection, call: int, side: str, position: int) ->
         "count": count,
         "table": small_table(kept) if kept is not None else None,
     }
+
+
+def pictured(finding: Finding) -> bool:
+    """Whether a finding is about values that its calls made, and is shown with what they were given."""
+    return finding.rule in _ABOUT_VALUES and bool(finding.calls)
+
+
+def inputs_of(connection: sqlite3.Connection, call: int) -> list[Json]:
+    """The first inputs of a call, small: `path`, `text`, `histogram` with `min` and `max`, and a `picture` or None."""
+    rows = connection.execute(
+        "SELECT path, text, min, max, histogram, kept, blob FROM value WHERE call = ? AND role = 'input' "
+        "ORDER BY position LIMIT ?", (call, _FEW_VALUES),
+    )  # fmt: skip
+    found = []
+    for path, text, low, high, counts, how, blob in rows.fetchall():
+        kept = elements(connection, blob) if blob and how == "full" else None
+        found.append({
+            "path": path, "text": text, "min": low, "max": high, "histogram": json.loads(counts) if counts else [],
+            "picture": picture(kept) if kept is not None else None,
+        })  # fmt: skip
+    return found
+
+
+def thumbnails(connection: sqlite3.Connection, finding: Finding) -> list[tuple[str, bytes]]:
+    """What the first call of a finding about values was given: captions and PNG files of what has a picture."""
+    if not pictured(finding):
+        return []
+    call = finding.calls[0]
+    found = inputs_of(connection, call)
+    return [(f"{one['path']} of call #{call}", png(one["picture"])) for one in found if one["picture"]]
 
 
 def evenly(ids: Array) -> list[int]:

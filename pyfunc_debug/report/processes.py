@@ -122,7 +122,7 @@ class Processes:
             self._by[key].append({"process": number, "total_ns": row.get("total_ns"), **{n: row[n] for n in names}})
 
     def _add_findings(self, answers: Answers, number: int) -> None:
-        for finding in findings_json(answers.findings, answers.facts) or ():
+        for finding in findings_json(answers.findings, answers.facts, answers.connection) or ():
             identity = (finding["rule"], finding["severity"], finding["file"], finding["line"], finding["name"])
             entry = self._findings.setdefault(
                 identity,

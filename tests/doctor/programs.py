@@ -1820,6 +1820,50 @@ def exploration_in_a_function():
         act(tf.constant(1))
 
 
+@triggers("trace-only", says="set_seed(7)) in Python. It ran once, when TensorFlow traced the function", pastes=True)
+def a_seed_of_tensorflow_in_a_step():
+    @tf.function
+    def step(x):
+        tf.random.set_seed(7)
+        return x + tf.random.normal([3])
+
+    for _ in range(5):
+        step(tf.ones(3))
+
+
+@triggers("trace-only", says="np.random.seed(3): once, above", pastes=True)
+def a_seed_of_numpy_in_a_mapped_function():
+    def noisy(x):
+        np.random.seed(3)
+        return x + tf.numpy_function(lambda: np.float32(np.random.rand()), [], tf.float32)
+
+    for _ in tf.data.Dataset.from_tensor_slices(tf.ones(5)).map(noisy):
+        pass
+
+
+@near("trace-only")
+def a_seed_before_a_step():
+    tf.random.set_seed(7)
+    np.random.seed(7)
+
+    @tf.function
+    def step(x):
+        return x + tf.random.normal([3])
+
+    for _ in range(5):
+        step(tf.ones(3))
+
+
+@near("trace-only")
+def a_step_with_a_seed_that_runs_once():
+    @tf.function
+    def first(x):
+        tf.random.set_seed(7)
+        return x + tf.random.normal([3])
+
+    first(tf.ones(3))
+
+
 @triggers("trace-only", says="return x + tf.cast(tf.timestamp(), x.dtype)", pastes=True)
 def a_clock_in_a_function():
     @tf.function

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws import in_graph
-from pyfunc_debug.doctor.facts import Facts, makes_node
+from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.program import syntax
@@ -133,6 +133,9 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         many = function.kind == "tf.data" or runs[number] > traces[number]
         if draws and many:
             yield _drawn_once(facts, function, draws[0], traces[number], runs[number])
+        seed = _seed(found) if found is not None and many and not draws else None
+        if seed is not None and found is not None:
+            yield _seeded_once(facts, function, found, seed, traces[number], runs[number])
         read = code.clock(found) if found is not None and many else None
         if read is not None:
             line = facts.line(function.file, read.line)
@@ -160,6 +163,35 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
             _variable(facts, function, write) if "=" in write.text else _each_time(facts, function, write),
             function.file, write.line, evidence=(f"line {write.line}: {write.text}",),
         )  # fmt: skip
+
+
+def _seed(function: Definition) -> ast.Expr | None:
+    """The statement of a function that seeds Python's, NumPy's or TensorFlow's global random numbers."""
+    statements = (one for one in code.own_nodes(function) if isinstance(one, ast.Expr))
+    return next((one for one in statements if _SEEDS.search(f"{ast.unparse(one)}")), None)
+
+
+def _seeded_once(
+    facts: Facts, function: Function, found: Definition, seed: ast.Expr, traces: int, runs: int
+) -> Finding:
+    """A seed that is set while the graph is built: no run sets it again."""
+    text, data = ast.unparse(seed), function.kind == "tf.data"
+    again = "for no element" if data else f"in none of its {runs:,} runs"
+    indent, own = pastes.indent(facts, function.file, seed.lineno), set(code.local_names(found))
+    fix = ""
+    if indent is not None and function.file is not None and found.lineno != seed.lineno and not own & set(names(seed)):
+        head = "pass  # " if len(getattr(found, "body", ())) == 1 else "# "
+        instead = Edit(function.file, seed.lineno, seed.lineno, (f"{indent}{head}{text}: once, above",))
+        fix = pastes.written(instead, pastes.above(facts, function.file, pastes.first_line(found), text))
+    stateless = "tf.random.stateless_uniform(shape, seed=[1, 2]) and its like"
+    return Finding(
+        "trace-only", "warning", None, (),
+        f"line {seed.lineno} of {function.name} sets a seed ({text}) in Python. It ran {_times(traces)}, when "
+        f"{'the dataset was built' if data else 'TensorFlow traced the function'}, and {again}. To draw "
+        f"the same each time, {stateless} take their seed in the graph",
+        fix or f"{text}  # once, before the function is traced", function.file, seed.lineno,
+        evidence=(f"line {seed.lineno}: {facts.line(function.file, seed.lineno)}",),
+    )  # fmt: skip
 
 
 def _timestamp(facts: Facts, function: Function, read: code.Write) -> str:

@@ -395,6 +395,8 @@ export interface Finding {
   confidence: "measured" | "proven" | "likely";
   /** Its section in the manual. */
   page: string;
+  /** Of one about values: what its first call was given. */
+  inputs: Pick<Value, "path" | "text" | "min" | "max" | "histogram" | "picture">[];
 }
 
 /** Why a function was traced as often as it was. */

@@ -4,6 +4,7 @@ import type { DataSource } from "../data/source";
 import { clear, h, keepFocus, prose, text } from "../dom";
 import { plural } from "../format";
 import type { State } from "../state";
+import { figure, histogram } from "./figures";
 import { note } from "./call";
 import { codeLine } from "./highlight";
 
@@ -87,11 +88,16 @@ export class FindingsPane {
       });
       return link;
     });
+    const inputs = (finding.inputs ?? []).map((one) => {
+      const seen = one.picture ? figure(one.picture, one.path) : histogram(one.histogram, one.min, one.max);
+      return h("li", {}, seen, h("span.code", {}, `${one.path} ${one.text}`));
+    });
     const code = /[\n=(]/.test(finding.fix) && !/^[A-Z][^=]*\.$/.test(finding.fix);
     return h(
       "div.fix",
       {},
       h("div.fh", {}, finding.fix ? h("b", {}, `Fix${finding.place ? `, ${finding.place}` : ""}`) : null, ...(calls.length ? [h("span.dim", {}, "calls"), ...calls] : []), h("span.sp"), finding.page ? h("span.dim", { title: "Its section in the manual" }, finding.page) : null, finding.fix ? copy : null),
+      inputs.length ? h("ul.evidence.inputs", { "aria-label": `Inputs of call #${finding.calls[0]}` }, ...inputs) : null,
       finding.evidence?.length ? h("ul.evidence", {}, ...finding.evidence.map((line) => h("li", {}, ...prose(line)))) : null,
       !finding.fix ? null : code ? h("pre", {}, ...finding.code.flatMap((line) => [codeLine(line), "\n"])) : h("p", {}, ...prose(finding.fix)),
     );
