@@ -173,6 +173,8 @@ class Broker:
                         return EVALUATION
                     left = patience if left is None else min(left, patience)
                 running = self._active.running_since if self._active is not None else None
+                if self._active is not None and self._active.ident in self.evaluating:
+                    running = None  # it did not step
                 if running is not None:
                     patience = max(running, arrived) + _STEPPING_S - now
                     if patience <= 0:
@@ -272,6 +274,8 @@ class Broker:
             self._leaving.discard(me)
             ended, self._ended = self._ended, 0
             if owned:
+                if self._active is not None and self._active.ident == me and self._active.running_since is not None:
+                    self._active.running_since = time.monotonic()  # what was evaluated is not a step's time
                 self._turn.notify_all()
                 self._turn.release()
             if ended:  # it may come only now: to clear it would leave CPython looking for it in every loop

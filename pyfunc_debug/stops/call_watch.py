@@ -429,8 +429,7 @@ class CallWatch(TracerHost):
 
     def tracer_for(self, rule: Breakpoint | None, why: str, reason: str = "") -> Tracer:
         """A tracer for a stop; `reason` says what the condition raised, if that is why it stops."""
-        if self.tracer is not None:  # this call is being stepped through already: the new stop takes over
-            self.tracer.finish()
+        earlier = self.tracer  # this call is being stepped through already: the new stop takes over
         self._note()
         if reason:
             why += f", {reason}"
@@ -440,6 +439,8 @@ class CallWatch(TracerHost):
         watching = bool(self.lines or self.after) and entered
         tracer = self.tracer = Tracer(stop, self.shared.broker, self, self._call if watching else self.previous)
         tracer.resume = watching
+        if earlier is not None:
+            tracer.take_over(earlier)
         return tracer
 
     # -- the end of the call ------------------------------------------------------------------------------------------

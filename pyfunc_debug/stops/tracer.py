@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.program import syntax
@@ -34,6 +34,9 @@ from pyfunc_debug.stops.rules import STOPPED
 from pyfunc_debug.stops.stop import Abort, Stop, one_line, snapshot, user_stack, variable
 
 _CONSOLE_LINES = 200
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_KEPT = ("breaks", "_made", "commands", "commands_silent", "commands_doprompt", "displaying", "aliases")
+"""What a call's next stop has of the one before: pdb's attributes for `b`, `commands`, `display`, `alias`."""
 
 
 class _Lines:
@@ -119,6 +122,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._made: list[Any] = []
         self._aborting = False
         self._counted = False
+        self._commands_run = False
         self._touched: list[tuple[FrameType, Any, bool]] = []
         self._event = ""
         self._yielded = False
@@ -258,6 +262,14 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         self._made.clear()
         self.breaks.clear()
 
+    def take_over(self, other: Tracer) -> None:
+        """Ends an earlier stop of the same call; what was set at its prompts holds on."""
+        for name in _KEPT:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        other._made, other.breaks = [], {}
+        other.finish()
+
     def _load_breaks(self) -> None:
         """Those of another debugger, or of another call, are not the concern of this one."""
 
@@ -269,6 +281,10 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
 
     def set_continue(self) -> None:
         self._set_stopinfo(self.botframe, None, -1)
+        if not self._commands_run:  # else pdb still says where that was
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self.breaks:  # line breakpoints made at the prompt: the turn is given back, tracing goes on
             self._broker.leave(self.stop)
         else:
@@ -451,7 +467,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Runs the commands of a line breakpoint that was made at a prompt: they need somebody who hears them."""
         if getattr(self, "currentbp", 0) not in self.commands:
             return True
-        self._hold(lambda: super(Tracer, self).bp_commands(frame))
+        self._commands_run = True
+        try:
+            self._hold(lambda: super(Tracer, self).bp_commands(frame))
+        finally:
+            self._commands_run = False
+        if self.stopframe is self.botframe and self.stoplineno == -1:
+            self._go_on()
         return None
 
     def _hold(self, prompt: Callable[[], Any]) -> None:
@@ -478,14 +500,15 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self.finish()
             return
         if not self.stop.seq:
-            self.say(f"--- {self.headline()}\n")
+            self.say(f"{self.headline()}\n")
             if self.header is not None:
                 self.say(f"{self.header}\n")
             if getattr(self.stop.front, "reads_pdbrc", True):
                 self.rcLines = _pdbrc()
             if self.stop.condition_error:
                 change = "" if self.stop.condition_error.startswith(LOG) else ", change it (`edit EXPRESSION`)"
-                self.say(f"keep it (`keep`){change}, or switch the breakpoint off (`disable`)\n")
+                choice = f"keep it (`keep`){change}, or switch the breakpoint off (`disable`)"
+                self.say(f"{folded(choice, getattr(self.stop.front, 'columns', None))}\n")
         prompt()
         if self._aborting:
             self._broker.quit(self.stop)
@@ -500,7 +523,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             parts.append(f"{waiting} more waiting (others)")
         starving = self._broker.starving()
         columns = getattr(stop.front, "columns", None)
-        return "; ".join(parts) + (f"\n{folded(f'*** {starving}', columns)}" if starving else "")
+        lines = [f"--- {'; '.join(parts)}", *([f"*** {starving}"] if starving else [])]
+        return "\n".join(folded(line, columns) for line in lines)
 
     def read(self) -> str:
         """The next line, for pdb."""
@@ -614,27 +638,27 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             line = line[1:].strip()
         line = self._whole(line)
         frame, names = self.curframe, self.curframe_locals
-        here = {"print": self._print, **frame.f_globals, **names}
         try:
-            try:
-                expression = compile(line, "<prompt>", "eval")
-            except SyntaxError:
-                before = dict(names)
-                for statement in syntax.parse(line + "\n", "<prompt>").body:
-                    if isinstance(statement, ast.Expr):  # `x; y` shows both
-                        code = compile(ast.Expression(statement.value), "<prompt>", "eval")
-                        with self.evaluating():
-                            value = eval(code, here, names)
-                        self.displayhook(value)
+            before = dict(names)
+            for statement in syntax.parse(line + "\n", "<prompt>").body:
+                expression = isinstance(statement, ast.Expr)  # `x; y` shows both
+                if isinstance(statement, ast.Expr):
+                    code = compile(ast.Expression(statement.value), "<prompt>", "eval")
+                else:
+                    code = compile(ast.Module([statement], []), "<prompt>", "exec")
+                # What has a frame of its own sees global names only; else these are the module's, for `globals()`.
+                inner = [one.co_name for one in code.co_consts if isinstance(one, CodeType)]
+                merged = inner and (expression or all(name in _COMPREHENSIONS for name in inner))
+                modules = {"print": self._print, **frame.f_globals, **names} if merged else frame.f_globals
+                here = _Printing(names, modules, self._print) if "print" in code.co_names else names
+                with self.evaluating():  # typed by the user at the prompt
+                    if expression:
+                        value = eval(code, modules, here)
                     else:
-                        code = compile(ast.Module([statement], []), "<prompt>", "exec")
-                        with self.evaluating():  # typed by the user at the prompt
-                            exec(code, frame.f_globals, _Printing(names, frame.f_globals, self._print))
-                        self._keep(frame, before, names)
-            else:
-                with self.evaluating():
-                    value = eval(expression, here)
-                self.displayhook(value)
+                        exec(code, modules, here)
+                self._keep(frame, before, names)
+                if expression:
+                    self.displayhook(value)
         except Abort:
             raise
         except BaseException as error:  # also exit() and sys.exit(): at a prompt they end nothing

@@ -184,6 +184,34 @@ def test_a_later_evaluation_lets_nobody_pass_who_waited_already(house, arrives):
     assert second.end() == ""
 
 
+def test_the_time_of_an_evaluation_is_not_that_of_a_step(house):
+    first = Caller(house, 1)
+    first.turn()
+    second = Caller(house, 2)
+    house.waiting()
+    house.broker.prompts(first.stop, False)  # an answer came: it may be a step
+    house.waiting()
+    house.broker.evaluating[first.stop.ident] = 1
+    house.now += 10 * broker_module._STEPPING_S
+    house.knock()
+    house.waiting()
+    assert house.patience[-1] is None, "it waits on"
+    house.broker.evaluating.clear()
+    first.end()
+    second.turn()
+    assert second.end() == ""
+
+
+def test_what_steps_on_after_an_evaluation_has_its_whole_time(house):
+    stop = Stop(None, 1, types.SimpleNamespace(policy="wait", text=lambda: "*"), "a test")
+    assert house.broker.acquire(stop) == ""
+    house.broker.prompts(stop, False)
+    with house.broker.evaluation():
+        house.now += 10 * broker_module._STEPPING_S
+    assert stop.running_since == house.now
+    house.broker.leave(stop)
+
+
 def test_an_evaluation_inside_an_evaluation_is_the_same_one(house):
     with house.broker.evaluation():
         with house.broker.evaluation():

@@ -202,6 +202,29 @@ def test_until_tbreak_and_a_conditional_line(tf, function, script):
     assert bdb.Breakpoint.bplist == {}, "bdb keeps them for the whole process: they end with the call"
 
 
+def test_what_was_set_at_a_prompt_holds_when_another_breakpoint_stops_the_same_call(tf, function, script):
+    here = scale.__code__.co_firstlineno
+    said = script(f"b {here + 3}", "display y is None", "alias more p y + 100", "c", "c", "more", "c")
+    rules = [pfd.break_on("scale"), pfd.break_on(f"test_dialogue.py:{here + 2}")]
+    assert float(function(tf.constant(3.0))) == 8.0
+    for rule in rules:
+        rule.remove()
+    stops = [int(line) - here for line in re.findall(r"> \S*test_dialogue.py\((\d+)\)", said.text)]
+    assert (stops, said.left) == ([1, 2, 3], []), said.text
+    assert "numpy=106.0" in said.text
+    assert bdb.Breakpoint.bplist == {}
+
+
+def test_commands_that_go_on_say_where_they_ran_as_pdb_does(tf, function, script):
+    line = scale.__code__.co_firstlineno + 3
+    said = script(f"b {line}", "commands", "p 'ran'", "c", "c", "never read")
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    assert re.search(rf"'ran'\n> \S*test_dialogue.py\({line}\)scale\(\)\n-> return z \+ k\n$", said.text), said.text
+    assert said.left == ["never read"]
+
+
 def test_display_of_a_tensor_does_not_reach_the_body(tf, function, script):
     """In plain pdb the comparison of old and new value raises in the body."""
     said = script("display y", "display x", "n", "n", "c")
@@ -239,6 +262,21 @@ def test_a_print_at_the_prompt_lands_there_and_one_of_the_program_where_it_alway
     assert "\nTrue\n" in said.text, "a name of the frame's own comes first"
     assert "the program's" not in said.text
     assert capsys.readouterr().out == "the program's\n"
+
+
+def test_names_are_the_frame_s_and_the_module_s_as_in_pdb(tf, function, script):
+    said = script(
+        "n", "sorted(locals())", "globals() is scale.__globals__", "(v := 7)", "v + 1", "[k is None for _ in 'ab']",
+        "made = [k is None for _ in 'abc']", "made", "[print(n) for n in (5,)]", "c",
+    )  # fmt: skip
+    breakpoint_ = pfd.break_on("scale")
+    assert float(function(tf.constant(3.0))) == 8.0
+    breakpoint_.remove()
+    answers = ("['k', 'x', 'y']", "True", "7", "8", "[False, False]", "[False, False, False]", "5\n[None]")
+    at = 0
+    for answer in answers:
+        at = said.text.find(f"\n{answer}\n", at)
+        assert at >= 0, (answer, said.text)
 
 
 def test_a_line_in_a_helper(tf, function, script):

@@ -141,3 +141,12 @@ def test_keras_fit_with_a_generator_and_a_py_dataset(tf):
     assert [call.status for call in recording.calls() if call.node == node.id][:4] == ["ok", "ok", "ok", "error"]
     (found,) = [found for found in recording.findings() if found.node == node.id]
     assert found.message.startswith("ValueError in Batches.__getitem__ at")
+
+
+def test_a_generator_whose_dataset_was_made_before_the_recording_is_shown(tf):
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.float32))
+    with pfd.record(gil=False) as recording:
+        assert len(list(data)) == 3
+    ledger = str(recording.ledger())
+    assert "numbers" in ledger, ledger
+    assert "(generator)" in ledger, ledger

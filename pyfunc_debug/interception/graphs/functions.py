@@ -37,6 +37,7 @@ _MOST_ENDS = 1000
 """Runs that ended at the end of their data, of which a notice is made: one an epoch."""
 _GENERATOR_NEXT = "generator_next_fn"
 """The function in which Dataset.from_generator asks the user's generator (data/ops/from_generator_op.py)."""
+FROM_GENERATOR_FACTS = FunctionFacts(FROM_GENERATOR, "tf.data", None, None, internal=True)
 TF_DATA = ("Dataset_", "tf_data_experimental_")
 """How names of tf.data's graphs begin (data/ops/structured_function.py)."""
 
@@ -191,7 +192,7 @@ class Functions:
         kind: Any = "tf.function" if function is None else "tf.data"
         body = find_body(python_function if function is None else function, self._names, self._maps)
         if body.internal and function is not None and body.name.rpartition(".")[2] == _GENERATOR_NEXT:
-            return FunctionFacts(FROM_GENERATOR, kind, None, None, internal=True)
+            return FROM_GENERATOR_FACTS
         if body.file is None:
             return FunctionFacts(name, kind, None, None, body.internal)
         return FunctionFacts(body.name, kind, body.file, body.line, body.internal)

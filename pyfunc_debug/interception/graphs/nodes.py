@@ -18,7 +18,7 @@ from pyfunc_debug.events import Body, FunctionFacts, NodeFacts, Observer
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body, input_names, unwrap
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs import structures
-from pyfunc_debug.interception.graphs.functions import Functions
+from pyfunc_debug.interception.graphs.functions import FROM_GENERATOR_FACTS, Functions
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program.frames import caller, is_tensorflow, user_frames
@@ -192,7 +192,7 @@ class Nodes:
             forward = gradient_of(registered, self._names) if private.is_gradient(registered) else None
         return NodeFacts(
             token=token, kind="py_function" if is_eager_func else "numpy_function", body=body, name=None, graph=None,
-            function=None, stack=(), tout=tout,
+            function=FROM_GENERATOR_FACTS if body.elements else None, stack=(), tout=tout,
             paths=() if forward else tuple(input_names(body.parameters, arguments)),
             out_paths=() if forward else _outs(len(tout)),
             internal=body.internal, gradient_of=forward, site=None,
@@ -211,7 +211,7 @@ class Nodes:
             declared = declared[:-1]  # the call id of a node made while exact gradients were on
         return replace(
             facts, kind=kind, name=op.name, graph=getattr(op.graph, "name", None),
-            function=self._functions.holding(op.graph, stack), stack=stack, tout=declared,
+            function=facts.function or self._functions.holding(op.graph, stack), stack=stack, tout=declared,
             out_paths=facts.out_paths or _outs(len(declared)),
         )  # fmt: skip
 
