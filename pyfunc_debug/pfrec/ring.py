@@ -130,6 +130,7 @@ class Ring:
         _HEADER.pack_into(self.memory, 0, _MAGIC, _OPEN_SLOTS, calls, time.monotonic_ns(), 0, 0, 0, given, 0)
         self._lock = threading.Lock()  # for copying one line
         self._calls = calls
+        self._turns = itertools.count()
         self._free = list(range(_OPEN_SLOTS))
         self._slots: dict[int, int] = {}
 
@@ -167,12 +168,12 @@ class Ring:
 
     def end(self, ticket: Any) -> None:
         """A call has ended."""
-        at = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + ticket.call % self._calls * _DONE.size
-        _DONE.pack_into(
-            self.memory, at, 0 if ticket.light else ticket.call,  # one that sampling left out is only counted
-            ticket.start_ns, ticket.end_ns, ticket.cpu_ns, ticket.thread,
-            ticket.failure is not None, ticket.token.encode()[:24],
-        )  # fmt: skip
+        if not ticket.light:  # one that sampling left out is only counted, and drives no other out
+            at = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + next(self._turns) % self._calls * _DONE.size
+            _DONE.pack_into(
+                self.memory, at, ticket.call, ticket.start_ns, ticket.end_ns, ticket.cpu_ns, ticket.thread,
+                ticket.failure is not None, ticket.token.encode()[:24],
+            )  # fmt: skip
         slot = self._slots.pop(ticket.call, None)
         if slot is not None:
             struct.pack_into("<q", self.memory, _at_open(slot), 0)

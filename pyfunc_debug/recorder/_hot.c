@@ -25,7 +25,7 @@ enum { SHAPE = 1, SUMMARY = 2 };
 static void (*brief)(PyObject *held, void *out);
 /* Whether there is a NaN in a NumPy array of floats or in a tensor of them, as far as it is looked at. */
 #define HAS_NAN "pyfunc_debug.values._statistics.has_nan_in_turn"
-static int (*has_nan_in_turn)(PyObject *value, long long turn);
+static int (*has_nan_in_turn)(PyObject *value, long long turn, int most);
 
 /* -- what the operating system says of the current thread -------------------------------------------------------------- */
 
@@ -113,7 +113,7 @@ typedef struct {
 enum { SLOTS = 64 };
 
 /* What sampling knows of a node, as in recorder/sampling.py. */
-enum { SLOWEST = 4, NANS = 16 };
+enum { SLOWEST = 4, NANS = 16, NAN_LEAST = 8, NAN_MOST = 64, NAN_SHORT_NS = 2000000 };
 typedef struct {
     PyObject_HEAD
     Number calls, left, nans, ns;
@@ -153,7 +153,7 @@ typedef struct {
 } Given; /* what a finished call was given */
 _Static_assert(sizeof(OpenCall) <= OPEN_BYTES && sizeof(DoneCall) == 64 && sizeof(Given) == 376, "as in pfrec/ring.py");
 
-/* Leaves a sign of life in the ring a hundred times a second, whoever has the GIL: then one knows when a process died. */
+/* Leaves a sign of life in the ring twenty times a second, whoever has the GIL: then one knows when a process died. */
 typedef struct {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -162,18 +162,18 @@ typedef struct {
     int stop;
     char *memory;
 } Beat;
-enum { BEAT_NS = 10000000 };
+enum { BEAT_NS = 50000000 };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring, *tallies;
+    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring, *tallies, *rouse;
     Py_buffer memory; /* the ring's, while there is one */
-    Number done_slots, given_slots;
+    Number done_slots, given_slots, done_count;
     Beat *beat;
     short free[OPEN_SLOTS];
     int free_count;
     Number calls, queue_calls, queue_bytes, queued_bytes, version, number, first, every;
-    char accepting, all_cpu, wanted;
+    char accepting, all_cpu, asleep, wanted;
     Streak streaks[SLOTS];
 } HotPath;
 
@@ -278,17 +278,21 @@ static void ring_begin(HotPath *self, Ticket *ticket) {
 static void ring_end(HotPath *self, Ticket *ticket) {
     if (!self->ring) return;
     char *done_calls = (char *)self->memory.buf + HEADER_BYTES + OPEN_SLOTS * OPEN_BYTES;
-    DoneCall *call = (DoneCall *)done_calls + ticket->call % self->done_slots;
-    *(volatile Number *)&call->call = 0;
-    call->start_ns = ticket->start_ns, call->end_ns = ticket->end_ns, call->cpu_ns = ticket->cpu_ns;
-    call->thread = (int)ticket->thread, call->failed = ticket->failure && ticket->failure != Py_None;
-    copy_token(call->token, sizeof call->token, ticket->token);
-    if (!ticket->light) *(volatile Number *)&call->call = ticket->call; /* else it is only counted */
+    Number turn = self->done_count;
+    if (!ticket->light) { /* else it is only counted, and drives no other out */
+        DoneCall *call = (DoneCall *)done_calls + turn % self->done_slots;
+        *(volatile Number *)&call->call = 0;
+        call->start_ns = ticket->start_ns, call->end_ns = ticket->end_ns, call->cpu_ns = ticket->cpu_ns;
+        call->thread = (int)ticket->thread, call->failed = ticket->failure && ticket->failure != Py_None;
+        copy_token(call->token, sizeof call->token, ticket->token);
+        *(volatile Number *)&call->call = ticket->call;
+        self->done_count++;
+    }
     if (ticket->slot) {
         OpenCall *begun = open_call(self, ticket->slot);
-        if (self->given_slots && begun->inputs >= 0) {
+        if (self->given_slots && begun->inputs >= 0) { /* never so for a light one */
             Given *given = (Given *)(done_calls + self->done_slots * (Number)sizeof(DoneCall));
-            given += ticket->call % self->given_slots;
+            given += turn % self->given_slots;
             *(volatile Number *)&given->call = 0;
             given->inputs = begun->inputs;
             memcpy(given->briefs, begun->briefs, (size_t)begun->inputs * BRIEF_BYTES);
@@ -298,6 +302,18 @@ static void ring_end(HotPath *self, Ticket *ticket) {
         self->free[self->free_count++] = (short)ticket->slot;
         ticket->slot = 0;
     }
+}
+
+/* How full the queue is when it wakes a writer that may sleep on: as in recorder/hot.py. */
+enum { ROUSE_PART = 8 };
+
+/* Wakes the writer, if it sleeps. */
+static int rouse(HotPath *self) {
+    if (!self->asleep || !self->rouse) return 0;
+    self->asleep = 0;
+    PyObject *done = PyObject_CallNoArgs(self->rouse);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
 }
 
 /* The node's tally; borrowed, NULL with an exception. */
@@ -328,12 +344,19 @@ static int is_slow(Tally *node, Number ns) {
     return 1;
 }
 
-static int any_nan(PyObject *values, Number turn) {
+/* How many kB of an output to look at: as in recorder/sampling.py. */
+static int nan_part(Number ns) {
+    int part = NAN_LEAST;
+    for (Number long_ns = NAN_SHORT_NS; ns >= long_ns && part < NAN_MOST; long_ns *= 2) part *= 2;
+    return part;
+}
+
+static int any_nan(PyObject *values, Number turn, int most) {
     if (!has_nan_in_turn) return 0;
-    if (!PyTuple_Check(values) && !PyList_Check(values)) return has_nan_in_turn(values, turn);
+    if (!PyTuple_Check(values) && !PyList_Check(values)) return has_nan_in_turn(values, turn, most);
     for (Py_ssize_t i = 0; i < Py_SIZE(values); i++) {
         PyObject *one = Py_NewRef(PyList_Check(values) ? PyList_GET_ITEM(values, i) : PyTuple_GET_ITEM(values, i));
-        int found = has_nan_in_turn(one, turn);
+        int found = has_nan_in_turn(one, turn, most);
         Py_DECREF(one);
         if (found) return 1;
     }
@@ -350,6 +373,39 @@ static int are_unchanged(PyObject *args) {
     return 1;
 }
 
+enum { MOST_GIVEN = 256 };
+
+/* What the kernel is about to compare with Tout, as in recorder/ticket.py. */
+static PyObject *given_one(PyObject *value) {
+    if (!array_type || (PyObject *)Py_TYPE(value) != array_type) return Py_NewRef(Py_True);
+    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+    if (!dtype || dtype != object_dtype) return dtype;
+    PyObject *item = PyObject_CallMethodOneArg(value, name_item, zero);
+    if (!item) PyErr_Clear(); /* there is none */
+    int objects = item && !PyBytes_Check(item) && !PyUnicode_Check(item);
+    Py_XDECREF(item);
+    if (!objects) return dtype;
+    Py_DECREF(dtype);
+    return Py_NewRef(Py_False);
+}
+
+static PyObject *given_all(PyObject *outputs) {
+    if (outputs == Py_None) return PyTuple_New(0);
+    if (PyTuple_Check(outputs)) return Py_NewRef(Py_None);
+    if (!PyList_Check(outputs)) return given_one(outputs);
+    if (PyList_GET_SIZE(outputs) > MOST_GIVEN) return Py_NewRef(Py_None);
+    PyObject *all = PyTuple_New(PyList_GET_SIZE(outputs));
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all); i++) {
+        PyObject *value = i < PyList_GET_SIZE(outputs) ? PyList_GET_ITEM(outputs, i) : Py_None;
+        Py_INCREF(value);
+        PyObject *one = given_one(value);
+        Py_DECREF(value);
+        if (!one) Py_CLEAR(all);
+        else PyTuple_SET_ITEM(all, i, one);
+    }
+    return all;
+}
+
 /* What becomes of a call that sampling left out, or whose values have no room: 1 if it is to be stored, -1 with an
  * exception. */
 static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
@@ -359,7 +415,8 @@ static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
     int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
     int light = ticket->light, late = ticket->late == EMPTY;
     if (!light && !late) return 1;
-    int looked = outputs && ticket->policy && (light || node->nans < NANS), nan = looked && any_nan(outputs, node->calls);
+    int looked = outputs && ticket->policy && (light || node->nans < NANS);
+    int nan = looked && any_nan(outputs, node->calls, nan_part(ns));
     const char *why = failed ? "failed" : nan ? "NaN" : ticket->kept ? "long" : slow ? "slow" : NULL;
     if (!why) {
         if (light) node->left++, node->ns += ns;
@@ -370,6 +427,7 @@ static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
         if (!(ticket->extra = PyUnicode_FromString(why))) return -1;
         Py_XDECREF(before);
         ticket->light = 0;
+        if (outputs && !(ticket->given = given_all(outputs))) return -1;
     }
     if (!ticket->policy) return 1;
     if (late) node->nans += nan;
@@ -380,6 +438,7 @@ static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
+    if (self->asleep && !self->every && rouse(self) < 0) return -1;
     if (self->every || ticket->late) {
         Tally *node = tally_of(self, ticket->token);
         if (!node) return -1;
@@ -455,7 +514,10 @@ static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
     Py_CLEAR(((Ticket *)ticket)->key); /* many may wait in the queue */
     Py_CLEAR(((Ticket *)ticket)->args);
     if (!stored) return 0;
-    int room = PyObject_Size(self->queue) < self->queue_calls;
+    Number waiting = PyObject_Size(self->queue);
+    int room = waiting < self->queue_calls;
+    int much = waiting > self->queue_calls / ROUSE_PART || self->queued_bytes > self->queue_bytes / ROUSE_PART;
+    if (self->asleep && much && rouse(self) < 0) return -1;
     PyObject *done = room ? PyObject_CallOneArg(self->append, ticket)
                           : PyObject_CallMethodOneArg(self->recorder, name_count, ticket);
     Py_XDECREF(done);
@@ -468,39 +530,6 @@ static PyObject *finish(HotPath *self, PyObject *ticket) {
     Py_RETURN_NONE;
 }
 
-enum { MOST_GIVEN = 256 };
-
-/* What the kernel is about to compare with Tout, as in recorder/ticket.py. */
-static PyObject *given_one(PyObject *value) {
-    if (!array_type || (PyObject *)Py_TYPE(value) != array_type) return Py_NewRef(Py_True);
-    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
-    if (!dtype || dtype != object_dtype) return dtype;
-    PyObject *item = PyObject_CallMethodOneArg(value, name_item, zero);
-    if (!item) PyErr_Clear(); /* there is none */
-    int objects = item && !PyBytes_Check(item) && !PyUnicode_Check(item);
-    Py_XDECREF(item);
-    if (!objects) return dtype;
-    Py_DECREF(dtype);
-    return Py_NewRef(Py_False);
-}
-
-static PyObject *given_all(PyObject *outputs) {
-    if (outputs == Py_None) return PyTuple_New(0);
-    if (PyTuple_Check(outputs)) return Py_NewRef(Py_None);
-    if (!PyList_Check(outputs)) return given_one(outputs);
-    if (PyList_GET_SIZE(outputs) > MOST_GIVEN) return Py_NewRef(Py_None);
-    PyObject *all = PyTuple_New(PyList_GET_SIZE(outputs));
-    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all); i++) {
-        PyObject *value = i < PyList_GET_SIZE(outputs) ? PyList_GET_ITEM(outputs, i) : Py_None;
-        Py_INCREF(value);
-        PyObject *one = given_one(value);
-        Py_DECREF(value);
-        if (!one) Py_CLEAR(all);
-        else PyTuple_SET_ITEM(all, i, one);
-    }
-    return all;
-}
-
 static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     if (count != 2) return PyErr_Format(PyExc_TypeError, "leave(ticket, outputs)");
     if (Py_IS_TYPE(args[0], &ticket_type)) {
@@ -508,13 +537,15 @@ static PyObject *leave(HotPath *self, PyObject *const *args, Py_ssize_t count) {
         ticket->end_ns = now_ns(CLOCK_MONOTONIC);
         int measured = ticket->cpu_start_ns != NOT_MEASURED;
         ticket->cpu_ns = measured ? now_ns(CLOCK_THREAD_CPUTIME_ID) - ticket->cpu_start_ns : NOT_MEASURED;
-        if (!self->all_cpu) {
+        if (!self->all_cpu && !ticket->light) {
             Streak *node = streak(self, ticket);
             node->calls = ticket->end_ns - ticket->start_ns < SHORT_NS ? node->calls + 1 : 0;
         }
-        PyObject *before = ticket->given;
-        if (!(ticket->given = given_all(args[1])) && !is_ours(self)) return NULL;
-        Py_XDECREF(before);
+        if (!ticket->light) { /* else it is looked at if it is kept */
+            PyObject *before = ticket->given;
+            if (!(ticket->given = given_all(args[1])) && !is_ours(self)) return NULL;
+            Py_XDECREF(before);
+        }
         int wanted = ticket->policy && !ticket->light && ticket->late != EMPTY;
         int failed = wanted && take(self, ticket, args[1], 0) < 0;
         if (failed && !is_ours(self)) return NULL;
@@ -555,6 +586,7 @@ static int hot_traverse(HotPath *self, visitproc visit, void *arg) {
     Py_VISIT(self->runs);
     Py_VISIT(self->ring);
     Py_VISIT(self->tallies);
+    Py_VISIT(self->rouse);
     return 0;
 }
 
@@ -648,6 +680,7 @@ static int hot_clear(HotPath *self) {
     if (self->ring) drop_memory(self);
     Py_CLEAR(self->ring);
     Py_CLEAR(self->tallies);
+    Py_CLEAR(self->rouse);
     return 0;
 }
 
@@ -710,6 +743,8 @@ static PyGetSetDef hot_properties[] = {
 static PyMemberDef hot_members[] = {
     {"all_cpu", T_BOOL, offsetof(HotPath, all_cpu), 0, "Whether the CPU time of every call is wanted."},
     {"accepting", T_BOOL, offsetof(HotPath, accepting), 0, "Whether calls are recorded."},
+    {"asleep", T_BOOL, offsetof(HotPath, asleep), 0, "Whether the writer sleeps until `rouse` is called."},
+    {"rouse", T_OBJECT, offsetof(HotPath, rouse), 0, "Wakes the writer."},
     {"wanted", T_BOOL, offsetof(HotPath, wanted), 0, "Whether calls are sampled now."},
     {"tallies", T_OBJECT, offsetof(HotPath, tallies), READONLY, "What sampling knows of each node."},
     NUMBER(HotPath, first),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from _thread import get_ident, get_native_id
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ import numpy as np
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.ring import Ring
 from pyfunc_debug.recorder.budget import Budget
-from pyfunc_debug.recorder.sampling import NANS, SLOWEST, Tally, any_nan, are_unchanged
+from pyfunc_debug.recorder.sampling import NANS, SLOWEST, Tally, any_nan, are_unchanged, nan_part
 from pyfunc_debug.recorder.ticket import AFTER, EMPTY, KEPT, NOT_MEASURED, Ticket, cpu_since
 from pyfunc_debug.values import Held, Policy, hold_quickly
 
@@ -36,6 +36,8 @@ EVERY = 16
 """... the CPU time of every sixteenth is measured, until one is long. With GIL timing, that of all calls is."""
 
 
+ROUSE_PART = 8
+"""A writer that sleeps although something waits for it is woken when this part of the queue's room is taken."""
 _MOST_GIVEN = 256
 
 
@@ -61,6 +63,9 @@ class HotPath:
 
     Attributes:
       accepting: Whether calls are recorded.
+      asleep: Whether the writer sleeps for long: a call that begins wakes it; where calls are sampled, a queue that
+        fills up.
+      rouse: Wakes it.
       all_cpu: Whether the CPU time of every call is wanted.
       live: Runs in flight.
       calls: How many have begun.
@@ -78,6 +83,8 @@ class HotPath:
     ) -> None:  # fmt: skip
         self.accepting = True
         self.all_cpu = False
+        self.asleep = False
+        self.rouse: Callable[[], None] | None = None
         self.live = live
         self.ring: Ring | None = None
         self._recorder = recorder
@@ -108,6 +115,8 @@ class HotPath:
             token, policy = self._recorder.register(token, args)
         if policy == SKIP:
             return None
+        if self.asleep and not self.every:
+            self._rouse()
         ticket = Ticket()
         ticket.entered_ns = entered_ns
         ticket.call = call = next(self._ids)
@@ -146,14 +155,20 @@ class HotPath:
             return outputs
         ticket.end_ns = monotonic_ns()
         ticket.cpu_ns = cpu_since(ticket.cpu_start_ns)
-        if not self.all_cpu:
+        if not self.all_cpu and not ticket.light:
             short = ticket.end_ns - ticket.start_ns < SHORT_NS
             self._streaks[ticket.token] = self._streaks.get(ticket.token, 0) + 1 if short else 0
-        ticket.given = _given(outputs)
+        if not ticket.light:
+            ticket.given = _given(outputs)
         if ticket.policy and not ticket.light and ticket.late != EMPTY:
             self._take(ticket, outputs, False)
         self.finish(ticket, outputs)
         return outputs
+
+    def _rouse(self) -> None:
+        if self.rouse is not None:
+            self.asleep = False
+            self.rouse()
 
     def _wants_cpu(self, token: str) -> bool:
         streak = self._streaks.get(token, 0)
@@ -181,7 +196,7 @@ class HotPath:
         slow = node.is_slow(ns)
         light, late = ticket.light, ticket.late == EMPTY
         looked = ticket.policy > 0 and outputs is not None and (light or (late and node.nans < NANS))
-        nan = looked and any_nan(outputs, node.calls)
+        nan = looked and any_nan(outputs, node.calls, nan_part(ns))
         self._open.pop(ticket.call, None)  # first: what the writer has shown as running until now is stored
         if not (light or late):
             return True
@@ -194,6 +209,8 @@ class HotPath:
             return not light
         if light:
             ticket.extra, ticket.light = why, False
+            if outputs is not None:
+                ticket.given = _given(outputs)
         if ticket.policy:
             node.nans += late and nan
             unchanged = are_unchanged(ticket.args)
@@ -214,6 +231,10 @@ class HotPath:
         ticket.args = None
         if not stored:
             return
+        if self.asleep and (
+            len(self._queue) > self._queue_calls // ROUSE_PART or self.queued_bytes > self._queue_bytes // ROUSE_PART
+        ):
+            self._rouse()
         if len(self._queue) < self._queue_calls:
             self._queue.append(ticket)
         else:

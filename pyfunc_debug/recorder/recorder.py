@@ -25,7 +25,7 @@ from pyfunc_debug.recorder.compiled import CompiledNotices
 from pyfunc_debug.recorder.gil_rows import GilProbe, GilRows
 from pyfunc_debug.recorder.growth import Growth
 from pyfunc_debug.recorder.hang import HangWatch
-from pyfunc_debug.recorder.hot import NO_ROOM, SKIP, HotPath
+from pyfunc_debug.recorder.hot import NO_ROOM, ROUSE_PART, SKIP, HotPath
 from pyfunc_debug.recorder.losses import NOTES
 from pyfunc_debug.recorder.random_states import RandomStates
 from pyfunc_debug.recorder.rows import Rows
@@ -104,6 +104,8 @@ class Recorder:
         self._worker.begun = lambda: self._hot.calls
         self._worker.tallies = self._hot.tallies
         self._worker.queued_bytes = lambda: self._hot.queued_bytes
+        self._worker.hot = self._hot
+        self._hot.rouse = self._worker.rouse
         self._worker.start()
 
     @property
@@ -239,7 +241,7 @@ class Recorder:
         except Exception as trouble:
             why = type(error).__name__, f"(the exception could not be read: {type(trouble).__name__})"
         if self._hot.accepting:
-            self._queue.append(("rejected", ticket.call, why))
+            self._put(("rejected", ticket.call, why))
 
     def count_dropped(self, ticket: Ticket) -> None:
         losses = self._rows.allowance.losses
@@ -339,13 +341,21 @@ class Recorder:
         if first is None:
             first = self._eager_nodes[key] = node.token
             self._learn(node)
-            self._queue.append(("node", node))
+            self._put(("node", node))
         self._eager[node.token] = first
         self._eager_order.append(node.token)
         if len(self._eager_order) > _EAGER_REMEMBERED:
             self._eager.pop(self._eager_order.popleft(), None)
 
     # -- everything else that interception reports --------------------------------------------------------------------
+
+    def _put(self, item: Any) -> None:
+        """Gives something to the writer, which is woken if it sleeps; where calls are sampled it has time."""
+        self._queue.append(item)
+        hot = self._hot
+        if hot.asleep and (not hot.every or len(self._queue) > self._queue_calls // ROUSE_PART):
+            hot.asleep = False
+            self._worker.rouse()
 
     def node_made(self, node: NodeFacts) -> None:
         """A node was made, or an eager call is about to happen."""
@@ -358,7 +368,7 @@ class Recorder:
 
     def _tell(self, what: str, node: NodeFacts) -> int:
         """Takes a node in, and after it the gradients that came before it; returns its policy."""
-        self._queue.append((what, node))
+        self._put((what, node))
         policy = self._learn(node)
         self._tell_early(node.token)
         return policy
@@ -389,7 +399,7 @@ class Recorder:
         if self._hot.accepting:
             thread = get_native_id()
             self._rows.nodes.register_thread(thread)
-            self._queue.append(("trace", trace, thread))
+            self._put(("trace", trace, thread))
             if trace.failure is not None:
                 message, frames = trace.failure
                 self.notice(Notice.TRACE_FAILED, None, None, trace=trace.id, message=message, frames=frames)
@@ -408,7 +418,7 @@ class Recorder:
             if run.thread not in self._thread_names:
                 self._rows.nodes.register_thread(run.thread)
             if len(self._queue) < self._queue_calls:
-                self._queue.append(run)
+                self._put(run)
             else:
                 losses = self._rows.allowance.losses
                 losses.run(losses.waiting or Loss.QUEUE)
@@ -439,14 +449,14 @@ class Recorder:
     def lines(self, lines: Sequence[Line], prints: Sequence[Printed]) -> None:
         """Counts of lines and printed texts so far; they replace the earlier ones."""
         if self._hot.accepting and (lines or prints):
-            self._queue.append(("lines", tuple(lines), tuple(prints)))
+            self._put(("lines", tuple(lines), tuple(prints)))
 
     def notice(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the doctor."""
         if self._hot.accepting:
             if rule is Notice.COMPILED:
                 self._compiled.say(facts)  # now: XLA's own text follows as soon as the function runs
-            self._queue.append(("notice", rule.value, self._eager.get(token, token) if token else None, call, facts))
+            self._put(("notice", rule.value, self._eager.get(token, token) if token else None, call, facts))
 
     # -- switching ----------------------------------------------------------------------------------------------------
 

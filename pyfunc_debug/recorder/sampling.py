@@ -23,8 +23,10 @@ SLOWEST = 4
 NANS = 16
 """This many calls with a NaN are stored with their values, of a node whose values have no room any more."""
 _NAMES = {"step"}
-_WHOLE_BYTES, _PART_BYTES = 1 << 16, 1 << 14
-"""Of a larger output a part is looked at in a call: it happens in the body's thread."""
+_WHOLE_BYTES = 1 << 14
+_LEAST, _MOST, _SHORT_NS = 8, 64, 2_000_000
+"""Of a larger output a part is looked at in a call: it happens in the body's thread. 8 kB where the body takes less
+than 2 ms, and twice as much for each time that it takes twice as long, 64 kB at most."""
 
 
 class Tally:
@@ -100,14 +102,22 @@ def _holds(code: CodeType, step: int, said: str) -> bool:
         raise BadOptionError(f"sample_when={said!r} fails for step {step}: {error}") from None
 
 
-def any_nan(outputs: Any, turn: int) -> bool:
+def nan_part(ns: int) -> int:
+    """How many kB of an output to look at where the body took so long: some 0.1 % of its time."""
+    part, long_ns = _LEAST, _SHORT_NS
+    while ns >= long_ns and part < _MOST:
+        part, long_ns = 2 * part, 2 * long_ns
+    return part
+
+
+def any_nan(outputs: Any, turn: int, most: int) -> bool:
     """Whether there is a NaN in arrays of floats; tensors are looked at by _hot.c only.
 
     Of a large array each turn looks at other elements, evenly spread over it (_hot.c: at blocks of them).
     """
     for one in outputs if isinstance(outputs, (tuple, list)) else (outputs,):
         if isinstance(one, (np.ndarray, np.floating)) and one.dtype.char in "fd":
-            turns = 1 if one.nbytes <= _WHOLE_BYTES else -(-one.nbytes // _PART_BYTES)
+            turns = 1 if one.nbytes <= _WHOLE_BYTES else -(-one.nbytes // (most << 10))
             if np.isnan(one.reshape(-1)[turn % turns :: turns]).any():
                 return True
     return False

@@ -1,8 +1,10 @@
 """The writer thread: takes tickets off the queue and puts rows into the file, politely and within the budget.
 
-It wakes twenty times a second. While calls are made it works in slices of a millisecond with long rests between them,
-so that the GIL is the program's; as the queue fills up the rests become shorter, and in the end it works through. When
-no call is made it works through too: nobody is in its way.
+It wakes twenty times a second, and where there is nothing to do once a second: what is queued, and a call that begins,
+wake it then. Where calls are sampled it wakes once a second, too: few are stored, and the queue has room for them.
+While calls are made it works in slices of a millisecond with long rests between them, so that the GIL is the program's;
+as the queue fills up the rests become shorter, and in the end it works through. When no call is made it works through
+too: nobody is in its way.
 """
 
 from __future__ import annotations
@@ -29,10 +31,14 @@ from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.folder_budget import FolderBudget
 from pyfunc_debug.recorder.gil_rows import GilRows
 from pyfunc_debug.recorder.growth import Growth
+from pyfunc_debug.recorder.hot import ROUSE_PART, HotPath
 from pyfunc_debug.recorder.rows import Rows
 from pyfunc_debug.recorder.ticket import Ticket
 
 _PERIOD = pause(0.05)
+_SLEEP = pause(1.0)
+_SLEEP_BELOW = 1 / ROUSE_PART
+"""Share of the queue's room up to which it sleeps on where calls are sampled."""
 _SLICE_NS = 1_000_000
 _HURRIED_SLICE_NS = 20_000_000
 """Longer than the 5 ms after which a waiting thread gets the GIL: who waits for a flush gets half of it."""
@@ -88,6 +94,7 @@ class Worker:
       tallies: What sampling knows of each node, by token.
       growth: Counts what piles up; None while nobody does.
       queued_bytes: Says what waits to be written, in memory.
+      hot: The hot path, which wakes the writer where its `asleep` says that it sleeps.
     """
 
     def __init__(
@@ -103,6 +110,7 @@ class Worker:
         self._fullness = fullness
         self._wake = Bell()
         self._closing = self._ended = False
+        self._busy = True  # whether there was something to do when it last woke
         self._flushes: deque[LockType] = deque()  # held ones: released when what was queued is in the file
         self._cpu_ns = 0
         self._newest_ns = 0  # end of the newest call that came through
@@ -116,6 +124,7 @@ class Worker:
         self.spare: Callable[[], None] = lambda: None
         self.begun: Callable[[], int] = lambda: 0
         self.tallies: Mapping[str, Any] = {}
+        self.hot: HotPath | None = None
         self.inputs: Callable[[], list[dict[str, Any]]] = list
         self.role: Callable[[], dict[str, Any]] = dict
         self.growth: Growth | None = None
@@ -174,11 +183,12 @@ class Worker:
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(_PERIOD)
+            self._wait()
             closing, flushes = self._closing, list(self._flushes)
             now = closing or bool(flushes)
             try:
                 self.beat()
+                self._busy = bool(self._queue or self._open_calls)
                 self._drain(hurry=now)
                 self._measure(closing, now)
                 if closing and not self.stopped:
@@ -191,6 +201,30 @@ class Worker:
             self._release_flushes(list(self._flushes) if closing else flushes)
             if closing:
                 return
+
+    def _wait(self) -> None:
+        """Until there may be something to do."""
+        hot = self.hot
+        if hot is not None and not self._flushes and not self._closing:
+            hot.asleep = True  # first: what comes after this look wakes it
+            if self._may_sleep(hot):
+                rung = self._wake.wait(_SLEEP)
+                hot.asleep = False
+                if not rung or self._flushes or self._closing:
+                    return
+                # a call begins, and this thread would be in its body's way
+            hot.asleep = False
+        self._wake.wait(_PERIOD)
+
+    def _may_sleep(self, hot: HotPath) -> bool:
+        if hot.every:
+            return self._fullness() < _SLEEP_BELOW
+        to_do = self._busy or self._queue or self._open_calls or self._rows.nodes.pending
+        return self.gil is None and not to_do  # the GIL probe's samples are taken several times a second
+
+    def rouse(self) -> None:
+        """Wakes the writer."""
+        self._wake.ring()
 
     def _release_flushes(self, flushes: list[LockType]) -> None:
         for one in flushes:
@@ -397,7 +431,7 @@ class Worker:
             if why is None:
                 self._stored()
                 return
-            self._wait(why)
+            self._wait_for_file(why)
         self._lose(batch)
 
     def _store(self, batch: Batch) -> Loss | None:
@@ -473,7 +507,7 @@ class Worker:
         if size + log >= self._budget.file_bytes:
             self._stop(Loss.BUDGET, f"the budget of {self._budget.file_bytes:,} bytes is used up")
 
-    def _wait(self, why: Loss) -> None:
+    def _wait_for_file(self, why: Loss) -> None:
         """The file takes nothing now: waits for a moment; gives up at the end of the recording."""
         before = self._writer.path
         self._look_at_file()

@@ -30,9 +30,10 @@ enum { AT_ONCE_BYTES = 256 << 10, STATISTICS_BYTES = 512, SCALAR_BYTES = 64, SHA
 #define HOLD_ALL "pyfunc_debug.values._statistics.hold_all"
 /* And `brief`. */
 #define BRIEF "pyfunc_debug.values._statistics.brief"
-/* And `has_nan_in_turn`, which looks at no more in a call: it runs in the body's thread. As in recorder/sampling.py. */
+/* And `has_nan_in_turn`, which looks at no more in a call than it is told, but at all of what is small: it runs in the
+ * body's thread. As in recorder/sampling.py. */
 #define HAS_NAN "pyfunc_debug.values._statistics.has_nan_in_turn"
-enum { NAN_WHOLE_BYTES = 1 << 16, NAN_BLOCKS = 16, NAN_BLOCK_BYTES = 1024 };
+enum { NAN_WHOLE_BYTES = 1 << 14, NAN_BLOCK_BYTES = 1024 };
 /* Elements that are worked on at once: they stay in the first cache. */
 enum { BLOCK = 512 };
 /* Only above so many is the GIL released: to get it back takes longer than a short pass. */
@@ -651,8 +652,8 @@ FAST static int nan_among(const char *from, size_t size, char kind) {
 }
 
 /* Whether an array or tensor of floats, or a scalar, has a NaN; 0 for what is not read here. Of a large one it looks at
- * blocks evenly spread over it, in each turn at the next ones. */
-static int has_nan_in_turn(PyObject *value, long long turn) {
+ * `most` blocks evenly spread over it, in each turn at the next ones. */
+static int has_nan_in_turn(PyObject *value, long long turn, int most) {
     PyObject *type = (PyObject *)Py_TYPE(value);
     if (type != array_type && place_of(type) < 0 && !PyType_IsSubtype(Py_TYPE(value), scalar_type)) return 0;
     Py_buffer view;
@@ -662,7 +663,7 @@ static int has_nan_in_turn(PyObject *value, long long turn) {
     if (kind == 'f' || kind == 'd') {
         const char *from = view.buf;
         long long blocks = (view.len + NAN_BLOCK_BYTES - 1) / NAN_BLOCK_BYTES;
-        long long turns = view.len <= NAN_WHOLE_BYTES ? 1 : (blocks + NAN_BLOCKS - 1) / NAN_BLOCKS;
+        long long turns = view.len <= NAN_WHOLE_BYTES ? 1 : (blocks + most - 1) / most;
         for (long long block = turn % turns; block < blocks && !found; block += turns) {
             Py_ssize_t begin = (Py_ssize_t)block * NAN_BLOCK_BYTES, left = view.len - begin;
             found = nan_among(from + begin, (size_t)(left < NAN_BLOCK_BYTES ? left : NAN_BLOCK_BYTES), kind);

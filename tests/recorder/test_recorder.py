@@ -16,10 +16,12 @@ from pyfunc_debug.analysis.describe import call_text
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import MANY_RUNS, Body, FunctionFacts, NodeFacts, Notice, RunFacts
 from pyfunc_debug.pfrec.losses import Loss
-from pyfunc_debug.recorder import Budget, Recorder, hot
+from pyfunc_debug.pfrec.ring import RingReader
+from pyfunc_debug.recorder import Budget, Recorder, hot, worker
 from pyfunc_debug.recorder.reserve import Reserve
 from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.values import Policies
+from tests.limits import HANG_S
 
 EAGER = FunctionFacts("(eager)", "eager", None, None, internal=False)
 
@@ -468,3 +470,65 @@ def test_an_extension_that_does_not_fit_the_source_is_not_used(monkeypatch):
 
     assert hot.works(hot.HotPath)
     assert not hot.works(older)
+
+
+@pytest.fixture
+def sleeper(monkeypatch):
+    """A writer that sleeps for good where it would for a second; its bell says what it does."""
+
+    class Watched(worker.Bell):
+        def __init__(self):
+            super().__init__()
+            self.sleeps, self.woken = threading.Event(), threading.Event()
+
+        def wait(self, how_long):
+            if how_long is not worker._SLEEP:
+                return super().wait(how_long)
+            self.sleeps.set()
+            rung = super().wait(how_long)
+            self.woken.set()
+            return rung
+
+    monkeypatch.setattr(worker, "_SLEEP", (True, HANG_S))
+    monkeypatch.setattr(worker, "Bell", Watched)
+
+
+@pytest.mark.usefixtures("sleeper")
+@pytest.mark.parametrize("begin", [lambda one: one.enter("t", ()), lambda one: one.node_made(node("t"))])
+def test_a_writer_that_has_nothing_to_do_sleeps_until_something_begins(make, begin):
+    recorder = make()
+    wake = recorder._worker._wake
+    assert wake.sleeps.wait(HANG_S)
+    assert recorder._hot.asleep
+    begin(recorder)
+    assert not recorder._hot.asleep
+    assert wake.woken.wait(HANG_S / 2)
+
+
+@pytest.mark.usefixtures("sleeper")
+def test_while_calls_are_sampled_the_writer_sleeps_on_until_much_waits_for_it(make):
+    recorder = make(values="full")
+    recorder._hot.first = recorder._hot.every = 1
+    wake = recorder._worker._wake
+    assert wake.sleeps.wait(HANG_S)
+    recorder.node_made(node("t"))
+    call(recorder, "t", np.ones(8), result=np.ones(8))
+    assert recorder._hot.asleep
+    call(recorder, "t", np.ones(1 << 18), result=np.ones(1 << 18))  # 4 MB of the 16 that may wait
+    assert not recorder._hot.asleep
+    assert wake.woken.wait(HANG_S / 2)
+    assert len(list(finish(recorder).calls())) == 2
+
+
+def test_calls_that_sampling_left_out_drive_none_out_of_the_ring(make):
+    recorder = make()
+    if recorder._ring is None:
+        pytest.skip("there is no ring here")
+    recorder._hot.first, recorder._hot.every = 4, 1 << 40
+    for _ in range(4):
+        ticket = recorder.enter("t", ())
+        ticket.start_ns -= 10**15  # the others are not among the slowest then
+        recorder.leave(ticket, None)
+    for _ in range(recorder._ring._calls + 1):
+        call(recorder, "t")
+    assert [one for one in RingReader(recorder._ring.path).numbers() if one > 0] == [1, 2, 3, 4]

@@ -120,12 +120,12 @@ def test_of_a_large_output_each_call_looks_at_another_part(make):  # noqa: F811
     recorder.node_made(node("t"))
     for _ in range(4):
         slow_call(recorder, LONG_NS)
-    whole = np.full((1 << 16) // 4, 1, np.float32)
+    whole = np.full((1 << 14) // 4, 1, np.float32)
     whole[-1] = np.nan  # of this size all is looked at
     large = np.full((1 << 20) // 4, 1, np.float32)
     large[12345] = np.nan
     call(recorder, "t", result=whole)
     call(recorder, "t", result=np.full_like(large, np.nan))
-    for _ in range(64):  # as many parts
+    for _ in range(128):  # as many parts, of a body that takes no time
         call(recorder, "t", result=large)
     assert [*finish(recorder).reader.extra_calls().values()] == ["NaN"] * 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from pyfunc_debug.program.frames import RepeatedCaller
 
 _MOST_LOOPS = 100
 _MOST_TOKENS = 500
+_MOST_NOTED = 1000
 
 
 class _Loop:
@@ -38,14 +40,37 @@ class _Loop:
 
 
 class _Asked:
-    """One iterator: its loop, when `next` last returned, and whether it ever did; `alive` forgets it."""
+    """One iterator: its loop, when `next` last returned, and whether it ever did; `alive` forgets it.
 
-    __slots__ = ("alive", "loop", "took", "until_ns")
+    What `next` took is only noted there: between two steps all else is out of the caches.
+    """
+
+    __slots__ = ("alive", "loop", "note", "noted", "took", "until_ns")
 
     def __init__(self, loop: _Loop, alive: weakref.ref[Any]) -> None:
         self.loop, self.alive = loop, alive
         self.took = False
         self.until_ns = 0
+        self.noted: deque[tuple[int, int]] = deque()  # begins and ends that are not in the loop's sums yet
+        self.note = self.noted.append
+
+    def sum(self) -> None:
+        """Adds what was noted to the loop's sums."""
+        loop = self.loop
+        while self.noted:
+            begin, end = self.noted.popleft()
+            before, self.until_ns = self.until_ns, end
+            if not begin:
+                continue
+            if before:
+                loop.steps += 1
+                loop.wait_ns += end - begin
+                loop.step_ns += end - before
+                loop.longest_ns = max(loop.longest_ns, end - begin)
+            else:
+                self.took = True
+                loop.firsts += 1
+                loop.first_ns += end - begin
 
 
 class Inputs:
@@ -63,8 +88,10 @@ class Inputs:
         self._caller = RepeatedCaller()
         self._trouble = trouble
         self._lock = threading.Lock()
+        self._summing = threading.Lock()
         self._loops: dict[Any, _Loop] = {}
         self._asked: dict[int, _Asked] = {}  # by id: a WeakKeyDictionary takes 2 us in place
+        self._gone: deque[_Asked] = deque(maxlen=_MOST_NOTED)  # with notes that are not in the sums yet
 
     def create_iterator(self, original: Any) -> Any:
         """The replacement of `OwnedIterator._create_iterator`."""
@@ -72,9 +99,9 @@ class Inputs:
         def _create_iterator(iterator: Any, dataset: Any) -> None:
             original(iterator, dataset)
             try:
-                number, asked = id(iterator), self._asked
+                number = id(iterator)
                 # It is called before another object can have this number.
-                asked[number] = _Asked(self._loop(dataset), weakref.ref(iterator, lambda _: asked.pop(number, None)))
+                self._asked[number] = _Asked(self._loop(dataset), weakref.ref(iterator, lambda _: self._forget(number)))
             except Exception as error:
                 self._trouble("describing a dataset", error)
 
@@ -93,27 +120,39 @@ class Inputs:
             try:
                 element = original(iterator)
             except BaseException as error:
-                one.until_ns = 0  # the end, or a failure: what follows is not a step
-                if not one.took and "End of sequence" in str(error):
-                    one.took = True
-                    one.loop.empty += 1
+                self._failed(one, error)
                 drop_our_frame(error)
                 raise
-            end = clock()
-            loop, before, one.until_ns = one.loop, one.until_ns, end
-            if before:
-                loop.steps += 1
-                loop.wait_ns += end - begin
-                loop.step_ns += end - before
-                if end - begin > loop.longest_ns:
-                    loop.longest_ns = end - begin
-            else:
-                one.took = True
-                loop.firsts += 1
-                loop.first_ns += end - begin
+            one.note((begin, clock()))
+            if len(one.noted) > _MOST_NOTED:
+                self._sum(one, patience_s=0.0)
             return element
 
         return _next_internal
+
+    def _forget(self, number: int) -> None:
+        one = self._asked.pop(number, None)  # the garbage collector may call this while sums are made
+        if one is not None and one.noted:
+            self._gone.append(one)
+
+    def _failed(self, one: _Asked, error: BaseException) -> None:
+        """The end, or a failure: what follows is not a step."""
+        one.note((0, 0))
+        self._sum(one)
+        if not one.took and "End of sequence" in str(error):
+            one.took = True
+            one.loop.empty += 1
+
+    def _sum(self, *iterators: _Asked, patience_s: float = 1.0) -> bool:
+        """Adds up what was noted; False if another thread is at it for long: one that a fork left behind."""
+        if not self._summing.acquire(timeout=patience_s):
+            return False
+        try:
+            for one in iterators:
+                one.sum()
+        finally:
+            self._summing.release()
+        return True
 
     def facts(self) -> list[dict[str, Any]]:
         """What is known by now, as JSON can hold it: one entry a loop.
@@ -125,6 +164,10 @@ class Inputs:
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own.
         """
+        gone = list(self._gone)
+        if self._sum(*gone, *list(self._asked.values())):
+            for _ in gone:
+                self._gone.popleft()
         with self._lock:
             loops = list(self._loops.values())
         return [
