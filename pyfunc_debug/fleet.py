@@ -1,4 +1,4 @@
-"""Questions over the exports of many jobs, answered by DuckDB on one machine or by Dask on several.
+"""Questions over the exports of many jobs, answered by DuckDB on one machine, by Dask, Ray or Spark on several.
 
     pyfunc-debug export run/ --format parquet -o lake/job=monday      # each job into one lake
 
@@ -13,13 +13,13 @@ import glob
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyfunc_debug.errors import BadOptionError, NotInstalledError
 
-ENGINES = ("duckdb", "dask")
+ENGINES = ("duckdb", "dask", "ray", "spark")
 _STRAGGLES = 1.5
 _LEAST_CALLS = 5
 _LEAST_NS = 100_000
@@ -117,7 +117,9 @@ def sums(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Sums]:
 
     Args:
       lake: A folder with an export in `job=NAME` for each job.
-      engine: "duckdb", or "dask": then the files are read by the workers of Dask's current client, or scheduler.
+      engine: "duckdb"; or "dask", "ray", "spark": then each file is read by a worker of Dask's current client or
+        scheduler, by a task of Ray's current cluster, or in a partition of the active Spark session. What is not there
+        is started on this machine. Workers need pyfunc_debug, pyarrow, and the lake under the same name.
 
     Returns:
       A row for each body of each process, sorted.
@@ -130,8 +132,7 @@ def sums(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Sums]:
       for one in pyfunc_debug.fleet.stragglers(pyfunc_debug.fleet.sums("lake/")):
           print(one.job, one.process, one.body, one.times)
     """
-    engines: dict[str, Callable[[Sequence[str]], list[Sums]]] = {"duckdb": _duckdb, "dask": _dask}
-    rows = _asked(lake, engine, engines)
+    rows = _asked(lake, engine, _duckdb, _sums_of_file)
     return sorted(rows, key=lambda one: (one.job, one.process, one.body))
 
 
@@ -152,15 +153,14 @@ def outcomes(lake: str | os.PathLike[str], engine: str = "duckdb") -> list[Outco
     Example:
       fleet.changes(fleet.outcomes("lake/"))
     """
-    engines: dict[str, Callable[[Sequence[str]], list[Outcome]]] = {
-        "duckdb": _duckdb_outcomes, "dask": _dask_outcomes
-    }  # fmt: skip
-    return sorted(_asked(lake, engine, engines))
+    rows = _asked(lake, engine, _duckdb_outcomes, _outcomes_of_file)
+    return sorted(rows if engine == "duckdb" else _of_several(rows))
 
 
 def _asked(
-    lake: str | os.PathLike[str], engine: str, engines: dict[str, Callable[[Sequence[str]], list[_Row]]]
-) -> list[_Row]:
+    lake: str | os.PathLike[str], engine: str, duckdb: Callable[[Sequence[str]], list[_Row]],
+    of_file: Callable[[str], list[_Row]],
+) -> list[_Row]:  # fmt: skip
     if engine not in ENGINES:
         raise BadOptionError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")
     root = glob.escape(os.fspath(lake))
@@ -171,9 +171,12 @@ def _asked(
             f"-o {os.path.join(os.fspath(lake), 'job=NAME')}"
         )
     try:
-        return engines[engine](paths)
+        if engine == "duckdb":
+            return duckdb(paths)
+        return [row for part in _ON_WORKERS[engine](of_file, paths) for row in part]
     except ImportError as error:
-        raise NotInstalledError(f"engine={engine!r} needs it: pip install 'pyfunc-debug[fleet]'") from error
+        package = _PACKAGES.get(engine, "'pyfunc-debug[fleet]'")
+        raise NotInstalledError(f"engine={engine!r} needs it: pip install {package}") from error
 
 
 def slowest(rows: Sequence[Sums]) -> list[Body]:
@@ -345,15 +348,38 @@ def _duckdb_outcomes(paths: Sequence[str]) -> list[Outcome]:
     return [Outcome(body, i, c, o, (*_of_path(path), call)) for body, i, c, o, path, call in rows]
 
 
-def _dask_outcomes(paths: Sequence[str]) -> list[Outcome]:
+def _on_dask(of_file: Callable[[str], list[_Row]], paths: Sequence[str]) -> Iterable[list[_Row]]:
     import dask
 
-    (rows,) = dask.compute(dask.delayed(_of_several)([dask.delayed(_outcomes_of_file)(path) for path in paths]))
-    return list(rows)
+    parts: Iterable[list[_Row]] = dask.compute(*(dask.delayed(of_file)(path) for path in paths))
+    return parts
+
+
+def _on_ray(of_file: Callable[[str], list[_Row]], paths: Sequence[str]) -> Iterable[list[_Row]]:
+    import ray
+
+    task = ray.remote(num_cpus=1)(of_file)
+    parts: list[list[_Row]] = ray.get([task.remote(path) for path in paths])
+    return parts
+
+
+def _on_spark(of_file: Callable[[str], list[_Row]], paths: Sequence[str]) -> Iterable[list[_Row]]:
+    from pyspark.sql import SparkSession
+
+    context = SparkSession.builder.getOrCreate().sparkContext
+    partitions = min(len(paths), 8 * context.defaultParallelism)
+    parts: list[list[_Row]] = context.parallelize(paths, partitions).map(of_file).collect()
+    return parts
+
+
+_ON_WORKERS: dict[str, Callable[[Callable[[str], list[Any]], Sequence[str]], Iterable[list[Any]]]] = {
+    "dask": _on_dask, "ray": _on_ray, "spark": _on_spark,
+}  # fmt: skip
+_PACKAGES = {"ray": "ray pyarrow", "spark": "pyspark pyarrow"}
 
 
 def _outcomes_of_file(path: str) -> list[Outcome]:
-    """On a worker of Dask."""
+    """On a worker."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -372,11 +398,11 @@ def _outcomes_of_file(path: str) -> list[Outcome]:
     ]
 
 
-def _of_several(parts: Sequence[Sequence[Outcome]]) -> list[Outcome]:
+def _of_several(rows: Sequence[Outcome]) -> list[Outcome]:
     """Each outcome with its first call, of inputs that more than one version was given."""
     first: dict[tuple[str, str, str, str], Outcome] = {}
     versions: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row in (row for part in parts for row in part):
+    for row in rows:
         key = row.body, row.input, row.code, row.output
         if key not in first or row.call < first[key].call:
             first[key] = row
@@ -384,15 +410,8 @@ def _of_several(parts: Sequence[Sequence[Outcome]]) -> list[Outcome]:
     return [row for row in first.values() if len(versions[row.body, row.input]) > 1]
 
 
-def _dask(paths: Sequence[str]) -> list[Sums]:
-    import dask
-
-    parts = dask.compute(*(dask.delayed(_sums_of_file)(path) for path in paths))
-    return [row for part in parts for row in part]
-
-
 def _sums_of_file(path: str) -> list[Sums]:
-    """On a worker of Dask."""
+    """On a worker."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

@@ -15,7 +15,7 @@ from pyfunc_debug.errors import NotInstalledError
 from pyfunc_debug.job.children import OPTIONS, file_in
 from pyfunc_debug.job.copies import TO, Copies, is_url, local_folder
 from pyfunc_debug.job.waiter import wait, wanted_place
-from pyfunc_debug.program.role import multiprocessing_name
+from pyfunc_debug.program.role import multiprocessing_name, take_role
 
 
 class _Child:
@@ -41,6 +41,7 @@ def start() -> None:
         from pyfunc_debug.api.record import record
 
         options = json.loads(os.environ.get(OPTIONS, "{}"))
+        take_role()
         url = place if is_url(place) else os.environ.get(TO)
         if url:
             try:

@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.job.copies import TO
 from pyfunc_debug.job.waiter import VARIABLE
 from pyfunc_debug.pfrec.folders import free_path
-from pyfunc_debug.program.role import role
+from pyfunc_debug.program.role import role, take_role
 
 OPTIONS = "PYFUNC_DEBUG_OPTIONS"
 """JSON: the keyword arguments of `record`."""
@@ -25,6 +25,7 @@ def record_children(folder: str, options: dict[str, Any], url: str | None = None
       options: Keyword arguments of `record`.
       url: Where each copies its recording to.
     """
+    take_role()
     if url is not None:
         os.environ[TO] = url
     os.makedirs(folder, exist_ok=True)

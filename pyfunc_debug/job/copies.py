@@ -25,6 +25,8 @@ MINUTES = "PYFUNC_DEBUG_COPY_MINUTES"
 TO = "PYFUNC_DEBUG_COPY_TO"
 """Where the recordings of a job are copied to, for processes that are given a local folder."""
 _PATIENCE_S = 60.0
+_AT_ONCE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
+"""Stores in which a file is there when all of it is; in others, which may be full, half of it would take its place."""
 
 
 def is_url(place: str) -> bool:
@@ -122,7 +124,18 @@ def copy(path: str, url: str) -> None:
             here.backup(to)  # what was committed at one moment; the writer goes on meanwhile
             to.execute("PRAGMA journal_mode = DELETE")
         system.makedirs(place.rpartition("/")[0], exist_ok=True)
-        system.put_file(whole, place)
+        known = {system.protocol} if isinstance(system.protocol, str) else {*system.protocol}
+        if known & _AT_ONCE:
+            system.put_file(whole, place)
+            return
+        part = f"{place}.part"
+        try:
+            system.put_file(whole, part)
+            system.mv(part, place)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                system.rm_file(part)
+            raise
 
 
 def _minutes() -> float:

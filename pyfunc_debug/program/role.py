@@ -8,8 +8,10 @@ import re
 import sys
 from typing import NamedTuple
 
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID")
-"""What launchers of many processes set: torchrun, Slurm, Open MPI, MPICH, and scripts for JAX."""
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID", "JOB_COMPLETION_INDEX")
+"""What launchers of many processes set: torchrun, Slurm, Open MPI, MPICH, scripts for JAX, indexed Kubernetes Jobs."""
+_TAKEN = "PYFUNC_DEBUG_ROLE"
+"""The role that a launcher gave a process above this one, and that process's number: the variables are inherited."""
 
 
 class Role(NamedTuple):
@@ -27,16 +29,17 @@ class Role(NamedTuple):
 def role() -> Role:
     """The role of this process: from TF_CONFIG, a launcher's rank, Ray, multiprocessing, or its program; in this order.
 
+    A process that inherited the first two from one that has taken its role from them has its own name behind that.
     What a cluster resolver says is known only later (api/meta.py).
 
     Sources: the Multi-worker training guide (TF_CONFIG's `task`); torchrun's, Slurm's, mpirun's, Ray's documentation.
     """
-    task = _task()
-    if task is not None:
-        return task
-    rank = launcher_rank()
-    if rank is not None:
-        return Role(f"rank-{rank}", rank)
+    given = _given()
+    if given is not None:
+        taken, _, pid = os.environ.get(_TAKEN, "").rpartition(" ")
+        if taken != given.name or pid == str(os.getpid()):
+            return given
+        return Role(f"{given.name}-{plain_name(multiprocessing_name() or _program())}", given.rank)
     actor = _of_ray()
     if actor is not None:
         return actor
@@ -45,8 +48,25 @@ def role() -> Role:
         return Role(plain_name(child), None)
     if sys.argv[1:2] == ["record"] and os.path.basename(sys.argv[0]) in ("pyfunc-debug", "__main__.py"):
         return Role("main", None)
+    return Role(plain_name(_program()), None)
+
+
+def take_role() -> None:
+    """Tells the processes that this one starts what its role is, where a launcher gave it one."""
+    given = _given()
+    if given is not None and role() == given:
+        os.environ[_TAKEN] = f"{given.name} {os.getpid()}"
+
+
+def _given() -> Role | None:
+    """What the launcher's variables say."""
+    rank = launcher_rank()
+    return _task() or (None if rank is None else Role(f"rank-{rank}", rank))
+
+
+def _program() -> str:
     program = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    return Role(plain_name(program) if program not in ("", "-c", "-m") else "python", None)
+    return program if program not in ("", "-c", "-m") else "python"
 
 
 def launcher_rank() -> int | None:

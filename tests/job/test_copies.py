@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -72,6 +73,24 @@ def test_a_recording_is_copied_while_it_is_written_and_again_at_its_end(tmp_path
     copy(recording.path, "memory://job/run/again.pfrec")
     store.get_file("/job/run/again.pfrec", str(tmp_path / "last.pfrec"))
     assert pfd.open(tmp_path / "last.pfrec").meta["state"] == "complete"
+
+
+def test_a_copy_that_fails_halfway_leaves_the_one_before(tmp_path, monkeypatch):
+    from fsspec.implementations.local import LocalFileSystem
+
+    store = tmp_path / "store"
+    with pfd.record(tmp_path / "train.pfrec") as recording:
+        copy(recording.path, f"file://{store}")
+
+    def full(self, source, target, **more):
+        Path(target).write_bytes(Path(source).read_bytes()[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "put_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        copy(recording.path, f"file://{store}")
+    assert [one.name for one in store.iterdir()] == ["train.pfrec"]
+    assert pfd.open(store / "train.pfrec").meta["state"] == "recording"
 
 
 def test_a_forked_child_leaves_the_copy_to_its_parent(tmp_path, monkeypatch):
