@@ -1,4 +1,4 @@
-"""Actors of Ray record themselves where `runtime_env` asks for it."""
+"""Actors of Ray record themselves where `runtime_env` asks for it; its tasks read a lake."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 import pyfunc_debug as pfd
 from tests import forked
+from tests.fleet.test_fleet import simulated
 
 pytest.importorskip("ray")
+pytest.importorskip("duckdb")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -50,6 +52,10 @@ PROGRAM = """
         ray.get(actors[0].__ray_terminate__.remote())
     for end in ends:
         select.select([end], [], [])
+    from pyfunc_debug import fleet
+
+    rows = fleet.sums("lake")
+    print("lake", len(rows), rows == fleet.sums("lake", engine="ray"))
     ray.shutdown()
     recorded = [values for values, _ in told]
     print(recorded == [train(rank) for rank in range(2)], recorded)
@@ -57,7 +63,9 @@ PROGRAM = """
 
 
 def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_path):
+    """And a fleet's rows are those that DuckDB gives."""
     (tmp_path / "train.py").write_text(textwrap.dedent(PROGRAM))
+    simulated(tmp_path / "lake", jobs=2, processes=3, calls=5)
     on_path = os.pathsep.join(filter(None, (
         str(ROOT / "pyfunc_debug" / "job" / "on_path"), str(ROOT), os.environ.get("PYTHONPATH"),
     )))  # fmt: skip
@@ -68,7 +76,9 @@ def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_pa
         })  # fmt: skip
     if done.stdout.startswith("Ray did not start"):
         pytest.skip(done.stdout)
-    assert done.stdout == "True [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]\n", done.stderr[-3000:]
+    assert done.stdout == "lake 18 True\nTrue [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]\n", done.stderr[
+        -3000:
+    ]
     processes = pfd.open(str(tmp_path / "run")).ledger().processes
     assert [(one.name, one.calls, one.state) for one in sorted(processes, key=lambda one: one.name)] == [
         ("Trainer", 5, "unfinished"), ("trainer-0", 5, "complete"),
