@@ -48,6 +48,10 @@ class Environment:
     def note(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         """Something for the recording."""
 
+    def records(self) -> bool:
+        """Whether there is a recording that gets what is noted."""
+        return False
+
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed; the program went on."""
 

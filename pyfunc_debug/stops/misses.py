@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection
 
 from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.places import cell_label
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.rules import Breakpoint, length, same_file
@@ -64,7 +65,7 @@ def _line(rule: Breakpoint, nodes: Collection[NodeFacts], called: bool) -> str:
     files = {file for file, _ in bodies | sites if file is not None}
     known = next((file for file in sorted(files) if same_file(wanted, file)), None)
     if known is None and not os.path.isfile(wanted):
-        there = ", ".join(sorted({os.path.basename(file) for file in files})[:5])
+        there = ", ".join(sorted({cell_label(file) or os.path.basename(file) for file in files})[:5])
         return f"no file of that name has a node or a body (there are {there})"
     starts = [first for file, first in bodies if first is not None and file == known]
     inside = any(known and first <= line < first + length(known, first) for first in starts)

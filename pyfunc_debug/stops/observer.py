@@ -261,7 +261,11 @@ class StopObserver:
         why = "no terminal, no input box"
         if "PYTEST_XDIST_WORKER" in os.environ:
             why = "pytest-xdist's workers have no terminal: run pytest with -n 0"
-        self.say(f"a breakpoint was hit and nobody can answer ({why}): recorded, going on", True)
+        told = "nobody can answer"
+        if told not in self._reported:  # once, recorded or not
+            self._reported.add(told)
+            kept = "recorded, " if self.environment.records() else ""
+            self.say(f"a breakpoint was hit and {told} ({why}): {kept}going on")
         frames = [
             f"{frame.f_code.co_name} ({cell_label(frame.f_code.co_filename) or frame.f_code.co_filename}:{line})"
             for frame, line in Generated(self.environment).stack(stop_frames())

@@ -8,7 +8,7 @@ import threading
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Observer, Statements
+from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Statements
 from pyfunc_debug.places import file_label
 from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
@@ -19,6 +19,7 @@ from pyfunc_debug.switchboard.attached import attached, hold, keep_off, show_thi
 
 if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
     from pyfunc_debug.interception import Interception
+    from pyfunc_debug.switchboard.relay import Relay
 
 
 class ProcessEnvironment(Environment):
@@ -30,7 +31,7 @@ class ProcessEnvironment(Environment):
     """
 
     interception: Interception | None = None
-    observer: Observer
+    observer: Relay
 
     def older_node(self, token: str, arguments: int) -> NodeFacts | None:
         interception = self.interception
@@ -96,6 +97,9 @@ class ProcessEnvironment(Environment):
 
     def note(self, rule: Notice, token: str | None, call: int | None, **facts: Any) -> None:
         self.observer.notice(rule, token, call, **facts)
+
+    def records(self) -> bool:
+        return self.observer.recorder is not None
 
     def trouble(self, where: str, error: BaseException) -> None:
         self.observer.trouble(where, error)

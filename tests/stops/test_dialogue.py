@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bdb
+import contextlib
 import os
 import re
 import sys
@@ -442,6 +443,21 @@ def test_a_stop_without_an_answer_is_shown_with_its_call_and_by_the_doctor(tf, f
     shown = capsys.readouterr().out
     assert f"hit, but nobody could answer: breakpoint {breakpoint_.number} (before)" in shown
     assert "k = float32[] 1." in shown
+
+
+def test_a_stop_without_an_answer_is_said_to_be_recorded_only_where_it_is(tf, function, capsys):
+    from pyfunc_debug.switchboard import board
+
+    said = []
+    breakpoint_ = pfd.break_on("scale")
+    for recording in (contextlib.nullcontext(), pfd.record(gil=False)):
+        board.observer._reported.clear()
+        with recording:
+            function(tf.constant(3.0))
+        said.append(" ".join(capsys.readouterr().err.split()))
+    breakpoint_.remove()
+    assert "(no terminal, no input box): going on" in said[0], said
+    assert "(no terminal, no input box): recorded, going on" in said[1], said
 
 
 def test_every_listener_hears_of_every_change_of_the_breakpoints():

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 import pyfunc_debug as pfd
+from pyfunc_debug.stops import Rules
 
 PROGRAM = """
 import tensorflow as tf
@@ -65,6 +66,17 @@ def test_no_hits_are_explained(tf, program, where, options, why, capsys):
     assert f"{where}" in (said := capsys.readouterr().err)
     assert f"0 hits because {why}" in said
     stop.remove()
+
+
+def test_cells_are_named_as_their_lines_are(monkeypatch):
+    from pyfunc_debug.events import Body, NodeFacts
+    from pyfunc_debug.stops import misses
+
+    monkeypatch.setattr(misses, "cell_label", lambda file: "cell [3]" if "ipykernel" in file else None)
+    body = Body("work", "/tmp/ipykernel_1/123.py", 1, (), internal=False)
+    node = NodeFacts("pyfunc_0", "py_function", body, None, None, None, (), (), (), (), False, None, None)
+    rule = Rules().add("cell [4]:2")
+    assert misses.why_not_hit(rule, [node], [], True).endswith("(there are cell [3])")
 
 
 def test_a_file_is_found_by_each_of_its_names(tf, program):
