@@ -24,6 +24,8 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or not _SAID.search(situation.message):
         return None
+    if not any(one.by or one.generated for one in situation.spots):  # a model that fails in its own predict
+        return None
     for call in calls(statement):
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LOOPS or not call.args:
             continue
