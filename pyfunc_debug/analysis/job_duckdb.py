@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -107,20 +107,19 @@ def _lend(db: Any, job: Sequence[Source], files: dict[str, list[str]], folder: s
 
 
 def _rows(db: Any, sql: str) -> Iterator[tuple[Any, ...]]:
-    """On a thread of its own: there Ctrl-C does not reach DuckDB, and from here it can be interrupted."""
+    """On a thread of its own: there Ctrl-C does not reach DuckDB, and from here it can be interrupted.
+
+    Also between two pages: DuckDB computes the next ones meanwhile, and closing would wait for them.
+    """
     with ThreadPoolExecutor(1) as worker:
-
-        def done(task: Callable[..., Any], *arguments: Any) -> Any:
-            try:
-                return worker.submit(task, *arguments).result()
-            except BaseException:
-                db.interrupt()
-                raise
-
-        found = done(db.execute, sql)
-        yield tuple(column[0] for column in found.description)
-        while page := done(found.fetchmany, _ROWS):
-            yield from page
+        try:
+            found = worker.submit(db.execute, sql).result()
+            yield tuple(column[0] for column in found.description)
+            while page := worker.submit(found.fetchmany, _ROWS).result():
+                yield from page
+        except BaseException:
+            db.interrupt()
+            raise
 
 
 def _files(job: Sequence[Source], wanted: Sequence[str], folder: str) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
-from pyfunc_debug.analysis import job_duckdb, job_sql
+from pyfunc_debug.analysis import job_duckdb, job_sql, job_tables
 from pyfunc_debug.cli import main
 from pyfunc_debug.errors import BadOptionError
 from tests.job.test_job_ledger import recorded
@@ -138,11 +138,21 @@ def test_neither_engine_does_more_than_read_the_recordings(job, tmp_path, sql):
     assert os.listdir(tmp_path) == ["secret.csv"]
 
 
+COMPUTES_FOR_HOURS = "SELECT range AS x FROM range(1000000000000) WHERE x < 10000 OR x = 999999999999"
+
+
+def test_duckdb_computes_no_further_for_rows_that_nobody_takes(job):
+    """It would go on in the background until the result is full, and closing would wait for that."""
+    rows = job_duckdb.by_duckdb(job_tables.sources(sorted(str(one) for one in job.glob("*.pfrec"))), COMPUTES_FOR_HOURS)
+    assert [next(rows) for _ in range(9500)][-1] == (9498,)
+    rows.close()
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_a_query_that_duckdb_is_in(job):
-    sql = "SELECT range AS x FROM range(1000000000000) WHERE x < 10000 OR x = 999999999999"  # computes for hours
     with subprocess.Popen(
-        [sys.executable, "-m", "pyfunc_debug", "query", str(job), sql, "--engine", "duckdb"], stdout=subprocess.PIPE
+        [sys.executable, "-m", "pyfunc_debug", "query", str(job), COMPUTES_FOR_HOURS, "--engine", "duckdb"],
+        stdout=subprocess.PIPE,
     ) as query:
         assert query.stdout.readline() == b"x\n"
         query.send_signal(signal.SIGINT)
