@@ -14,6 +14,8 @@ from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.report.slices import COUNTERS, Slice, changes, slices
 
 FORMATS = ("parquet", "chrome", "perfetto")
+_AGAIN = 10_000
+"""A packet keeps the memory of every text that it was filled with: after so many, all are made again."""
 _NO_THREAD = 0xFFFF_FFFF
 """Of the numbers that name tracks of a process: no thread has it, or those right below it."""
 
@@ -147,6 +149,7 @@ class _Packets:
 
         self._write, self._of, self._kinds, self._new = file.write, pid << 32, kinds, TracePacket
         self._begins: dict[tuple[str, ...], tuple[Any, list[Any]]] = {}
+        self._filled = 0
         self._end, self._count = self._packet(kinds.TYPE_SLICE_END), self._packet(kinds.TYPE_COUNTER)
 
     def _packet(self, kind: int) -> Any:
@@ -158,6 +161,9 @@ class _Packets:
         """Writes a slice, or a moment."""
         facts = {key: value for key, value in one.facts.items() if value is not None}
         key = one.name, one.category, *facts
+        self._filled += 1
+        if self._filled % _AGAIN == 0:
+            self._begins.clear()
         found = self._begins.get(key)
         if found is None:
             found = self._begins[key] = self._named(one, facts)
