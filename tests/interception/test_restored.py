@@ -31,8 +31,8 @@ def load(folder):
 def square(x):
     return x * x
 
-def clash(folder):
-    nodes = [tf.function(lambda x: tf.numpy_function(square, [x], tf.float32)) for _ in range(4)]
+def clash(folder, make=tf.numpy_function):
+    nodes = [tf.function(lambda x: make(square, [x], tf.float32)) for _ in range(4)]
     kept = [node.get_concrete_function(tf.TensorSpec([3])) for node in nodes]
     return load(folder), len(kept)
 
@@ -47,6 +47,9 @@ def run(how, folder, file):
         kept = [node.get_concrete_function(tf.TensorSpec([3])) for node in nodes]
         with pfd.record(file, gil=False) as recording:
             model(tf.constant([3., 1., 2.]))
+    elif how == "counted":
+        with pfd.record(file, gil=False):
+            return clash(folder, tf.py_function)[0]
     elif how == "own":
         with pfd.record(file, gil=False) as recording:
             save(folder + "-own")
@@ -80,7 +83,7 @@ def found(tmp_path_factory):
     file = tmp_path_factory.mktemp("models") / "program.py"
     file.write_text(PROGRAM)
     done = forked.run(
-        file, file.with_name("model"), "stock", "stock clash", "record", "break_on", "clash", "older", "own",
+        file, file.with_name("model"), "stock", "stock clash", "record", "break_on", "clash", "counted", "older", "own",
         cwd=file.parent, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -101,6 +104,15 @@ def test_a_function_that_runs_for_another_is_an_error_with_both_names(found, how
     assert (rule, severity) == ("serialization", "error")
     assert message.startswith("node EagerPyFunc of __call__, which was restored from a file, runs square (program.py:")
     assert "is the name of square in this process" in message
+
+
+def test_a_function_with_one_output_more_than_the_restored_node_is_named_as_the_cause(found):
+    said, cause = found["counted"].partition("pyfunc_debug: ")[::2]
+    token = said.partition(" returns 2 values, but expects to see 1 values.\n")[0].split()[-1]
+    assert cause.startswith(
+        f"this node was made without it and names {token}, which in this process is a function traced while recording, "
+        "with one output more (docs/limits.md, SavedModel).\n"
+    )
 
 
 def test_a_model_loaded_by_the_process_that_saved_it_is_no_error(found):

@@ -148,6 +148,11 @@ class Gradients:
         IN_PROGRESS.clear()
         self.output_types.clear()
 
+    def outputs_of(self, token: str) -> int | None:
+        """How many outputs the body of a node with call ids has; None for other nodes."""
+        plan = getattr(self.names.registry.get(token), "plan", None) if token in self.tokens else None
+        return None if plan is None or plan.eager else int(plan.outputs)
+
     # -- ids ----------------------------------------------------------------------------------------------------------
 
     def no_id(self) -> Any:

@@ -20,10 +20,12 @@ class Departures:
 
     Args:
       observer: Gets the notices.
+      outputs_of: As `failures.Failures.outputs_of`.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, outputs_of: Callable[[str], int | None]) -> None:
         self._observer = observer
+        self._outputs_of = outputs_of
 
     def save_and_return_nodes(self, original: Any) -> Any:
         """The replacement of `saved_model.save.save_and_return_nodes`."""
@@ -67,7 +69,7 @@ class Departures:
                 self._observer.notice(
                     notice, None if node.generator else node.token, None, name=node.token, body=body.name,
                     file=body.file, line=body.line, kind=node.kind, op=node.op, function=node.graph, to=to, site=site,
-                    generator=node.generator,
+                    generator=node.generator, counted=self._outputs_of(node.token) is not None,
                 )  # fmt: skip
         except Exception as error:
             self._observer.trouble("describing what leaves the process", error)
