@@ -15,7 +15,7 @@ from pyfunc_debug.report.slices import COUNTERS, Slice, changes, slices
 
 FORMATS = ("parquet", "chrome", "perfetto")
 _AGAIN = 10_000
-"""A packet keeps the memory of every text that it was filled with: after so many, all are made again."""
+"""A packet keeps the memory of every text that it was filled with: after this number, all are made again."""
 _NO_THREAD = 0xFFFF_FFFF
 """Of the numbers that name tracks of a process: no thread has it, or those right below it."""
 
