@@ -1808,6 +1808,32 @@ def a_coin_in_a_map():
     list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
 
 
+@triggers("trace-only", says="draw random numbers in Python. They ran once", pastes=True)
+def several_draws_in_a_map():
+    def turned(x):
+        k = random.randint(0, 3)
+        return tf.roll(x, k, axis=0)
+
+    def augment(x):
+        if random.random() < 0.5:
+            x = x[::-1]
+        x = x + np.random.uniform(-0.1, 0.1)
+        return turned(x)
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
+
+
+@near("trace-only")
+def draws_of_a_helper_in_a_body():
+    def drawn(x):
+        return x + np.float32(np.random.uniform(-0.1, 0.1))
+
+    def augment(x):
+        return tf.numpy_function(lambda x: drawn(x), [x], tf.float32)
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
+
+
 @triggers("trace-only", says="all 5 runs got what was drawn then")
 def exploration_in_a_function():
     rng = np.random.default_rng()

@@ -146,7 +146,10 @@ def loop_over_data(
         (None, (100, 3 * MS, 7 * MS), {}),  # a third
         (None, (100, MS, MS), {}),  # 0.1 s in all
         (None, (1000, 7 * MS, 10_000), {}),  # does nothing with its elements
-        (None, (100, 80 * MS, 20 * MS), {"taken": False}),  # inside a graph, and it may have been ahead
+        ("80 % of the time of the 99 steps", (100, 80 * MS, 20 * MS), {"taken": False}),
+        (None, (100, 80 * MS, 20 * MS), {"taken": False, "kinds": ("Prefetch", "Map", "Range")}),  # may be ahead
+        (None, (100, 80 * MS, 20 * MS), {"taken": False, "kinds": ("ParallelMap", "Range")}),
+        (None, (100, 3 * MS, 7 * MS), {"taken": False}),
         (None, (5, 90 * MS, 10 * MS), {}),  # too few steps
     ],
 )

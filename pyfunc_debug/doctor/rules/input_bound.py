@@ -31,8 +31,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         if loop.steps < _STEPS or loop.wait_ns < _WAIT_NS or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
-        if share >= _BUSY if loop.at_most else (share >= _SHARE and rest_ns >= _REST_NS):
+        if share >= _BUSY if _beside(loop) else (share >= _SHARE and rest_ns >= _REST_NS):
             yield _finding(facts, loop, share)
+
+
+def _beside(loop: Loop) -> bool:
+    """Whether Python's work on the input may have gone on beside the steps: then they did not wait for all of it."""
+    return loop.at_most and any("Parallel" in kind or "Prefetch" in kind for kind in loop.kinds)
 
 
 def _may_be_bound(facts: Facts) -> bool:
@@ -41,7 +46,7 @@ def _may_be_bound(facts: Facts) -> bool:
         return False
     calls = facts.reader.rows("SELECT total(end_ns - start_ns) FROM call WHERE kind = 'forward'")[0][0]
     runs = facts.reader.rows("SELECT total(duration_ns) FROM run WHERE kind = 'forward'")[0][0]
-    return bool(runs) and calls >= _BUSY * runs / 2  # waits before the bodies count too, and are not in this sum
+    return bool(runs) and calls >= _SHARE * runs / 2  # waits before the bodies count too, and are not in this sum
 
 
 def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
@@ -53,8 +58,11 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         where = facts.source_line(site.file, site.line)
         message = (
             f"Python worked on the input for {percent(share)} of the time of the {loop.steps:,} steps of the loop at "
-            f"{where}: the input sets their pace, a faster model would not help"
-        )
+            f"{where}: "
+        ) + (
+            "the input sets their pace, a faster model would not help" if share >= _BUSY
+            else f"the steps wait for it, and a faster input brings up to x{1 / (1 - share):.1f}"
+        )  # fmt: skip
     else:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
     if slow is not None and slow.origin != "user":

@@ -6,7 +6,7 @@ import ast
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.draws import in_graph
@@ -17,6 +17,8 @@ from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function, Node
 
 NAMES = ("shared-state", "parallel-random", "trace-only")
+_MOST = 4
+"""Lines of draws that are shown."""
 _SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
 
 
@@ -129,10 +131,10 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         if function.origin != "user" or not traces[number]:
             continue
         found = facts.definition(function.file, function.line)
-        draws = code.global_random(found, facts.tree(function.file)) if found is not None else []
+        draws = _draws(found, facts.tree(function.file)) if found is not None else []
         many = function.kind == "tf.data" or runs[number] > traces[number]
         if draws and many:
-            yield _drawn_once(facts, function, draws[0], traces[number], runs[number])
+            yield _drawn_once(facts, function, draws, traces[number], runs[number])
         seed = _seed(found) if found is not None and many and not draws else None
         if seed is not None and found is not None:
             yield _seeded_once(facts, function, found, seed, traces[number], runs[number])
@@ -239,22 +241,47 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> str:
     return pastes.written(made, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)))
 
 
-def _drawn_once(facts: Facts, function: Function, draw: code.Write, traces: int, runs: int) -> Finding:
-    """A random number that is drawn while the graph is built: from then on it is a constant."""
-    data = function.kind == "tf.data"
-    line = facts.line(function.file, draw.line)
-    drawn, indent = in_graph(line, draw.text), pastes.indent(facts, function.file, draw.line)
-    if drawn is not None and indent is not None and function.file is not None:
-        edit = Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",))
-        drawn = pastes.written(edit, *_as_inputs(facts, function, draw))
-    asked = "each element gets the same number" if data else f"all {runs:,} runs got what was drawn then"
+def _draws(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:
+    """The draws of a function and of those of its file that it calls, one a line, in the order of the lines."""
+    found = {one.line: one for one in reversed(code.global_random(function, tree))}
+    known = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None and depth else []
+    for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
+        name = ast.unparse(call.func)
+        own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
+        if len(own) == 1:
+            found.update({one.line: one for one in _draws(own[0], tree, depth - 1)})
+    return sorted(found.values(), key=lambda one: one.line)
+
+
+def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], traces: int, runs: int) -> Finding:
+    """Random numbers that are drawn while the graph is built: from then on they are constants."""
+    data, draw = function.kind == "tf.data", draws[0]
+    edits = [edit for one in draws for edit in _drawn_in_graph(facts, function, one)]
+    places = {(one.first, one.last) for one in edits if one is not None}
+    first = _drawn_in_graph(facts, function, draw) if None in edits or len(places) < len(edits) else edits
+    asked = "each element gets the same" if data else f"all {runs:,} runs got what was drawn then"
+    if len(draws) == 1:
+        what, ran = f"line {draw.line} of {function.name} draws a random number in Python. It ran", " number" * data
+    else:
+        lines = f"{', '.join(str(one.line) for one in draws[:-1])} and {draws[-1].line}"
+        what, ran = f"lines {lines} of {function.name} draw random numbers in Python. They ran", " numbers" * data
     return Finding(
         "trace-only", "warning", None, (),
-        f"line {draw.line} of {function.name} draws a random number in Python. It ran {_times(traces)}, when "
-        f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}",
-        drawn or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
-        function.file, draw.line, evidence=(f"line {draw.line}: {line}",),
+        f"{what} {_times(traces)}, when "
+        f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
+        pastes.written(*first) or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
+        function.file, draw.line,
+        evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
+
+
+def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
+    """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
+    line, indent = facts.line(function.file, draw.line), pastes.indent(facts, function.file, draw.line)
+    drawn = in_graph(line, draw.text)
+    if drawn is None or indent is None or function.file is None:
+        return [None]
+    return [Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)), *_as_inputs(facts, function, draw)]
 
 
 def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
