@@ -197,6 +197,7 @@ class Notice(str, Enum):
     KEPT = "kept"
     LEAKED_TAPES = "leaked-tapes"
     FAILURE = "failure"
+    FAILED_LINE = "failed-line"
     TRACE_FAILED = "trace-failed"
     UNKNOWN_ELEMENTS = "unknown-elements"
     SERIALIZATION = "serialization"

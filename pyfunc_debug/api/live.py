@@ -21,6 +21,7 @@ from pyfunc_debug.api.instruments import Instruments
 from pyfunc_debug.api.meta import Options, first_meta, last_meta, late_role
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.failures import explain
+from pyfunc_debug.doctor.failures.failed_line import held
 from pyfunc_debug.doctor.failures.kept import finding_of, recorded_facts
 from pyfunc_debug.errors import BadOptionError, NotKeptError, PyfuncDebugError, PyfuncDebugWarning, RecordingBusyError
 from pyfunc_debug.events import Notice
@@ -259,8 +260,12 @@ class LiveRecording(Recording):
             return None
         self._explained = error
         try:
-            explanation = explain(error, self._interception.user_line, lambda *query: self._reader.rows(*query))
+            asked = error, self._interception.user_line, lambda *query: self._reader.rows(*query)
+            explanation = explain(*asked)
             if explanation is None:
+                line = held(*asked)
+                if line is not None:
+                    self._recorder.notice(Notice.FAILED_LINE, None, None, **line)
                 return None
             self._recorder.notice(Notice.FAILURE, None, None, **recorded_facts(explanation, error))
             if not quietly:

@@ -21,21 +21,38 @@ def with_calls(facts: Facts, node: Node, calls: int) -> Edit | None:
       node: A node in the function given to `map`.
       calls: The new number.
     """
+    found = _map_of(facts, node)
+    if found is None:
+        return None
+    file, call = found
+    given = [one.value for one in call.keywords if one.arg == "num_parallel_calls"]
+    if len(call.args) > 1 or any(one.arg is None for one in call.keywords):
+        return None
+    if given:
+        return pastes.replaced(facts, file, {given[0]: str(calls)})
+    text = f"{pastes.text_of(facts, file, call.args[0])}, num_parallel_calls={calls}"
+    return pastes.replaced(facts, file, {call.args[0]: text}) if not call.keywords else None
+
+
+def without_failing(facts: Facts, node: Node) -> Edit | None:
+    """The line of the map that calls a node, leaving out the elements for which it fails; None where it has no line."""
+    found = _map_of(facts, node)
+    if found is None:
+        return None
+    file, call = found
+    whole = f"{pastes.text_of(facts, file, call)}.ignore_errors(log_warning=True)"
+    return pastes.replaced(facts, file, {call: whole})
+
+
+def _map_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
+    """The file and the call of the `map` whose function a node was made in, if it is the only one of its line."""
     for frame in reversed(node.stack):
         maps = [
             one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
             if isinstance(one.func, ast.Attribute) and one.func.attr == "map" and one.args
         ]  # fmt: skip
-        if not maps:
-            continue
-        given = [one.value for one in maps[0].keywords if one.arg == "num_parallel_calls"]
-        if len(maps) > 1 or len(maps[0].args) > 1 or any(one.arg is None for one in maps[0].keywords):
-            return None
-        if given:
-            return pastes.replaced(facts, frame.file, {given[0]: str(calls)})
-        last = maps[0].args[0]
-        text = f"{pastes.text_of(facts, frame.file, last)}, num_parallel_calls={calls}"
-        return pastes.replaced(facts, frame.file, {last: text}) if not maps[0].keywords else None
+        if maps:
+            return (frame.file, maps[0]) if len(maps) == 1 else None
     return None
 
 

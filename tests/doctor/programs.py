@@ -364,7 +364,7 @@ def eager_forward_under_a_tape():
 # -- body-raised ------------------------------------------------------------------------------------------------------
 
 
-@triggers("body-raised", severity="error", ends_with=tf.errors.InvalidArgumentError)
+@triggers("body-raised", severity="error", ends_with=tf.errors.InvalidArgumentError, says="ignore_errors(log_warning=")
 def a_bad_record_ends_the_program():
     def parse(x):
         if x == 7:
@@ -372,6 +372,26 @@ def a_bad_record_ends_the_program():
         return x
 
     list(tf.data.Dataset.range(10).map(lambda x: tf.numpy_function(parse, [x], tf.int64)))
+
+
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says=": img is int64[4, 4], scale is int")
+def a_picture_without_channels():
+    def load(i):
+        img, scale = np.ones((4, 4) if i == 2 else (4, 4, 3), np.int64), 2
+        img = img.transpose(1, 0, 2) * scale
+        return img
+
+    list(tf.data.Dataset.range(5).map(lambda i: tf.numpy_function(load, [i], tf.int64)))
+
+
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="float32[2, 5], and float32[2, 3] in the 3 calls")
+def an_input_of_another_size():
+    def times(x):
+        return x @ np.ones((3, 1), np.float32)
+
+    step = tf.function(lambda x: tf.numpy_function(times, [x], tf.float32), input_signature=[tf.TensorSpec((2, None))])
+    for size in (3, 3, 3, 5):
+        step(tf.ones((2, size)))
 
 
 @triggers("body-raised", severity="note")

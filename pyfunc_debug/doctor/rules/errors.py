@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import short
@@ -55,13 +55,50 @@ def check(facts: Facts) -> Iterator[Finding]:
                 _default(facts, facts.nodes[node], file, line), file, line, several(counts), evidence,
             )  # fmt: skip
             continue
+        evidence += _held(facts, kind, message)
+        passed, contrast = _others(facts, list(counts), first)
+        evidence += (contrast,) if contrast else ()
         severity, after = _outcome(facts, kind)
+        left_out = passed and severity == "error" and facts.nodes[node].function is not None
+        leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
+        after += f". Mend line {line}, or leave such elements out" if leave else ""
         where = f" at {facts.source_line(file, line)}" if file and line else ""
         yield Finding(
             "body-raised", severity, node, (first,),
             f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
-            facts.stop_at(body, "error"), file, line, several(counts), evidence,
+            leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
+
+
+def _held(facts: Facts, kind: str, message: str) -> tuple[str, ...]:
+    """What the names in the failing line held, of the exception that reached the user."""
+    for _, _, one in facts.notices["failed-line"]:
+        if one["error"][:_SAME] == f"{kind}: {message}"[:_SAME]:
+            return (f"in line {one['line']}: " + ", ".join(f"{name} is {what}" for name, what in one["held"]),)
+    return ()
+
+
+def _others(facts: Facts, nodes: list[int], failed: int) -> tuple[int, str]:
+    """How many calls passed, and what differed in the inputs of the one that failed."""
+    marks = ", ".join("?" * len(nodes))
+    rows = facts.reader.rows
+    passed = rows(
+        f"SELECT count(*) FROM call WHERE node IN ({marks}) AND kind = 'forward' AND failure IS NULL "
+        "AND end_ns IS NOT NULL", nodes,
+    )[0][0]  # fmt: skip
+    if not passed:
+        return 0, ""
+    calls = f"{passed:,} {'call' if passed == 1 else 'calls'}"
+    own = rows("SELECT position, path, dtype, shape FROM value WHERE call = ? AND role = 'input'", (failed,))
+    for position, path, dtype, shape in own:
+        other = rows(
+            f"SELECT DISTINCT v.dtype, v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node IN ({marks}) "
+            "AND c.kind = 'forward' AND c.failure IS NULL AND v.role = 'input' AND v.position = ? LIMIT 2",
+            (*nodes, position),
+        )
+        if shape is not None and len(other) == 1 and other[0] != (dtype, shape):
+            return passed, f"there {path} is {dtype}{shape}, and {other[0][0]}{other[0][1]} in the {calls} that passed"
+    return passed, f"{calls} of it passed"
 
 
 def _first_lines(message: str) -> str:
