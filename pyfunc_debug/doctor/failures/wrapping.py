@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor.failures import shapes
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -120,9 +121,32 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
         values = ", ".join(as_python(name, spot, function) for name in inputs)
         text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
-    new = f"lambda {listed}: {tf}.py_function({text}, [{listed}], {tout})"
-    edit = _edit(outer, {given: new})
+    new = f"{tf}.py_function({text}, [{listed}], {tout})"
+    if call.func.attr == "map":  # type: ignore[attr-defined]
+        new, known = _shaped(new, shapes.guessed(function, spot) if traced is None else [], many, outer)
+        sure = sure and known
+    edit = _edit(outer, {given: f"lambda {listed}: {new}"})
     return None if edit is None else Wrap(edit, sure)
+
+
+def _shaped(text: str, known: list[shapes.Shape | None], many: bool, spot: Spot) -> tuple[str, bool]:
+    """A py_function with the shapes of what it gives, in a program that trains: Keras asks for them.
+
+    Returns:
+      The text, and whether there is no guess in it.
+    """
+    if not any(one is not None for one in known) or not fits(spot):
+        return text, True
+    tf = alias(spot, "tensorflow")
+    written = ["None" if one is None else shapes.written(one) for one in known]
+    if not many:
+        return f"{tf}.ensure_shape({text}, {written[0]})", False
+    return f"tuple({tf}.ensure_shape(y, size) for y, size in zip({text}, [{', '.join(written)}]))", False
+
+
+def fits(spot: Spot) -> bool:
+    """Whether the program trains with Keras."""
+    return any(isinstance(one.func, ast.Attribute) and one.func.attr == "fit" for one in calls(spot.source.tree))
 
 
 def around_layer(situation: Situation) -> int | None:
@@ -231,17 +255,21 @@ def helper_call(situation: Situation) -> Wrap | None:
         tf = alias(outer, "tensorflow")
         wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
         tout = f"[{', '.join(wanted)}]" if many else wanted[0]
-        pieces: dict[ast.expr, str] = {one: f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"}
+        whole = f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"
+        whole, known = _shaped(whole, [] if many else shapes.guessed(function, spot), many, outer)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
+        if known and not many and isinstance(target, ast.Name) and target.id in inputs and fits(outer):
+            whole, known = f"{tf}.ensure_shape({whole}, {target.id}.shape)", False  # changed in place, it may seem
+        pieces: dict[ast.expr, str] = {one: whole}
         kept = _without_dicts(function)
         if kept is not None and many:
             body = f"lambda *x: {dotted(one.func)}(*x)[:{kept}]"
             pieces = {one: f"{tf}.py_function({body}, [{', '.join(inputs)}], [{', '.join(wanted[:kept])}])"}
-            target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
             if not isinstance(target, ast.Tuple) or len(target.elts) != len(wanted):
                 return None
             pieces[target] = ", ".join(outer.source.text(part) for part in target.elts[:kept])
         edit = _edit(outer, pieces)
-        return None if edit is None else Wrap(edit, None not in dtypes[:kept])
+        return None if edit is None else Wrap(edit, known and None not in dtypes[:kept])
     return None
 
 
