@@ -43,6 +43,7 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
         return None
     operands = [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
     found = [one for one in operands if _dtype(one, spot) == whole[0]]
+    found = [one for one in found if not any(one is not other and one in ast.walk(other) for other in found)]
     if len(found) != 1:
         return None
     return _cast(
@@ -85,6 +86,9 @@ def _cast(spot: Spot, node: ast.expr, dtype: str, why: str) -> Explanation | Non
 
 def _dtype(node: ast.expr, spot: Spot) -> str:
     """The dtype of a symbolic name or of `tf.shape(x)[0]`; "" for what is not plain."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div):
+        left, right = _dtype(node.left, spot), _dtype(node.right, spot)
+        return left if left == right else ""
     if isinstance(node, ast.Subscript):
         node = node.value
     if isinstance(node, ast.Call):

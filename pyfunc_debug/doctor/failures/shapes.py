@@ -136,6 +136,9 @@ def _of(node: ast.expr, spot: Spot, assigned: _Assigned, depth: int) -> Shape | 
         return _of(node.operand, spot, assigned, depth + 1)
     if isinstance(node, ast.Subscript):
         scalars = {one for one in names(node.slice) if _of(ast.Name(one), spot, assigned, depth + 1) == ()}
+        tensors = {name: spot.value(name) for name in names(node.slice)}
+        if any(is_symbolic(one) and shape_of(one) != () for one in tensors.values()):
+            return None  # many rows, or one: its rank says which
         return _sliced(node, _of(node.value, spot, assigned, depth + 1), scalars)
     if isinstance(node, ast.IfExp):
         both = [_of(one, spot, assigned, depth + 1) for one in (node.body, node.orelse)]

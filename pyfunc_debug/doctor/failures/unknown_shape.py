@@ -361,10 +361,11 @@ def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
 
 def _one_call(situation: Situation, node: Node) -> Edit | None:
     """A line that runs the node's dataset once, above the one that gives it to Keras: its result is then known."""
-    spot = situation.last
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or not _in_data(node, situation):
+    found = [(spot, statement) for spot in situation.spots if (statement := spot.source.statement(spot.line))]
+    handed = next(((spot, one) for spot, one in reversed(found) if keras_calls.fits(one)), None)
+    if handed is None or not _in_data(node, situation):
         return None
+    spot, statement = handed
     for call in keras_calls.fits(statement):
         for given in [*call.args[:1], *(one.value for one in call.keywords if one.arg == "x")]:
             value = spot.value(given.id) if isinstance(given, ast.Name) else None

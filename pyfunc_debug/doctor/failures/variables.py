@@ -21,6 +21,9 @@ def explain(situation: Situation) -> Explanation | None:
     statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
+    given = _second_optimizer(situation, spot, function, statement)
+    if given is not None:
+        return given
     code = short(spot.source.text(statement).split("\n")[0], 36)
     cause = (
         f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only "
@@ -30,6 +33,49 @@ def explain(situation: Situation) -> Explanation | None:
     edit = _lifted(spot, function, statement) or _once(spot, statement)
     target = "__init__" if "self." in code else f"a line above {function.name}"
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Move the line into {target}.")
+
+
+def _second_optimizer(
+    situation: Situation, spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt
+) -> Explanation | None:
+    """A step that is given one optimizer after the other: Keras makes the variables of each at its first use."""
+    for call in (one for one in ast.walk(statement) if isinstance(one, ast.Call)):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if owner is None or call.func.attr not in ("apply_gradients", "apply", "minimize"):  # type: ignore[attr-defined]
+            continue
+        name = owner.id if isinstance(owner, ast.Name) else ""
+        arguments = [one.arg for one in function.args.args]
+        models = [one for one in arguments if f"{one}.trainable" in spot.source.text(function)]
+        outer = situation.outer(spot)
+        caller = outer.source.statement(outer.line) if outer is not None else None
+        step = next(
+            (one for one in ast.walk(caller) if isinstance(one, ast.Call) and _ends(one.func) == function.name), None
+        ) if caller is not None else None  # fmt: skip
+        if outer is None or step is None or len(models) != 1 or name not in arguments or step.keywords:
+            return None
+        passed = dict(zip(arguments, step.args))
+        if not all(isinstance(passed.get(one), ast.Name) for one in (name, models[0])):
+            return None
+        optimizer, model = (outer.source.text(passed[one]) for one in (name, models[0]))
+        made = [
+            one for one in ast.walk(outer.function or outer.source.tree)
+            if isinstance(one, ast.Assign) and outer.source.text(one.targets[0]) in (optimizer, model)
+        ]  # fmt: skip
+        if {outer.source.text(one.targets[0]) for one in made} != {optimizer, model} or len(made) != 2:
+            return None
+        line = max(one.end_lineno or one.lineno for one in made)
+        blanks = indent_of(outer.source.lines[line - 1])
+        return Explanation(
+            RULE, outer.file, outer.line,
+            f"{function.name} is traced again for another {name}, and Keras makes an optimizer's variables when it is "
+            "first used: in a tf.function only the first trace may make variables.",
+            Edit(outer.file, line + 1, line, (f"{blanks}{optimizer}.build({model}.trainable_variables)",)),
+        )  # fmt: skip
+    return None
+
+
+def _ends(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
