@@ -384,7 +384,9 @@ def a_picture_without_channels():
     list(tf.data.Dataset.range(5).map(lambda i: tf.numpy_function(load, [i], tf.int64)))
 
 
-@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="float32[2, 5], and float32[2, 3] in the 3 calls")
+@triggers(
+    "body-raised", ends_with=tf.errors.InvalidArgumentError, says="float32[2, 5], and float32[2, 3] in the 3 calls"
+)
 def an_input_of_another_size():
     def times(x):
         return x @ np.ones((3, 1), np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures import shapes
@@ -23,6 +24,10 @@ from pyfunc_debug.doctor.failures.symbols import (
 
 _ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
 """Methods of a Dataset whose function gives values, not a Dataset."""
+_SIZES = re.compile(
+    r"resize|shape|crop|pad\b|pad\(|newaxis|None\]|expand_dims|squeeze|transpose|gray|fft|stft|hist|concat|stack"
+)
+"""Words of a function that may give another shape than it is given."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +263,8 @@ def helper_call(situation: Situation) -> Wrap | None:
         whole = f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"
         whole, known = _shaped(whole, [] if many else shapes.guessed(function, spot), many, outer)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
-        if known and not many and isinstance(target, ast.Name) and target.id in inputs and fits(outer):
+        same = isinstance(target, ast.Name) and target.id in inputs and not _SIZES.search(spot.source.text(function))
+        if known and not many and isinstance(target, ast.Name) and same and fits(outer):
             whole, known = f"{tf}.ensure_shape({whole}, {target.id}.shape)", False  # changed in place, it may seem
         pieces: dict[ast.expr, str] = {one: whole}
         kept = _without_dicts(function)

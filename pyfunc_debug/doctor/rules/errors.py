@@ -46,7 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if inner:
             file, line = inner[-1][0], inner[-1][1]
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
-        evidence = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
+        evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
             yield Finding(
                 "stop-iteration", "error", node, (first,),
@@ -61,7 +61,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity, after = _outcome(facts, kind)
         left_out = passed and severity == "error" and facts.nodes[node].function is not None
         leave = pastes.written(pipelines.without_failing(facts, facts.nodes[node])) if left_out else ""
-        after += f". Mend line {line}, or leave such elements out" if leave else ""
+        after += f". Change line {line}, or leave such elements out" if leave else ""
         where = f" at {facts.source_line(file, line)}" if file and line else ""
         yield Finding(
             "body-raised", severity, node, (first,),
