@@ -396,6 +396,14 @@ def an_input_of_another_size():
         step(tf.ones((2, size)))
 
 
+@triggers("body-raised", ends_with=tf.errors.InvalidArgumentError, says="refuses.read at p")
+def a_library_that_refuses():
+    def read(x):
+        return np.stack([np.zeros(2), np.zeros(int(x))])
+
+    list(tf.data.Dataset.from_tensors(3).map(lambda x: tf.numpy_function(read, [x], tf.float64)))
+
+
 @triggers("body-raised", severity="note")
 def a_retry():
     calls = iter(range(100))

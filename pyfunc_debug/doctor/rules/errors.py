@@ -11,7 +11,7 @@ from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import short
-from pyfunc_debug.program.frames import is_tensorflow
+from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 
 NAMES = ("body-raised", "stop-iteration")
@@ -44,7 +44,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
         if inner:
-            file, line = inner[-1][0], inner[-1][1]
+            own = [one for one in inner if not is_installed(one[0])] or inner
+            file, line = own[-1][0], own[-1][1]
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
