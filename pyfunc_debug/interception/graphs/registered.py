@@ -45,10 +45,7 @@ def entries_since(number: int, names: TensorFlowNames, maps: SourceMaps) -> list
     counts: dict[Body, int] = {}
     newest: dict[Body, str] = {}
     held: dict[Body, dict[int, int]] = {}
-    for token, registered in private.registered(names.registry):
-        digits = token.rpartition("_")[2]
-        if not digits.isdigit() or int(digits) < number:
-            continue
+    for token, registered in private.registered_since(names.registry, number):
         function = unwrap(registered, names)
         code = getattr(function, "__code__", None)
         body = bodies.get(id(code)) if code is not None else None
@@ -74,10 +71,7 @@ def bodies_since(
 ) -> Iterator[tuple[str, Body, dict[str, Any], dict[str, Any]]]:
     """The user's bodies of entries made since, each once: token, body, names of its own, its module's."""
     seen: set[Body] = set()
-    for token, registered in reversed(private.registered(names.registry)):
-        digits = token.rpartition("_")[2]
-        if not digits.isdigit() or int(digits) < number:
-            continue
+    for token, registered in reversed(private.registered_since(names.registry, number)):
         body = find_body(registered, names, maps)
         if body.internal or body in seen:
             continue

@@ -50,9 +50,15 @@ def entries(registry: Any) -> int:
     return len(getattr(registry, "_funcs", ()))
 
 
-def registered(registry: Any) -> list[tuple[str, Any]]:
-    """Tokens and functions of a FuncRegistry that are alive."""
-    return list(getattr(registry, "_funcs", {}).items())
+def registered_since(registry: Any, number: int) -> list[tuple[str, Any]]:
+    """Tokens and functions of a FuncRegistry that are alive and have this number or a later one, oldest first.
+
+    Older ones are not looked at: there are as many as nodes and eager calls were made in the process.
+    """
+    functions = getattr(registry, "_funcs", {})
+    prefix = next((token.rpartition("_")[0] for token in functions), "")
+    tokens = (f"{prefix}_{one}" for one in range(number, next_token(registry) or 0))
+    return [(token, function) for token in tokens if (function := functions.get(token)) is not None]
 
 
 # -- EagerFunc: the function of a py_function (script_ops.py) ---------------------------------------------------------
