@@ -1,18 +1,12 @@
 """The demo is the README's main job: it records, prints the ledger and the findings, and leaves a file."""
 
-import subprocess
-import sys
-
 import pyfunc_debug as pfd
+from tests import forked
 from tests.cli.test_record import ENVIRONMENT
-from tests.limits import HANG_S
 
 
 def test_the_demo_records_a_real_pipeline(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "pyfunc_debug", "demo"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True,
-        timeout=HANG_S,
-    )  # fmt: skip
+    done = forked.run("-m", "pyfunc_debug", "demo", cwd=tmp_path, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     # Code to paste is not folded.
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith(("     ", "  -> "))) <= 80

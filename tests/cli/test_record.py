@@ -93,9 +93,9 @@ class Ran:
         return self._done[path], path
 
     def _run(self, how, *arguments):
-        if how == "plain":
+        if how == "plain" and "record" in arguments:
             return run(sys.executable, *arguments, cwd=self.folder, input="hello\n")
-        return forked.run(*arguments, cwd=self.folder, env=ENVIRONMENT)
+        return forked.run(*arguments, cwd=self.folder, env=ENVIRONMENT, input="hello\n")
 
 
 @pytest.fixture(scope="module")

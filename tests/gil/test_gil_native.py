@@ -21,6 +21,7 @@ from pyfunc_debug.gil import native as native_module
 from pyfunc_debug.gil.blame import NOBODY, OUTSIDE, call_of
 from pyfunc_debug.gil.native import AbsentError, NativeProbe
 from pyfunc_debug.gil.samples import WAITED
+from tests import forked
 from tests.limits import HANG_S
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -448,7 +449,7 @@ def test_exit_while_on_restores_the_slots_first():
 
 def test_the_self_test_runs_no_tensorflow_op():
     """An op would settle devices and pools before the program can."""
-    result = run_alone("""
+    program = """
         import tensorflow as tf
         from pyfunc_debug import gil
         probe = gil.open_probe("native")
@@ -457,7 +458,8 @@ def test_the_self_test_runs_no_tensorflow_op():
         probe.stop()
         tf.config.threading.set_inter_op_parallelism_threads(3)
         print(tf.config.threading.get_inter_op_parallelism_threads())
-    """)
+    """
+    result = forked.run("-c", textwrap.dedent(program))
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["native", "3"]
 

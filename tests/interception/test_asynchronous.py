@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.limits import HANG_S
+from tests import forked
 
 GLOBALLY = """
 import tensorflow as tf
@@ -43,8 +41,9 @@ STARTS["Python"] = STARTS["C"].replace(
     "    import pyf", "    sys.modules['pyfunc_debug.recorder._hot'] = None\n    import pyf"
 )
 EACH = """
-import json, os, sys
+import json, os, sys, warnings
 import tensorflow as tf
+warnings.simplefilter("ignore")
 for name, program, path, values in json.load(sys.stdin):
     print(name, flush=True)
     child = os.fork()
@@ -70,10 +69,7 @@ def printed(tmp_path_factory):
         for values in ("shape", "summary")
         for where, program in (("globally", GLOBALLY), ("in a body", IN_A_BODY))
     ]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", EACH], input=json.dumps(programs),
-        capture_output=True, text=True, timeout=HANG_S, check=False,
-    )  # fmt: skip
+    done = forked.run("-c", EACH, input=json.dumps(programs))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Exception ignored" not in done.stderr
     found = {}

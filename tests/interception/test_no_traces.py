@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.interception.no_traces import IDLE, MODES
 
 ROOT = Path(__file__).parents[2]
@@ -18,13 +17,11 @@ _NUMBER = re.compile(r"(__inference_(?:step|<lambda>))_\d+")
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What each mode printed, in a fresh process of its own."""
+    """What each mode printed, in a process of its own that has only imported TensorFlow."""
     wanted = [f"{mode}{how}" for how in ("", ":ready") for mode in ["stock", *IDLE]]
     wanted += [f"{mode}:inside" for mode in ["stock", *MODES]]
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("no_traces.py")), str(tmp_path_factory.mktemp("files")), *wanted],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    program = Path(__file__).with_name("no_traces.py")
+    done = forked.run(program, tmp_path_factory.mktemp("files"), *wanted, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     return {one.pop("mode"): one for one in map(json.loads, done.stdout.splitlines())}
 

@@ -10,6 +10,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from tests.limits import HANG_S
+from tests.stops.kernels import manager
 
 
 def body(x):
@@ -132,7 +133,7 @@ f = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
         "print([float(v) for v in data], b)\nb.remove()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(notebook, timeout=int(HANG_S)).execute()
+    nbclient.NotebookClient(notebook, timeout=int(HANG_S), km=manager()).execute(cleanup_kc=True)
     text = ["".join(one.get("text", "") for one in cell.outputs) for cell in notebook.cells]
     assert "[0.0, 2.0, 4.0] <breakpoint 1: before body, 3 hits (3 nobody to answer)>" in text[1]
     assert "[0.0, 2.0, 4.0] <breakpoint 1: before body, 6 hits (6 nobody to answer)>" in text[2]

@@ -15,13 +15,13 @@ import importlib.util
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests import forked
 from tests.truth.command import arguments
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -650,8 +650,8 @@ def run_shell(path: Path, folder: Path) -> list[object]:
     import pyfunc_debug as pfd
 
     file = folder / f"{path.stem}.cli.pfrec"
-    command = [sys.executable, "-m", "pyfunc_debug", "record", "-o", str(file), "--lines", "--graph-lines", str(path)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = forked.run("-m", "pyfunc_debug", "record", "-o", file, "--lines", "--graph-lines", path)
+    assert done.returncode == 0, done.stderr
     return list(pfd.open(file).reader.lines(str(path)))
 
 

@@ -206,7 +206,7 @@ def test_memory_stays_flat_where_forward_passes_are_never_differentiated(tf):
     assert live_tapes() == 0
 
 
-def test_ten_thousand_steps_of_a_graph_keep_no_tape(tf):
+def test_a_thousand_steps_of_a_graph_keep_no_tape(tf):
     alive = []
 
     def body(x):
@@ -216,7 +216,7 @@ def test_ten_thousand_steps_of_a_graph_keep_no_tape(tf):
     @tf.function
     def train(x):
         total = tf.zeros([])
-        for _ in tf.range(10_000):
+        for _ in tf.range(1000):
             with tf.GradientTape() as tape:
                 tape.watch(x)
                 y = tf.ensure_shape(tf.py_function(body, [x], tf.float32), [])
@@ -224,8 +224,8 @@ def test_ten_thousand_steps_of_a_graph_keep_no_tape(tf):
         return total
 
     with pfd.exact_gradients():
-        assert float(train(tf.constant(3.0))) == 60_000.0
-    assert len(alive) == 10_000
+        assert float(train(tf.constant(3.0))) == 6000.0
+    assert len(alive) == 1000
     assert max(alive) <= 64  # iterations in parallel
     assert live_tapes() == 0
 
