@@ -7,6 +7,7 @@ Kernels are forked from a process that has imported TensorFlow.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -43,6 +44,13 @@ _SETTINGS: dict[str, Any] = {
 }
 # jsonschema would build 38 parsers for addresses in any alphabet, 1 s of CPU at each start, where it can.
 _START = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; runpy.run_module({!r}, run_name='__main__')"
+# Nothing is built here, and no language server asked for.
+_PAGE = {
+    "buildAvailable": False, "buildCheck": False,
+    "disabledExtensions": {"@jupyterlab/lsp-extension": True, "@jupyterlab/extensionmanager-extension": True},
+}  # fmt: skip
+_POLL_MS = 50
+"""Else a waiting page is asked, and drawn, 60 times a second."""
 _KERNEL = "window.jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel"
 _CELLS = "window.jupyterapp.shell.currentWidget.content.widgets"
 
@@ -72,6 +80,7 @@ class Server:
         home = self._home
         (home / "config" / "labconfig").mkdir(parents=True)
         (home / "config" / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_SETTINGS))
+        (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE))
         environment = {
             **os.environ, "JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTER_DATA_DIR": f"{home}/data",
             "JUPYTER_RUNTIME_DIR": f"{home}/runtime", "JUPYTERLAB_SETTINGS_DIR": f"{home}/settings",
@@ -83,7 +92,7 @@ class Server:
             sys.executable, "-c", _START.format("jupyterlab" if self.app == "lab" else "notebook"), "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0",
             "--IdentityProvider.token=", "--ServerApp.password=",
             "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.folder}", f"--{name}.expose_app_in_browser=True",
-            "--ServerApp.terminals_enabled=False",
+            "--ServerApp.terminals_enabled=False", "--ServerApp.jpserver_extensions={'jupyter_lsp': False}",
         ]  # fmt: skip
         self._log = open(home / "server.log", "w")
         self._process = subprocess.Popen(
@@ -135,6 +144,7 @@ def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterato
         _chromium[:] = [context, chromium, driver]
     context = _chromium[0]
     page = context.new_page()
+    page.wait_for_function = functools.partial(page.wait_for_function, polling=_POLL_MS)
     try:
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
