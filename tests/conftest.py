@@ -21,12 +21,14 @@ if len(os.sched_getaffinity(0)) == 1:  # with one thread each stop would hold al
 
 import pytest
 
-from tests import seeds
+from tests import forked, seeds
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background by a shell: programs of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# jsonschema would build 38 parsers for addresses in any alphabet, 1 s of CPU in each process, where it can.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 SLOW = [
     "jupyter_ext/test_from_call.py", "jupyter_ext/test_keys.py", "doctor/test_failures.py",
@@ -60,14 +62,27 @@ LONG = [
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
+MOST_PROCESSES = 6
+"""The longest file takes a fifth of the time of all on four."""
+PROCESS_BYTES = 2_500_000_000
+"""One of them with its browser, kernels and programs."""
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 SLOW_FILES = {TESTS / name for name in SLOW}
 _originals: dict[tuple[str, str], Any] = {}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The processes of the whole suite have one process with TensorFlow between them."""
+    if not _quick(node.config):
+        node.workerinput["forked"] = forked.shared()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where Python is told to write no bytecode, each program of a test would compile us anew: 0.4 s of CPU."""
+    if with_tensorflow := getattr(config, "workerinput", {}).get("forked"):
+        forked.join(*with_tensorflow)
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         for package in ("pyfunc_debug", "jupyter_ext"):
             compileall.compile_dir(ROOT / package, quiet=2)
@@ -96,9 +111,16 @@ def _nobody_types() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """The whole suite runs on two processes, what is named on the command line in this one (`-n` says otherwise)."""
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and len(os.sched_getaffinity(0)) > 1:
-        return 2
+    """The whole suite runs on several processes, what is named on the command line in this one (`-n` says otherwise).
+
+    It waits for pages, kernels and programs nearly half of its time: two for each core, as the memory allows. The tests
+    of the quick line wait for nothing.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and cores > 1:
+        available = next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemAvailable" in line)
+        room = int(available.split()[1]) * 1024 // PROCESS_BYTES
+        return max(2, min(cores if _quick(config) else 2 * cores, MOST_PROCESSES, room))
     config.option.dist = "no"
     return 0
 

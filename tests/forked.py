@@ -39,6 +39,8 @@ HANG_S = 600.0
 
 _server: list[socket.socket] = []
 _kernels: list[str] = []
+_address: list[str] = []
+"""Of the process that has TensorFlow, where another process of the tests may find it."""
 _interrupted: list[BaseException] = []
 """The KeyboardInterrupt that nobody caught in a forked program."""
 _ADDED: dict[str, str] = {}
@@ -134,6 +136,17 @@ def kernels() -> str:
     return _kernels[0]
 
 
+def shared() -> tuple[str, str]:
+    """What `join` takes in other processes of the same tests: all have one process with TensorFlow between them."""
+    _started()
+    return _address[0], _kernels[0]
+
+
+def join(address: str, kernels: str) -> None:
+    """Has programs forked from the process that another process of the tests started, and gave the address of."""
+    _address[:], _kernels[:] = [address], [kernels]
+
+
 def _write_kernel_spec(address: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix="pfd-forked-")) / "kernels"
     (folder / "python3").mkdir(parents=True)
@@ -153,8 +166,7 @@ def _nobodys_code() -> str:
 
 def _stand_for(address: str, arguments: list[str]) -> int:
     """Is, for who started this process, the program that is forked: hands on signals, ends as it does."""
-    _server.append(socket.socket(socket.AF_UNIX))
-    _server[0].connect(f"\0{address}")
+    _address.append(address)
     program = Program(arguments, stdin=0, stdout=1, stderr=2, session=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.killpg(program.pid, number))
@@ -167,13 +179,17 @@ def _stand_for(address: str, arguments: list[str]) -> int:
 
 
 def _started() -> socket.socket:
-    """The connection to the process that has TensorFlow, which begins with the first program."""
-    if not _server:
+    """The connection to the process that has TensorFlow, which begins with the first program if it was not joined."""
+    if not _server and _address:
+        _server.append(socket.socket(socket.AF_UNIX))
+        _server[0].connect(f"\0{_address[0]}")
+    elif not _server:
         ours, theirs = socket.socketpair()
         listener = socket.socket(socket.AF_UNIX)
         listener.bind("")  # to an address that Linux chooses
         listener.listen()
-        _write_kernel_spec(listener.getsockname()[1:].decode())
+        _address.append(listener.getsockname()[1:].decode())
+        _write_kernel_spec(_address[0])
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         process = subprocess.Popen(
             [sys.executable, _nobodys_code(), "serve", str(theirs.fileno()), str(listener.fileno())],

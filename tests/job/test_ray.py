@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,8 @@ import pyfunc_debug as pfd
 from tests import forked
 from tests.fleet.test_fleet import simulated
 
-pytest.importorskip("ray")
-pytest.importorskip("duckdb")
-pytestmark = pytest.mark.slow
+MISSING = [name for name in ("ray", "duckdb") if find_spec(name) is None]  # not imported: that takes a second or two
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")]
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
     import contextlib, os, select, sys
