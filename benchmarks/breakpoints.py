@@ -33,6 +33,7 @@ import pyfunc_debug as pfd
 
 CALLS = 2000
 Variants = dict[str, Callable[[], AbstractContextManager[Any]]]
+"""What to be in while the loop runs; it may give another loop to run."""
 
 
 def body(x):
@@ -46,19 +47,22 @@ def loops():
 
     for make in (tf.py_function, tf.numpy_function):
 
-        @tf.function
-        def run(x, make=make):
-            for _ in tf.range(CALLS):
-                x = tf.ensure_shape(make(body, [x], tf.float32), [])
-            return x
+        def traced(make=make) -> Callable[[], float]:
+            @tf.function
+            def run(x):
+                for _ in tf.range(CALLS):
+                    x = tf.ensure_shape(make(body, [x], tf.float32), [])
+                return x
 
-        def once(run=run) -> float:
-            start = time.process_time()
-            run(tf.constant(1.0))
-            return time.process_time() - start
+            def once() -> float:
+                start = time.process_time()
+                run(tf.constant(1.0))
+                return time.process_time() - start
 
-        once()
-        yield "py_function" if make is tf.py_function else "numpy_function", once
+            once()
+            return once
+
+        yield "py_function" if make is tf.py_function else "numpy_function", traced(), traced
 
 
 @contextlib.contextmanager
@@ -87,8 +91,8 @@ def interleaved(once: Callable[[], float], variants: Variants, rounds: int, base
     for turn in range(rounds + 1):
         names = list(variants)[turn % len(variants) :] + list(variants)[: turn % len(variants)]
         for name in names:
-            with variants[name]():
-                spent = once()
+            with variants[name]() as another:
+                spent = (another or once)()
             if turn:  # the first round warms up
                 times[name].append(spent)
     for name, spent_ in times.items():
@@ -106,10 +110,22 @@ def _line() -> str:
 
 def loop(rounds: int) -> None:
     """Breakpoints alone."""
-    for name, once in loops():
+    for name, once, traced in loops():
+        made: list[Callable[[], float]] = []
+
+        @contextlib.contextmanager
+        def traced_armed(where: str, made: Any = made, traced: Any = traced) -> Iterator[Callable[[], float]]:
+            """The loop in a graph that was traced while a breakpoint was armed: its nodes are made by us."""
+            with armed(where):
+                if not made:
+                    made.append(traced())
+                yield made[0]
+
         print(f"loop of {CALLS:,} empty bodies, {name}, one number in and out, without a recording")
         variants: Variants = {
             "armed, another node": lambda: armed("another"),
+            "armed, another node; traced while armed": lambda: traced_armed("another"),
+            "not armed; traced while armed": lambda made=made: contextlib.nullcontext(made[0]),
             "armed, a line elsewhere": lambda: armed("elsewhere.py:1"),
             "armed, a gradient of this node": lambda: armed("body", when="gradient"),
             "armed, an error of this node": lambda: armed("body", when="error"),
@@ -125,7 +141,7 @@ def loop(rounds: int) -> None:
 
 def recorded(rounds: int) -> None:
     """Breakpoints beside a recording."""
-    for name, once in loops():
+    for name, once, _ in loops():
         print(f"the same, {name}, while recording (values=none), in ratio to recording alone")
 
         def recording(where: str = "", once: Callable[[], float] = once, **options: Any) -> Callable[[], Any]:
@@ -165,7 +181,7 @@ def hooks(rounds: int) -> None:
     """Prints what the hooks take without TensorFlow around them: steadier than the loop."""
     import tensorflow as tf
 
-    _, once = next(loops())
+    _, once, _ = next(loops())
     args = [tf.constant(1.0)]
     with pfd.record(values="none", gil=False, budget="64MB") as recording:
         once()

@@ -15,8 +15,9 @@ from pyfunc_debug.program.frames import is_installed, is_user
 
 _CALLS = re.compile(r"\b(breakpoint|set_trace)\s*\(|^\s*%run\b", re.MULTILINE)
 """Also in a comment or a text, where it means that calls are watched for nothing. What %run runs is not looked into."""
-_IMPORT = re.compile(r"^.*\bimport.*$", re.MULTILINE)
-_NAME = re.compile(r"\w+(?:\.\w+)*")
+_IMPORT = re.compile(
+    r"""(?:\bfrom[ \t]+([\w.]+)[ \t]+)?\bimport[ \t]*(\([^)]*\)|[ \t][^\n;#]*)|import\w*\(\s*["']([\w.]+)["']"""
+)
 
 
 class Breaking:
@@ -54,11 +55,9 @@ class Breaking:
         names = sys.modules.keys() - self._loaded
         self._loaded |= names
         for name in names:
-            module = sys.modules.get(name)
-            if isinstance(module, ModuleType):
-                file = object.__getattribute__(module, "__dict__").get("__file__")  # asking a lazy one would load it
-                if isinstance(file, str) and file.endswith(".py") and _is_the_users(file):
-                    yield file
+            file = _file_of(name)
+            if file.endswith(".py") and _is_the_users(file):
+                yield file
 
     def _new_text(self, file: str) -> str:
         """The file's text; empty where it is as it was when it was last looked at."""
@@ -73,15 +72,34 @@ class Breaking:
 
 def _imported(text: str, folders: list[str]) -> Iterator[str]:
     """The user's files that a text imports and that are not loaded. Python's finders are not asked: they remember."""
-    for line in _IMPORT.findall(text):
-        first, *others = _NAME.findall(line.removeprefix("from").removeprefix("import")) or [""]
-        for name in {first, *others, *(f"{first}.{other}" for other in others)} - sys.modules.keys():
-            for folder in folders:
-                path = os.path.join(folder, *name.split("."))
-                for file in (path + ".py", os.path.join(path, "__init__.py")):
-                    if os.path.isfile(file) and _is_the_users(file):
-                        yield os.path.abspath(file)
+    for name in set(_imported_names(text)) - sys.modules.keys():
+        around = _file_of(name.partition(".")[0])
+        if around and not _is_the_users(around):  # what it imports of NumPy is a module or not, but none of the user's
+            continue
+        for folder in folders:
+            path = os.path.join(folder, *name.split("."))
+            for file in (path + ".py", os.path.join(path, "__init__.py")):
+                if os.path.isfile(file) and _is_the_users(file):
+                    yield os.path.abspath(file)
+
+
+def _imported_names(text: str) -> Iterator[str]:
+    """Modules that a text imports, those of its own package without it; some are functions and classes."""
+    for package, names, called in _IMPORT.findall(text):
+        package = package.strip(".")
+        words = [one.split()[0] for one in names.strip("()").split(",") if one.split()]  # without `as x`
+        yield from (f"{package}.{one}" if package else one for one in words)
+        yield from filter(None, (package, called.strip(".")))
+
+
+def _file_of(module: str) -> str:
+    """The file of a module that is loaded; empty where there is none."""
+    found = sys.modules.get(module)
+    if not isinstance(found, ModuleType):
+        return ""
+    file = object.__getattribute__(found, "__dict__").get("__file__")  # asking a lazy one would load it
+    return file if isinstance(file, str) else ""
 
 
 def _is_the_users(file: str) -> bool:
-    return is_user(file) and not is_installed(file)
+    return not is_installed(file) and is_user(file)

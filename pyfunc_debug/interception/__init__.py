@@ -85,12 +85,8 @@ class Interception:
             raise UnsupportedTensorFlowError(f"TensorFlow {self._names.version}: {found.calls}. Nothing was changed")
         if found.construction and not self.limits:
             self.limits = f"TensorFlow {self._names.version}: {found.construction}: only calls are recorded"
-        self._start_gradients()
-        try:
-            self._patches.apply(self._wanted())
-        except BaseException:
-            self._stop_gradients()
-            raise
+        self._patches.apply(self._wanted())
+        self._gradients.connect(self._observer, self.failures)
         self.on = True
 
     def stop(self) -> tuple[str, ...]:
@@ -102,7 +98,8 @@ class Interception:
         self.on = False
         self.stop_lines()
         foreign = self._patches.revert()
-        return foreign + self._stop_gradients()
+        self._gradients.connect(None, None)
+        return foreign + self.stop_ids()
 
     def stock_tapes(self) -> dict[str, int]:
         """Nodes (tokens) whose tapes TensorFlow keeps, and the bytes that these keep alive."""
@@ -132,19 +129,22 @@ class Interception:
         """The user's bodies of the registry's entries since it had that number, each with the names that it sees."""
         return bodies_since(number, self._names, self._maps)
 
-    def _start_gradients(self) -> None:
-        """Gives nodes call ids, if this TensorFlow allows it."""
-        if self.limits or self._gradients.limits():
-            return
-        self._use = self._gradients.acquire(Use(exact=False))
-        self._gradients.connect(self._observer, self.failures)
+    def start_ids(self) -> None:
+        """Gives nodes that are made from now on call ids, if this TensorFlow allows it.
 
-    def _stop_gradients(self) -> tuple[str, ...]:
+        For a recording: a breakpoint asks for no call's own tape, and a hidden output costs a call 5 %.
+        """
+        if self._use is None and not self.limits and not self._gradients.limits():
+            self._use = self._gradients.acquire(Use(exact=False))
+
+    def stop_ids(self) -> tuple[str, ...]:
+        """Nodes that are made from now on are TensorFlow's again.
+
+        Returns:
+          Names of attributes that somebody else replaced meanwhile and that were therefore left alone.
+        """
         use, self._use = self._use, None
-        if use is None:
-            return ()
-        self._gradients.connect(None, None)
-        return self._gradients.release(use)
+        return () if use is None else self._gradients.release(use)
 
     def start_lines(self, graph: bool = False) -> Lines:
         """Counts lines from now on, from zero; with `graph` also how often the graph runs each."""

@@ -170,7 +170,11 @@ def registry_call(
                 enter, leave, fail = _Nobody.path
             else:
                 enter, leave, fail = way.path
-            ticket = enter(token, args)
+            try:
+                ticket = enter(token, args)
+            except BaseException as error:  # the call is ended before its body runs
+                failures.add(error, token, None)
+                raise  # with our frame: TensorFlow 2.21 crashes on an exception of a py_function without a traceback
             thread = get_ident()
             outer = in_progress.get(thread)
             in_progress[thread] = (outer, token, args, ticket)

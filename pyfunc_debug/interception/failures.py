@@ -140,7 +140,9 @@ class Failures:
             call = self.call_of(ticket)
             if becomes_text:
                 number = next(self._numbers)
-                self._kept[number] = FailedCall(error, call, _text(error), _mark(error, number))
+                # Our frame is taken off; where no other is left TensorFlow writes no notes.
+                marked = getattr(error.__traceback__, "tb_next", None) is not None and _mark(error, number)
+                self._kept[number] = FailedCall(error, call, _text(error), marked)
             else:
                 self._add_direct(error, call)
                 self.on_known(error)

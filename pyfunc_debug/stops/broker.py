@@ -21,6 +21,8 @@ from pyfunc_debug.stops.stop import Abort, Front, Stop
 
 _ABORTING_S = 1.0
 """After an interrupt calls that hit a breakpoint end as well, so that a pipeline does not ask again at once."""
+_QUIET_S = 0.25
+"""A pipeline that began no body for so long, while those are ended, begins none of its own accord."""
 _EVALUATION_S = 0.25
 """How long a call that hits a breakpoint waits while a prompt evaluates; the evaluation may be waiting for it."""
 
@@ -37,6 +39,8 @@ class Broker:
       on_unanswered: Told of a stop that nobody could answer.
       pool_of: The thread pool that a stop's call runs on.
       end_running: Ends the bodies that run, where one that was paused is ended.
+      ending: Whether calls of their nodes that begin now may have to end as well: see `check_beginning`.
+      on_ending: Told of each change of `ending`.
       evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
       judging: Threads that evaluate a condition.
       endings: Ends the expressions of breakpoints that never return.
@@ -48,6 +52,8 @@ class Broker:
         self.on_unanswered: Callable[[Stop], None] = lambda stop: None
         self.pool_of: Callable[[Stop], Pool | None] = lambda stop: None
         self.end_running: Callable[[], None] = lambda: None
+        self.ending = False
+        self.on_ending: Callable[[], None] = lambda: None
         self._turn = threading.Condition()
         self._active: Stop | None = None
         self._waiting: list[Stop] = []
@@ -55,6 +61,7 @@ class Broker:
         self._aborting_until = 0.0
         self._ended_nodes: set[str] = set()  # of the calls that were ended
         self._left_over: tuple[float, frozenset[int]] = (0.0, frozenset())  # until when, and which threads there were
+        self._last_ended = 0.0  # when a call was last ended as it began
         self._interrupted = False
         self._closed = False
         self.evaluating: dict[int, int] = {}
@@ -195,6 +202,8 @@ class Broker:
         now = time.monotonic()
         if stop.aborted or now < self._aborting_until or (now < self._left_over[0] and self._is_left_over(stop)):
             self._note_ended([stop])
+            if stop.aborted and now < self._aborting_until:  # each body that is ended where it runs takes its time
+                self._aborting_until = now + _ABORTING_S
             raise Abort("interrupted at a pyfunc_debug stop")
 
     def _is_left_over(self, stop: Stop) -> bool:
@@ -382,7 +391,7 @@ class Broker:
             if not stops:
                 return False
             self._interrupted = True
-            self._end(stops)
+            self._end(stops, stops)
         if any(stop.paused for stop in stops):
             self.end_running()
         for stop in stops:
@@ -394,17 +403,56 @@ class Broker:
     def quit(self, stop: Stop) -> None:
         """`q` at a stop: everything that waits behind it ends as well, and what comes until the program knows."""
         with self._turn:
-            self._note_ended([stop])
-            self._end([one for stop in self._waiting for one in _with_outer(stop)])
+            waiting = [one for stop in self._waiting for one in _with_outer(stop)]
+            self._end(waiting, [stop, *waiting])
         if stop.paused:
             self.end_running()
 
-    def _end(self, stops: list[Stop]) -> None:
-        self._aborting_until = time.monotonic() + _ABORTING_S
-        self._note_ended(stops)
+    def _end(self, stops: list[Stop], ended: list[Stop]) -> None:
+        now = time.monotonic()
+        if not self._is_ending(now):
+            self._ended_nodes.clear()
+        self._aborting_until = now + _ABORTING_S
+        self._note_ended(ended)
+        if any(stop.paused for stop in ended):
+            self._set_ending(True)
         for stop in stops:
             stop.aborted = True
         self._turn.notify_all()
+
+    def _is_ending(self, now: float) -> bool:
+        return now < max(self._aborting_until, self._left_over[0])
+
+    def _set_ending(self, ending: bool) -> None:
+        self._last_ended = time.monotonic()
+        if self.ending != ending:
+            self.ending = ending
+            self.on_ending()
+
+    def check_beginning(self, stop: Stop) -> None:
+        """A call begins, without a breakpoint, while `ending`.
+
+        A pipeline begins one for each that was ended, and a body that never returns would hold it for ever.
+
+        Raises:
+          Abort: bodies of its node were ended where they ran, and this is for the same loop.
+        """
+        with self._turn:
+            if not self._is_ending(time.monotonic()):
+                self._set_ending(False)
+            elif stop.node is not None and stop.node.token in self._ended_nodes:
+                self._last_ended = time.monotonic()
+                self._check(stop)
+
+    def settle(self) -> None:
+        """Waits until pipelines whose bodies are ended begin no more: nobody is going to see those that begin later."""
+        with self._turn:
+            while self.ending:
+                end = max(self._aborting_until, self._left_over[0])
+                left = min(self._last_ended + _QUIET_S, end) - time.monotonic()
+                if left <= 0:
+                    break
+                self._turn.wait(left)
 
     def program_knows(self) -> None:
         """The program has the exception of a call that was ended: what it does next stops again.

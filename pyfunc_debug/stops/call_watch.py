@@ -295,7 +295,9 @@ class CallWatch(TracerHost):
                             self._ide_at_line = rule, why, reason
                             return self._stop_in_ide(frame)
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
-            elif event == "return" and frame is self.frame and _returns(frame, arg):
+            elif event == "return" and frame is not self.frame:
+                self.generated.note_left(frame)
+            elif event == "return" and _returns(frame, arg):
                 for rule in self.after:
                     reason = self._reason(rule, self._returned(frame, arg), frame) if self._means(rule, frame) else None
                     if reason is not None:
@@ -400,7 +402,10 @@ class CallWatch(TracerHost):
         def names() -> dict[str, Any]:
             return self.plan.names(self.args) if frame is None else self.generated.names(frame)
 
-        return self.shared.judge.reason(rule, self.plan, self.number, self.args, more, self.recorded, names)
+        def dropped(name: str) -> str:
+            return "" if frame is None else self.generated.dropped(frame, name)
+
+        return self.shared.judge.reason(rule, self.plan, self.number, self.args, more, self.recorded, names, dropped)
 
     @staticmethod
     def _tally(rule: Breakpoint, reason: str, outcome: str = STOPPED) -> None:

@@ -8,6 +8,7 @@ at the user's line, with the user's names.
 from __future__ import annotations
 
 import ctypes
+import dis
 import re
 import sys
 from types import CodeType, FrameType
@@ -23,6 +24,7 @@ _HIDDEN = re.compile(rf"ag__|vars_|(fscope|do_return|retval_|break_|continue_|{_
 _NO_VALUES = ("Undefined", "UndefinedReturnValue")
 """What AutoGraph gives variables that have no value yet."""
 _NONE: frozenset[int] = frozenset()
+_MISSING = object()
 
 
 def store(frame: FrameType, names: dict[str, Any]) -> None:
@@ -52,9 +54,10 @@ class UserFrame:
       frames: The frame of the user's function, and those of its branches and loops that it is in, outermost first.
       code: The function as the user knows it.
       line: The user's line.
+      names: The user's variables there.
     """
 
-    def __init__(self, frames: list[FrameType], code: UserCode, line: int) -> None:
+    def __init__(self, frames: list[FrameType], code: UserCode, line: int, names: dict[str, Any]) -> None:
         self.real = frames[0]
         self._frames = frames
         self._line = line
@@ -63,7 +66,7 @@ class UserFrame:
         self.f_builtins = self.real.f_builtins
         self.f_back = self.real.f_back
         self.f_lasti = self.real.f_lasti
-        self.f_locals = names_of(frames)
+        self.f_locals = names
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UserFrame) and other.real is self.real
@@ -93,8 +96,8 @@ def _has(code: CodeType, name: str) -> bool:
     return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
 
 
-def names_of(frames: list[FrameType]) -> dict[str, Any]:
-    """The user's variables in a function and those of its branches that it is in."""
+def _variables(frames: list[FrameType]) -> dict[str, Any]:
+    """The user's variables that a function and those of its branches and loops that it is in have now."""
     found: dict[str, Any] = {}
     for frame in frames:
         own = frame.f_code.co_varnames[: frame.f_code.co_argcount] if frame is not frames[0] else ()
@@ -117,6 +120,9 @@ class Generated:
         self._environment = environment
         self._statements: dict[int, tuple[CodeType, Statements]] = {}  # those of different files compare equal
         self._last: dict[FrameType, int] = {}
+        self._local: dict[int, tuple[CodeType, dict[str, int]]] = {}
+        self._left: dict[FrameType, dict[str, tuple[Any, Any]]] = {}
+        """By function: what branches and loops left, and what the code around these had under that name then."""
 
     def base(self, frame: FrameType) -> FrameType | None:
         """The frame of the user's function that a generated frame is, or is a branch or loop of; else None."""
@@ -163,7 +169,90 @@ class Generated:
     def names(self, frame: FrameType) -> dict[str, Any]:
         """The user's variables, in any frame."""
         base = self.base(frame)
-        return dict(frame.f_locals) if base is None else names_of(self._frames(base, frame))
+        return dict(frame.f_locals) if base is None else self._names(base, self._frames(base, frame))
+
+    def _names(self, base: FrameType, frames: list[FrameType]) -> dict[str, Any]:
+        found = _variables(frames)
+        for name, (value, before) in self._left.get(base, {}).items():
+            if found.get(name, _MISSING) is before:  # else it was set again
+                found[name] = value
+        return found
+
+    def note_left(self, frame: FrameType) -> None:
+        """A frame returns: of a branch or a loop, its variables go on as they do in the user's function.
+
+        AutoGraph makes functions of those, and what no code behind them reads is not handed on.
+        """
+        base = self.base(frame)
+        local = self._local_names(frame.f_code) if base is not None and base is not frame else None
+        if not local or base is None:
+            return
+        frames = self._frames(base, frame)
+        names, around = self._names(base, frames), _variables(frames[:-1])
+        self._left.setdefault(base, {}).update(
+            (name, (names[name], around.get(name, _MISSING))) for name in local if name in names
+        )
+
+    def dropped(self, frame: Any, name: str) -> str:
+        """A sentence where a name, not known in a frame, is that of a variable that AutoGraph dropped, or will."""
+        base = self.base(getattr(frame, "real", frame))
+        if base is None or (_has(base.f_code, name) and name not in base.f_locals):  # the latter: it is not set yet
+            return ""
+        lines = self._where_local(base.f_code, name)
+        if not lines:
+            return ""
+        at = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, sorted(lines)))}"
+        return (
+            f"AutoGraph drops {name} at the end of the branch or loop that sets it ({at}): nothing behind it reads it"
+        )
+
+    def unsure(self, frame: FrameType) -> str:
+        """A sentence about variables that may be older here than in the user's function, where nobody saw it run."""
+        base = self.base(frame)
+        if base is None or base in self._left:
+            return ""
+        here = self.seen(frame, frame.f_lineno).f_lineno
+        where = {name: self._where_local(base.f_code, name) for name in _variables([base]) if _has(base.f_code, name)}
+        old = {name: min(lines) for name, lines in where.items() if lines and min(lines) < here}
+        return " ".join(
+            f"{name} may be older here than in your function: what line {line} sets stays in its branch or loop."
+            for name, line in sorted(old.items())
+        )
+
+    def _where_local(self, code: CodeType, name: str) -> set[int]:
+        """The user's lines that set a variable which ends with a branch or a loop."""
+        found: set[int] = set()
+        for part in code.co_consts:
+            if isinstance(part, CodeType) and self._is_part(part):
+                line = self._local_names(part).get(name)
+                if line is not None:
+                    found.add(self._environment.user_line(part.co_filename, line)[1])
+                found |= self._where_local(part, name)
+        return found
+
+    def _local_names(self, code: CodeType) -> dict[str, int]:
+        """The user's variables that a branch or a loop sets for itself, and the first line of its file that does."""
+        found = self._local.get(id(code))
+        if found is None:
+            lines: dict[str, int] = {}
+            other, line = set(code.co_varnames[: code.co_argcount]), code.co_firstlineno
+            starts = dict(dis.findlinestarts(code))
+            own = {*code.co_varnames, *code.co_cellvars}
+            for one in dis.get_instructions(code):
+                line = starts.get(one.offset) or line
+                if one.opname.startswith(("STORE_FAST", "STORE_DEREF")):
+                    names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+                    for name in names[:1] if one.opname == "STORE_FAST_LOAD_FAST" else names:
+                        lines.setdefault(name, line)
+                elif one.opname in (
+                    "DELETE_FAST",
+                    "DELETE_DEREF",
+                    "LOAD_FAST_AND_CLEAR",
+                ):  # the last: [... for name in]
+                    other.add(one.argval)
+            kept = {name: at for name, at in lines.items() if name in own - other and not _HIDDEN.fullmatch(name)}
+            found = self._local[id(code)] = code, kept
+        return found[1]
 
     def _frames(self, base: FrameType, frame: FrameType) -> list[FrameType]:
         found: list[FrameType] = []
@@ -186,7 +275,8 @@ class Generated:
         if file == code.co_filename:  # no map is known
             return frame
         at = self._last.get(base) or user_line(frame.f_code.co_filename, line)[1]
-        return UserFrame(self._frames(base, frame), UserCode(code, file, first), at)
+        frames = self._frames(base, frame)
+        return UserFrame(frames, UserCode(code, file, first), at, self._names(base, frames))
 
     def stack(self, entries: list[tuple[FrameType, int]]) -> list[tuple[Any, int]]:
         """A stack, outermost first, in which a function with its branches and loops is one entry."""

@@ -45,7 +45,7 @@ class Judge:
 
     def reason(
         self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
-        names: Callable[[], dict[str, Any]],
+        names: Callable[[], dict[str, Any]], dropped: Callable[[str], str] = lambda name: "",
     ) -> str | None:  # fmt: skip
         """Why a breakpoint stops a call. One that writes down what there is stops none.
 
@@ -57,6 +57,7 @@ class Judge:
           more: Other names for the condition: `outputs`, `error`, locals.
           recorded: Whether `number` is that of a call in a recording.
           names: Gives the body's variables.
+          dropped: Says why a name is not among them, where that is AutoGraph's doing.
 
         Returns:
           Empty for a hit, a sentence when the condition raised, or its log was interrupted, and somebody can answer,
@@ -72,21 +73,21 @@ class Judge:
             except Abort:
                 raise
             except Exception as error:
-                return self._failed(rule, plan, args, more, error)
+                return self._failed(rule, plan, args, more, error, dropped)
         if not rule.hit():
             return None
         if self._broker.evaluates(threading.get_ident()):
             rule.tally(EVALUATION)
             return None
         if rule.logged or rule.keep:
-            interrupted = self._log(rule, plan, number, args, more, recorded, names)
+            interrupted = self._log(rule, plan, number, args, more, recorded, names, dropped)
             rule.tally(LOGGED)
             return interrupted
         return ""
 
     def _log(
         self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
-        names: Callable[[], dict[str, Any]],
+        names: Callable[[], dict[str, Any]], dropped: Callable[[str], str],
     ) -> str | None:  # fmt: skip
         """Writes down what there is; a sentence when Ctrl-C ended an expression and somebody can answer."""
         texts, numbers, interrupted = [], {}, None
@@ -102,6 +103,8 @@ class Judge:
                     interrupted = f"{LOG}({expression.text}) was {error}"
             except Exception as error:
                 text, worth = f"*** {type(error).__name__}: {error}", None
+                if isinstance(error, NameError) and (why := dropped(error.name or "")):
+                    text += f" ({why})"
             texts.append(f"{expression.text} = {text}")
             if worth is not None:
                 numbers[expression.text] = worth
@@ -172,10 +175,14 @@ class Judge:
     ) -> Any:
         return self._broker.endings.evaluate(functools.partial(read, condition, names))
 
-    def _failed(self, rule: Breakpoint, plan: Plan, args: Any, more: dict[str, Any], error: Exception) -> str | None:
+    def _failed(
+        self, rule: Breakpoint, plan: Plan, args: Any, more: dict[str, Any], error: Exception,
+        dropped: Callable[[str], str],
+    ) -> str | None:  # fmt: skip
         text = str(error) if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
         if isinstance(error, NameError):
-            text += f" (there are {', '.join(sorted({*plan.names(args), *more, 'call', 'np', 'tf'}))})"
+            known = f"there are {', '.join(sorted({*plan.names(args), *more, 'call', 'np', 'tf'}))}"
+            text += f" ({dropped(error.name or '') or known})"
         rule.count_error(text)
         sentence = f"its condition ({rule.condition}) failed: {text}"
         evaluates = self._broker.evaluates(threading.get_ident())

@@ -174,6 +174,8 @@ class StopObserver:
 
     def enter(self, token: str, args: Any, number: int | None) -> CallWatch | None:
         """A call is about to start. Raises Abort only."""
+        if self.broker.ending:
+            self.broker.check_beginning(Stop(self.node(token, len(args)), number, None, PAUSED))
         plan = self._plans.get(token)
         if plan is None:
             plan = self._register(token, len(args))

@@ -311,6 +311,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return self.host.look(frame, event, arg) if self.resume else None
         prompts = len(self.stop.spans)
         self._event = event
+        if event == "return":
+            self.host.generated.note_left(frame)
         if event == "call" and self._yielded:  # NumPy, which TensorFlow converts the element with
             local = None
         else:
@@ -459,7 +461,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if at is not None:
             self.stop.locals = functools.partial(self.host.generated.names, at)
         try:
-            self._hold(lambda: super(Tracer, self).interaction(frame, tb_or_exc))
+            self._hold(lambda: super(Tracer, self).interaction(frame, tb_or_exc), at)
         finally:
             self.stop.locals = dict
 
@@ -469,22 +471,22 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             return True
         self._commands_run = True
         try:
-            self._hold(lambda: super(Tracer, self).bp_commands(frame))
+            self._hold(lambda: super(Tracer, self).bp_commands(frame), frame)
         finally:
             self._commands_run = False
         if self.stopframe is self.botframe and self.stoplineno == -1:
             self._go_on()
         return None
 
-    def _hold(self, prompt: Callable[[], Any]) -> None:
+    def _hold(self, prompt: Callable[[], Any], frame: FrameType | None) -> None:
         span: list[int | None] = [time.monotonic_ns(), None, None]
         self.stop.spans.append(span)
         try:
-            self._interact(prompt, span)
+            self._interact(prompt, span, frame)
         finally:
             span[2] = time.monotonic_ns()
 
-    def _interact(self, prompt: Callable[[], Any], span: list[int | None]) -> None:
+    def _interact(self, prompt: Callable[[], Any], span: list[int | None], frame: FrameType | None) -> None:
         first = len(self.stop.spans) == 1
         queues = self._broker.active not in (None, self.stop)
         if first and queues:
@@ -503,6 +505,9 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self.say(f"{self.headline()}\n")
             if self.header is not None:
                 self.say(f"{self.header}\n")
+            unsure = self.host.generated.unsure(frame) if frame is not None and self._bottom is not None else ""
+            if unsure:
+                self.say(f"{folded(f'*** {unsure}', getattr(self.stop.front, 'columns', None))}\n")
             if getattr(self.stop.front, "reads_pdbrc", True):
                 self.rcLines = _pdbrc()
             if self.stop.condition_error:
@@ -580,7 +585,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             raise
         except BaseException as error:
             problem = "".join(traceback.format_exception_only(type(error), error)).strip()
-            return {"name": text, "type": "", "text": problem, "failed": True}
+            return {"name": text, "type": "", "text": self._with_dropped(problem, error), "failed": True}
         return variable(text, value, getattr(self.stop.front, "picture", None))
 
     def _completed(self, line: str, word: str) -> list[str]:
@@ -665,6 +670,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.stop.aborted:
                 raise Abort("interrupted at a pyfunc_debug stop") from None
             self.error("".join(traceback.format_exception_only(type(error), error)).strip())
+
+    def error(self, msg: str) -> None:
+        super().error(self._with_dropped(msg, sys.exc_info()[1]))
+
+    def _with_dropped(self, text: str, error: BaseException | None) -> str:
+        """The text of an error; with the reason, where it says that a name is not known which AutoGraph dropped."""
+        name = error.name if isinstance(error, NameError) else None
+        if name is None or f"name {name!r} is not defined" not in text or not self.stack:
+            return text
+        why = self.host.generated.dropped(self.curframe, name)
+        return f"{text} ({why})" if why else text
 
     def _whole(self, line: str) -> str:
         """The statement that a line begins (`for x in xs:`), with the lines that are typed after it."""

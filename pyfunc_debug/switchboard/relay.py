@@ -61,10 +61,9 @@ class Relay:
 
     def choose_path(self) -> None:
         """Call it after each change of an attribute: calls that begin then take another way."""
-        recorder = self.recorder
-        alone = recorder is None and self.lines is None and not self._stops.debugger and not self.cell_context
-        self.unwanted = self._stops.unwanted if alone else ()
-        if self.breaking or self._stops.debugger or self.cell_context:
+        recorder, told = self.recorder, self._stops.debugger or bool(self.cell_context) or self._broker.ending
+        self.unwanted = self._stops.unwanted if recorder is None and self.lines is None and not told else ()
+        if self.breaking or told:
             self.path = (self.enter, self.leave, self.fail)
         elif recorder is not None:
             self.path = (recorder.enter, recorder.leave, recorder.fail)

@@ -62,6 +62,7 @@ class Switchboard:
         self.broker.end_running = self._end_running
         self.observer = StopObserver(self.rules, self.broker, self._environment)
         self._environment.observer = self.relay = Relay(self.observer, self.broker)
+        self.broker.on_ending = self.relay.choose_path
         self.rules.listeners.append(self._breakpoints_changed)
         self._lock = threading.RLock()
         self._wanted_by: list[Any] = []
@@ -123,6 +124,8 @@ class Switchboard:
         Returns:
           Names of attributes that somebody else had replaced meanwhile and that were left as they are.
         """
+        if self._wanted_by == [who]:
+            self.broker.settle()
         with self._lock:
             if who in self._wanted_by:
                 self._wanted_by.remove(who)
@@ -144,10 +147,12 @@ class Switchboard:
         """Records every call from now on; with `lines`, also counts the lines that run, in graphs too with "graph"."""
         interception = self.want(recorder)
         try:
+            interception.start_ids()
             if lines:
                 self.relay.lines = interception.start_lines(lines == "graph")
         except BaseException:
             interception.stop_lines()
+            interception.stop_ids()
             self.unwant(recorder)
             raise
         recorder.connect(
@@ -167,6 +172,8 @@ class Switchboard:
                 self.relay.lines = None
                 self.interception.stop_lines()
             self.relay.choose_path()
+            foreign: tuple[str, ...] = self.interception.stop_ids()
+            return foreign + self.unwant(recorder)
         return self.unwant(recorder)
 
     def _breakpoints_changed(self) -> None:

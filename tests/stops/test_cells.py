@@ -138,7 +138,7 @@ def test_a_module_that_the_first_cell_with_a_body_imports(tmp_path):
     """Of a package, through a module between; and then one that gets its breakpoint() later."""
     package = tmp_path / "of_mine"
     package.mkdir()
-    (tmp_path / "between.py").write_text("from of_mine import loading\n")
+    (tmp_path / "between.py").write_text("if True:\n    from of_mine import (\n        loading,\n    )\n")
     (package / "__init__.py").write_text("")
     (package / "loading.py").write_text("def load(x):\n    z = x + 1\n    breakpoint()\n    return z\n")
     later = tmp_path / "later.py"

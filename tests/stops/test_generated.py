@@ -134,3 +134,81 @@ def test_a_line_with_a_comprehension_stops_a_body_as_often_as_it_begins(tf):
     assert "[1.0, 2.0, 3.0]" in _said(dialogue, [line - FIRST] * times + [line - FIRST + 1])
     assert (stop.hits, stop.outcomes, dialogue.left) == (times, {"stopped": times}, [])
     stop.remove()
+
+
+def make_leaving(tf):
+    @tf.function
+    def leaving(x):
+        def body(v):
+            last = -1.0
+            last = last + 0.0
+            for i in range(3):
+                last = float(v) * i
+                if last > 1:
+                    big = last + 10
+                    last = big - 9.5
+            out = v + 1
+            if asks:
+                breakpoint()
+            return out
+
+        return tf.py_function(body, [x], tf.float32)
+
+    asks = False
+
+    def ask(whether):
+        nonlocal asks
+        asks = whether
+
+    return leaving, ask
+
+
+def test_what_a_loop_leaves_is_there_behind_it_as_in_the_users_function(tf, capsys):
+    """AutoGraph hands on only what code reads behind the loop, and leaves `last` at what it was before it."""
+    leaving, _ = make_leaving(tf)
+    behind = f"{os.path.basename(__file__)}:{make_leaving.__code__.co_firstlineno + 11}"
+    rules = [pfd.break_on(behind, log="last, big, i"), pfd.break_on(behind, condition="big == 16 and i == 2")]
+    with pfd.answers("p last, big", "last = 7", "p last", "c") as dialogue:
+        assert float(leaving(tf.constant(3.0))) == 4.0
+    assert "last = 6.5, big = 16.0, i = 2\n" in capsys.readouterr().err
+    assert "(6.5, 16.0)\n" in str(dialogue)
+    assert "p last\n7\n" in str(dialogue)
+    assert rules[1].outcomes == {"stopped": 1}
+    for rule in rules:
+        rule.remove()
+    stop = pfd.break_on("*body", when="before")  # steps over the loop
+    with pfd.answers("p last", "n", "n", "until 10000", "c") as dialogue:
+        leaving(tf.constant(3.0))
+    stop.remove()
+    assert "name 'last' is not defined\n" in str(dialogue), "it is not set yet: AutoGraph did nothing to it"
+    stop = pfd.break_on("*body")
+    line = make_leaving.__code__.co_firstlineno + 11
+    with pfd.answers("n", "n", f"until {line}", "p last, big, i", "c") as dialogue:
+        leaving(tf.constant(3.0))
+    stop.remove()
+    assert "(6.5, 16.0, 2)\n" in str(dialogue)
+
+
+def test_a_variable_that_autograph_dropped_unseen_is_said_to_be_so(tf, capsys):
+    leaving, ask = make_leaving(tf)
+    leaving(tf.constant(3.0))
+    ask(True)
+    first = make_leaving.__code__.co_firstlineno
+    other = pfd.break_on("another")
+    with pfd.answers("p big + 1", "i", "nothing", "c") as dialogue:
+        assert float(leaving(tf.constant(3.0))) == 4.0
+    text = str(dialogue)
+    why = "AutoGraph drops {} at the end of the branch or loop that sets it (line {}): nothing behind it reads it"
+    assert f"name 'big' is not defined ({why.format('big', first + 9)})\n" in text
+    assert f"name 'i' is not defined ({why.format('i', first + 6)})\n" in text
+    assert "name 'nothing' is not defined\n" in text
+    assert f"last may be older here than in your function: what line {first + 7} sets stays in" in text
+    other.remove()
+    ask(False)
+    error = pfd.break_on("*body", condition="big > 1")
+    log = pfd.break_on("*body", log="big")
+    leaving(tf.constant(3.0))
+    said = capsys.readouterr().err
+    assert "(there are call, inputs, np, tf, v)" in said
+    error.remove()
+    log.remove()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyfunc_debug as pfd
 from pyfunc_debug.stops import Broker, Rules, StopObserver
 from pyfunc_debug.stops.observer import _MOST_EAGER
 from tests.recorder.test_recorder import node
@@ -28,3 +29,35 @@ def test_nodes_of_graphs_stay_known_and_eager_calls_only_the_newest_without_a_lo
     assert "graph 0" in kept
     assert not {"eager 0", "eager 49"} & set(kept)
     assert observer._nodes.looks == 0
+
+
+def test_a_call_that_no_breakpoint_names_asks_nobody_wherever_its_graph_was_traced(tf, monkeypatch):
+    asked = []
+    enter = StopObserver.enter
+    monkeypatch.setattr(StopObserver, "enter", lambda self, *args: asked.append(args[0]) or enter(self, *args))
+
+    def body(x):
+        return x * x
+
+    def traced():
+        function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+        function(tf.constant(2.0))
+        return function
+
+    before = traced()
+    with pfd.record(gil=False, values="none"):
+        recorded = traced()
+    rule = pfd.break_on("another")
+    armed = traced()
+    operations = armed.get_concrete_function(tf.constant(2.0)).graph.get_operations()
+    assert [len(one.outputs) for one in operations if one.type == "EagerPyFunc"] == [1], "no call id"
+    for function in (before, recorded, armed):
+        for _ in range(3):
+            assert float(function(tf.constant(3.0))) == 9.0
+    assert len(asked) == 3, "once for each node"
+    with tf.GradientTape() as tape:
+        x = tf.constant(3.0)
+        tape.watch(x)
+        y = recorded(x)
+    assert float(tape.gradient(y, x)) == 6.0
+    rule.remove()

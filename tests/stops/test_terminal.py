@@ -280,26 +280,44 @@ def test_ctrl_c_ends_a_condition_or_a_log_that_never_returns_and_stops_there(pro
     assert code == -signal.SIGINT, "the second Ctrl-C for one condition"
 
 
-def test_q_ends_all_that_wait_and_the_next_loop_stops_again(program):
+def test_q_ends_all_that_wait_and_a_pipeline_that_begins_endless_bodies_and_later_loops_run(program):
     path = program("""
     import pyfunc_debug as pfd
     from pyfunc_debug.stops import broker
     broker._ABORTING_S = 1e6  # it is not time that ends it
+    spins = True
+    def spin(x):
+        while spins: print("it runs", flush=True)
+        return x
+    def mapped(body):
+        return tf.data.Dataset.range(16).map(
+            lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), num_parallel_calls=4)
+    endless = mapped(spin).prefetch(2)
     b = pfd.break_on("body")
-    data = tf.data.Dataset.range(16).map(
-        lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), num_parallel_calls=4)
-    def loop():
+    data = mapped(body)
+    def loop(data):
         for x in data: pass
-    for attempt in 1, 2:
-        try: loop()
+    for attempt in 1, 2, 3:
+        try: loop(data if attempt < 3 else endless)
         except tf.errors.UnknownError as error:
-            print("ended", attempt, type(error.pyfunc_exception).__name__, flush=True)
+            print(f"ended {attempt} {type(error.pyfunc_exception).__name__}\\n", end="", flush=True)
+        b.remove()
+        if attempt == 1: b = pfd.break_on("body")
+        if attempt == 2: recording = pfd.record(values="none", gil=False).start()
+    spins = False  # the loop over the pipeline is gone, and with it what it had begun
+    print("later", len(list(endless)), flush=True)
+    recording.stop()
     """)
     again = re.compile(r"ended 1 Abort[\s\S]*\(body #\d+\) ")
-    screen, code = talk([sys.executable, path], [("(body #", "q\r"), (again, "q\r")])
+    third = re.compile(r"ended 2 Abort[\s\S]*it runs")
+    script = [("(body #", "q\r"), (again, "q\r"), (third, "\x03"), (re.compile(r"\(spin #\d+\) "), "q\r")]
+    screen, code = talk([sys.executable, path], script)
     assert "ended 2 Abort" in screen
+    assert "ended 3 Abort" in screen
     assert screen.count("--- breakpoint") == 2
+    assert screen.count("--- paused") == 1
     assert screen.count("in _dispatch") == 0, "frames of ours"
+    assert "later 16" in screen
     assert code == 0
 
 

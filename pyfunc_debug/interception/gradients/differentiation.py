@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfunc_debug.events import Notice
-from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, innermost_call
+from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, NOBODY, drop_our_frame, innermost_call
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
 from pyfunc_debug.interception.names.private import inner_tape, pop_tape, push_tape, supports_gradient
@@ -100,19 +100,40 @@ class TapedCalls:
 
     def __call__(self, device: Any, token: str, args: Any) -> Any:
         hub, plan, given, tape = self.hub, self.plan, args, None
-        names = hub.names
-        enter, leave, fail = hub.way.path
+        names, way = hub.names, hub.way
         thread = get_ident()
         outer = IN_PROGRESS.get(thread)
+        if token not in way.unwanted:
+            enter, leave, fail = way.path
+        elif plan.level or plan.eager or supports_gradient(self) or names.could_record():
+            enter, leave, fail = NOBODY.path
+        else:  # the same with nothing to tell and no tape to keep
+            IN_PROGRESS[thread] = (outer, token, args, None)
+            try:
+                outputs = hub.untaped_caller(self, device, args)
+            except BaseException as error:
+                if hub.failures is not None and not ends_data(error):
+                    hub.failures.add(error, token, None)
+                drop_our_frame(error)
+                raise
+            finally:
+                IN_PROGRESS[thread] = outer
+            return self._with_id(token, outputs, None, device)
         try:
-            if plan.level:
-                args = args[plan.first : plan.last]  # what the user knows of
-                IN_PROGRESS[thread] = (outer, token, args, ENTERING, given)
-                ticket = enter(token, args)
-                IN_PROGRESS[thread] = (outer, token, args, ticket, given, None, hub.observer)
-            else:
-                ticket = enter(token, args)
-                IN_PROGRESS[thread] = (outer, token, args, ticket)
+            try:
+                if plan.level:
+                    args = args[plan.first : plan.last]  # what the user knows of
+                    IN_PROGRESS[thread] = (outer, token, args, ENTERING, given)
+                    ticket = enter(token, args)
+                    IN_PROGRESS[thread] = (outer, token, args, ticket, given, None, hub.observer)
+                else:
+                    ticket = enter(token, args)
+                    IN_PROGRESS[thread] = (outer, token, args, ticket)
+            except BaseException as error:  # the call is ended before its body runs
+                if hub.failures is not None:
+                    hub.failures.add(error, token, None)
+                drop_our_frame(error)
+                raise
             if plan.eager:
                 names.tape_restart()
             try:
