@@ -572,8 +572,9 @@ class Recording:
           Captions and PNG files; nothing of values that were not kept in full, or have no rows and columns.
 
         Example:
-          for caption, png in recording.thumbnails(finding):
-              pathlib.Path(f"{caption}.png").write_bytes(png)
+          for finding in recording.findings(select=["nan-born", "inf-born"]):
+              for caption, png in recording.thumbnails(finding):
+                  print(finding.line, caption, f"{len(png)} bytes of PNG")
         """
         from pyfunc_debug.report import looks
 

@@ -267,8 +267,13 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         for name in _KEPT:
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
-        other._made, other.breaks = [], {}
+        other.leave_breaks()
         other.finish()
+
+    def leave_breaks(self) -> None:
+        """Its line breakpoints are another stop's from now on."""
+        self._made = []
+        self.breaks: dict[str, list[int]] = {}
 
     def _load_breaks(self) -> None:
         """Those of another debugger, or of another call, are not the concern of this one."""
