@@ -226,7 +226,7 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
         )
     functions = dict(facts.functions)
     for missing in by_function.keys() - functions.keys():
-        functions[missing] = Function(missing, "(graph not found)", "graph", None, None, "user")
+        functions[missing] = Function(missing, "(what traced it was not stored)", "eager", None, None, "user")
     useful = _useful(facts)
     rows, hidden = [], 0
     for function in functions.values():
@@ -240,7 +240,7 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
         rows.append(_function_row(function, facts, runs.get(function.id, NO_RUNS), tuple(shown)))
     calls = sum(row.calls + row.gradients for row in rows_of)
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
-    below = (*_legend(rows), *footer(reader, facts.meta, hidden))
+    below = (*_legend(rows, facts.meta.get("state") == "complete"), *footer(reader, facts.meta, hidden))
     whole = bool(rows) or not missing_parts(reader.path, facts.meta)
     return Ledger(reader.path, tuple(rows), hidden, calls, below, everything, whole)
 
@@ -411,12 +411,13 @@ def times_of(durations: Array) -> Times:
     return Times(durations.size, float(durations.mean()), p95, int(durations.sum()), int(durations.max()))
 
 
-def _legend(rows: list[FunctionRow]) -> list[str]:
-    """Why some runs show as "-"."""
+def _legend(rows: list[FunctionRow], complete: bool) -> list[str]:
+    """Why some runs show as "-"; those that Python starts are stored as they end."""
     kinds = {row.function.kind for row in rows if row.runs is None}
     starters = [who for kind, who in (("tf.data", "tf.data"), ("graph", "a Session"), ("tf.function", "another graph"))
                 if kind in kinds]  # fmt: skip
-    return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts"] if starters else []
+    still = "" if complete or "tf.function" not in kinds else "; or the first had not ended"
+    return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}"] if starters else []
 
 
 def as_dict(ledger: Ledger) -> dict[str, object]:

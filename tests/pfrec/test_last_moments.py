@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
+import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.packing import pack
@@ -112,6 +115,18 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
         (finding,) = [one for one in recording.findings() if one.rule == "died"]
         assert (finding.severity, finding.calls, finding.line) == ("error", (51,), 12)
     assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
+
+
+def test_nothing_is_said_of_what_traced_a_node_where_a_death_took_that(tmp_path):
+    """A program that dies as soon as it begins leaves its calls and nodes in the ring, and not what traced them."""
+    with pfd.record(tmp_path / "train.pfrec", gil=False) as recording:
+        list(tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda x: x, [x], tf.int64)))
+    with contextlib.closing(sqlite3.connect(recording.path)) as file, file:
+        file.executescript("UPDATE node SET function = NULL; DELETE FROM trace; DELETE FROM function")
+    text = str(Recording(recording.path).ledger())
+    assert "(what traced it was not stored)" in text
+    assert "graph" not in text
+    assert "Session" not in text
 
 
 def test_a_recording_that_came_without_its_parts_says_which(program, tmp_path):
