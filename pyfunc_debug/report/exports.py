@@ -76,7 +76,8 @@ def _chrome(readers: Sequence[Reader], out: str) -> None:
 
 
 def _chrome_events(readers: Iterable[Reader]) -> Iterator[dict[str, Any] | str]:
-    """Events; those of counters, of which there are most, as their text."""
+    """Events; slices and counters, of which there are most, as their text."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     for reader in readers:
         pid = reader.meta["pid"]
         yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": os.path.basename(reader.path)}}
@@ -84,15 +85,18 @@ def _chrome_events(readers: Iterable[Reader]) -> Iterator[dict[str, Any] | str]:
             of = {"ph": "M", "pid": pid, "tid": thread.id}
             yield {**of, "name": "thread_name", "args": {"name": thread.name}}
             yield {**of, "name": "thread_sort_index", "args": {"sort_index": order}}
+        heads: dict[tuple[Any, ...], str] = {}
         for one in slices(reader):
-            event = {
-                "ph": "X", "pid": pid, "tid": one.thread, "ts": one.start_ns / 1000, "dur": one.duration_ns / 1000,
-                "name": one.name, "cat": one.category,
-                "args": {key: value for key, value in one.facts.items() if value is not None},
-            }  # fmt: skip
+            head = heads.get(one[:1] + one[3:5])
+            if head is None:
+                event = {"ph": "X", "pid": pid, "tid": one.thread, "name": one.name, "cat": one.category}
+                head = heads[one[:1] + one[3:5]] = encode(event)[:-1]
+            facts = {key: value for key, value in one.facts.items() if value is not None}
+            event = {"args": facts} if facts else {}
             if one.flow is not None:
                 event |= {"bind_id": hex(pid << 32 | one.flow), "flow_in": one.arrives, "flow_out": one.leaves}
-            yield event
+            more = f", {encode(event)[1:]}" if event else "}"
+            yield f'{head}, "ts": {one.start_ns / 1000}, "dur": {one.duration_ns / 1000}{more}'
         for name, stretches in COUNTERS.items():
             head = f'{{"ph": "C", "pid": {pid}, "name": "{name}", "ts": '
             for at_ns, count in changes(reader, stretches):
@@ -150,7 +154,8 @@ class _Packets:
         self._write, self._of, self._kinds, self._new = file.write, pid << 32, kinds, TracePacket
         self._begins: dict[tuple[str, ...], tuple[Any, list[Any]]] = {}
         self._filled = 0
-        self._end, self._count = self._packet(kinds.TYPE_SLICE_END), self._packet(kinds.TYPE_COUNTER)
+        self._at = TracePacket()
+        self._rests: dict[tuple[Any, ...], bytes] = {}
 
     def _packet(self, kind: int) -> Any:
         packet = self._new(trusted_packet_sequence_id=1)
@@ -159,6 +164,21 @@ class _Packets:
 
     def add(self, one: Slice) -> None:
         """Writes a slice, or a moment."""
+        if "call" in one.facts:
+            self._put(self._fill(one).SerializeToString())
+        else:  # many are alike but for their time
+            key = one.thread, one.name, one.duration_ns > 0, *one.facts.items()
+            self._put_at(one.start_ns, self._rests.get(key) or self._keep(key, self._fill(one)))
+        if one.duration_ns:
+            rest = self._rests.get((one.thread,))
+            if rest is None:
+                packet = self._packet(self._kinds.TYPE_SLICE_END)
+                packet.track_event.track_uuid = self._of | one.thread
+                rest = self._keep((one.thread,), packet)
+            self._put_at(one.start_ns + one.duration_ns, rest)
+
+    def _fill(self, one: Slice) -> Any:
+        """The packet for slices of its name, filled in for this one."""
         facts = {key: value for key, value in one.facts.items() if value is not None}
         key = one.name, one.category, *facts
         self._filled += 1
@@ -175,10 +195,7 @@ class _Packets:
             note.string_value = str(value)
         if one.flow is not None or event.flow_ids:
             event.flow_ids[:] = [] if one.flow is None else [self._of | one.flow]
-        self._put(packet)
-        if one.duration_ns:
-            self._end.timestamp, self._end.track_event.track_uuid = one.start_ns + one.duration_ns, event.track_uuid
-            self._put(self._end)
+        return packet
 
     def _named(self, one: Slice, facts: Iterable[str]) -> tuple[Any, list[Any]]:
         """A packet for slices of a name, and where what is known of them goes."""
@@ -191,13 +208,29 @@ class _Packets:
 
     def count(self, track: int, at_ns: int, value: float) -> None:
         """Writes what a counter is from now on."""
-        event = self._count.track_event
-        self._count.timestamp, event.track_uuid, event.double_counter_value = at_ns, track, value
-        self._put(self._count)
+        rest = self._rests.get((track, value))
+        if rest is None:
+            packet = self._packet(self._kinds.TYPE_COUNTER)
+            packet.track_event.track_uuid, packet.track_event.double_counter_value = track, value
+            rest = self._keep((track, value), packet)
+        self._put_at(at_ns, rest)
 
-    def _put(self, packet: Any) -> None:
+    def _keep(self, key: tuple[Any, ...], packet: Any) -> bytes:
+        """A packet without its time, for the next that is like it."""
+        if len(self._rests) >= _AGAIN:
+            self._rests.clear()
+        packet.ClearField("timestamp")
+        kept: bytes = packet.SerializeToString()
+        self._rests[key] = kept
+        return kept
+
+    def _put_at(self, at_ns: int, rest: bytes) -> None:
+        """The fields of a message may come in any order: the time goes first."""
+        self._at.timestamp = at_ns
+        self._put(self._at.SerializeToString() + rest)
+
+    def _put(self, data: bytes) -> None:
         """As the builder's `write_packet`, which copies it before: field 1 of a Trace, its length, its bytes."""
-        data = packet.SerializeToString()
         length = len(data)
         head = b"\n"
         while length > 127:

@@ -14,7 +14,7 @@ WAIT = "GIL wait"
 HELD = "GIL held"
 RELEASED = "GIL released"
 AT_STOP = "at a breakpoint"
-_SUM = "not recorded: drawn in one piece, in this order"
+_SUMS = {"when": "not recorded: each drawn in one piece"}
 
 
 class Slice(NamedTuple):
@@ -124,17 +124,17 @@ def _calls(reader: Reader) -> Iterator[Slice]:
         name, arrives = f"∇ {body}" if kind == "gradient" else body, caller is not None or forward is not None
         flow = forward or number if arrives or differentiated else None
         yield Slice(thread, start, end - start, name, kind, facts, flow, arrives, bool(differentiated))
-        yield from _inside(thread, start, end, parts, stopped, number)
+        yield from _inside(thread, start, end, parts, stopped)
 
 
-def _inside(thread: int, start: int, end: int, parts: Sequence[int | None], stopped: int, call: int) -> Iterator[Slice]:
+def _inside(thread: int, start: int, end: int, parts: Sequence[int | None], stopped: int) -> Iterator[Slice]:
     """What a call did with the GIL, in the order in which the panel's timeline draws it."""
     held, released, again = without(stopped, *parts)
     if held is None:
         return
     named = [(HELD, held), (AT_STOP, stopped), (RELEASED, released), (WAIT, again)]
     lasting = [(name, ns) for name, ns in named if ns]
-    facts: dict[str, Any] = {"call": call} if len(lasting) == 1 else {"call": call, "when": _SUM}
+    facts = _SUMS if len(lasting) > 1 else {}
     for name, ns in lasting:
         ns = min(ns, end - start)
         yield Slice(thread, start, ns, name, "gil", facts)
