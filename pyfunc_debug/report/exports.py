@@ -168,14 +168,14 @@ class _Packets:
             self._put(self._fill(one).SerializeToString())
         else:  # many are alike but for their time
             key = one.thread, one.name, one.duration_ns > 0, *one.facts.items()
-            self._put_at(one.start_ns, self._rests.get(key) or self._keep(key, self._fill(one)))
+            self._put(self._rests.get(key) or self._keep(key, self._fill(one)), one.start_ns)
         if one.duration_ns:
             rest = self._rests.get((one.thread,))
             if rest is None:
                 packet = self._packet(self._kinds.TYPE_SLICE_END)
                 packet.track_event.track_uuid = self._of | one.thread
                 rest = self._keep((one.thread,), packet)
-            self._put_at(one.start_ns + one.duration_ns, rest)
+            self._put(rest, one.start_ns + one.duration_ns)
 
     def _fill(self, one: Slice) -> Any:
         """The packet for slices of its name, filled in for this one."""
@@ -213,7 +213,7 @@ class _Packets:
             packet = self._packet(self._kinds.TYPE_COUNTER)
             packet.track_event.track_uuid, packet.track_event.double_counter_value = track, value
             rest = self._keep((track, value), packet)
-        self._put_at(at_ns, rest)
+        self._put(rest, at_ns)
 
     def _keep(self, key: tuple[Any, ...], packet: Any) -> bytes:
         """A packet without its time, for the next that is like it."""
@@ -224,13 +224,16 @@ class _Packets:
         self._rests[key] = kept
         return kept
 
-    def _put_at(self, at_ns: int, rest: bytes) -> None:
-        """The fields of a message may come in any order: the time goes first."""
-        self._at.timestamp = at_ns
-        self._put(self._at.SerializeToString() + rest)
+    def _put(self, rest: bytes, at_ns: int | None = None) -> None:
+        """As the builder's `write_packet`, which copies it before: field 1 of a Trace, its length, its bytes.
 
-    def _put(self, data: bytes) -> None:
-        """As the builder's `write_packet`, which copies it before: field 1 of a Trace, its length, its bytes."""
+        The time may stand before the rest: the fields of a message come in any order.
+        """
+        if at_ns is None:
+            data = rest
+        else:
+            self._at.timestamp = at_ns
+            data = self._at.SerializeToString() + rest
         length = len(data)
         head = b"\n"
         while length > 127:

@@ -73,14 +73,15 @@ def changes(reader: Reader, stretches: str) -> Iterator[tuple[int, float]]:
         f"WITH stretch(begin, until, share) AS ({stretches}) SELECT begin AS at, share AS change FROM stretch "
         "UNION ALL SELECT until, -share FROM stretch ORDER BY at"
     )
-    count, last = 0.0, None
+    count: float = 0
+    last = None
     for at, change in _rows(reader, query):
         if last is not None and last != at:
-            yield last, round(count, 6)
+            yield last, count if type(count) is int else round(count, 6)
         count += change
         last = at
     if last is not None:
-        yield last, round(count, 6)
+        yield last, count if type(count) is int else round(count, 6)
 
 
 def _runs(reader: Reader, functions: dict[int, str]) -> Iterator[Slice]:
