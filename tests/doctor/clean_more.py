@@ -34,6 +34,23 @@ def a_word_piece_tokenizer_with_a_mask():
 
 
 @clean
+def a_long_loop_that_is_unrolled_into_one_graph():
+    @tf.function
+    def steps(x):
+        for _ in range(1100):  # as many nodes
+            x = tf.py_function(lambda x: x + 1.0, [x], tf.float32)
+        return x
+
+    steps(tf.constant(0.0))
+
+
+@clean
+def bodies_made_in_a_loop_that_keep_its_value():
+    for factor in range(6):
+        tf.py_function(lambda x, factor=factor: x * factor, [tf.constant(2.0)], tf.float32)
+
+
+@clean
 def lines_of_different_length_as_ragged_rows():
     def lengths(text):
         return tf.ragged.constant([[len(word) for word in text.numpy().decode().split()]], tf.int32)

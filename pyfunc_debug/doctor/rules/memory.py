@@ -35,9 +35,16 @@ def check(facts: Facts) -> Iterator[Finding]:
                 (one for one in facts.nodes.values() if (one.file, one.line) == (noticed["file"], noticed["line"])),
                 None,
             )
-        if node is not None:
+        if node is not None and not _in_one_graph(facts, node, count):
             yield _finding(facts, node, noticed)
     yield from _kept(facts)
+
+
+def _in_one_graph(facts: Facts, node: Node, entries: int) -> bool:
+    """Whether most are nodes of a single graph, as of a loop that Python unrolls: then they do not grow."""
+    body = (node.body, node.file, node.line)
+    same = {one.id for one in facts.nodes.values() if (one.body, one.file, one.line) == body}
+    return any(2 * len(same.intersection(trace.nodes)) > entries for trace in facts.traces)
 
 
 def _kept(facts: Facts) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
@@ -26,11 +27,17 @@ def check(facts: Facts) -> Iterator[Finding]:
         function, tree = facts.function(nodes[0]), facts.tree(file)
         if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
             continue
-        if code.outside(function, tree):
+        if code.outside(function, tree) or _has_own_defaults(function):
             continue
         pair = next((found for node in nodes if (found := _pair(facts, node)) is not None), None)
         if pair is not None:
             yield _finding(facts, nodes, pair, code.impure(function))
+
+
+def _has_own_defaults(function: code.Definition) -> bool:
+    """Whether each function that is made there may have other values: `lambda x, scale=scale: ...` in a loop."""
+    given = (*function.args.defaults, *function.args.kw_defaults)
+    return any(one is not None and not isinstance(one, ast.Constant) for one in given)
 
 
 def _pair(facts: Facts, node: Node) -> tuple[int, int, bool] | None:
