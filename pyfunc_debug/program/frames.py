@@ -134,17 +134,21 @@ def line_text(filename: str, line: int) -> str:
 
 
 def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
-    """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given."""
-    return tuple(
-        _frame(
-            entry.filename,
-            entry.lineno,
-            entry.name or "<lambda>",
-            entry.line or line_text(entry.filename, entry.lineno),
-        )
-        for entry in entries
-        if is_user(entry.filename)
-    )
+    """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given.
+
+    A lambda that AutoGraph converts has two there, with one frame of AutoGraph's between them.
+    """
+    found: list[Frame] = []
+    outer, scoped = None, False
+    for entry in entries:
+        at = entry.filename, entry.lineno, entry.name
+        if is_user(entry.filename):
+            if not (scoped and at == outer):
+                found.append(_frame(*at[:2], entry.name or "<lambda>", entry.line or line_text(*at[:2])))
+            outer, scoped = at, False
+        else:
+            scoped = entry.name == "with_function_scope"
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -4,7 +4,9 @@ import functools
 import sys
 import threading
 
-from pyfunc_debug.program.frames import RepeatedCaller, caller
+import tensorflow as tf
+
+from pyfunc_debug.program.frames import RepeatedCaller, caller, user_frames
 
 
 def here():
@@ -48,3 +50,21 @@ def test_a_repeated_caller_finds_nothing_where_no_frame_is_the_users():
     thread.start()
     thread.join()
     assert found == [None]
+
+
+def test_a_lambda_that_autograph_converts_is_one_frame_and_one_that_calls_itself_is_several():
+    seen = []
+
+    def note(x):
+        seen.append(x.op.traceback)
+        return x
+
+    def again(x, n):
+        return note(tf.identity(x)) if n == 0 else again(x, n - 1)
+
+    first = again.__code__.co_firstlineno
+    tf.data.Dataset.range(1).map(lambda x: note(tf.identity(x)))
+    tf.function(lambda x: again(x, 2), autograph=False)(tf.constant(1))
+    converted, plain = ([(one.line - first, one.function) for one in user_frames(stack)] for stack in seen)
+    assert converted.count((4, "<lambda>")) == 1
+    assert plain[-4:] == [(5, "<lambda>"), (1, "again"), (1, "again"), (1, "again")]
