@@ -451,8 +451,9 @@ class Broker:
                 end = max(self._aborting_until, self._left_over[0])
                 left = min(self._last_ended + _QUIET_S, end) - time.monotonic()
                 if left <= 0:
-                    break
-                self._turn.wait(left)
+                    self._set_ending(False)  # what is switched on next ends nothing of this
+                else:
+                    self._turn.wait(left)
 
     def program_knows(self) -> None:
         """The program has the exception of a call that was ended: what it does next stops again.
