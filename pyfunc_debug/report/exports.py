@@ -65,26 +65,26 @@ def _parquet(readers: Sequence[Reader], out: str) -> None:
 
 def _chrome(readers: Sequence[Reader], out: str) -> None:
     """The JSON of chrome://tracing, which Perfetto's page reads as well."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode  # Perfetto shows an escaped ∇ as it stands
     with open(out, "w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [')
         lead = "\n"
         for event in _chrome_events(readers):
-            file.write(lead + (event if isinstance(event, str) else encode(event)))
+            file.write(lead + event)
             lead = ",\n"
         file.write("\n]}\n")
 
 
-def _chrome_events(readers: Iterable[Reader]) -> Iterator[dict[str, Any] | str]:
-    """Events; slices and counters, of which there are most, as their text."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
+def _chrome_events(readers: Iterable[Reader]) -> Iterator[str]:
+    """Events, as text."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode  # Perfetto shows an escaped ∇ as it stands
     for reader in readers:
         pid = reader.meta["pid"]
-        yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": os.path.basename(reader.path)}}
+        name = os.path.basename(reader.path)
+        yield encode({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}})
         for order, thread in enumerate(reader.threads()):
             of = {"ph": "M", "pid": pid, "tid": thread.id}
-            yield {**of, "name": "thread_name", "args": {"name": thread.name}}
-            yield {**of, "name": "thread_sort_index", "args": {"sort_index": order}}
+            yield encode({**of, "name": "thread_name", "args": {"name": thread.name}})
+            yield encode({**of, "name": "thread_sort_index", "args": {"sort_index": order}})
         heads: dict[tuple[Any, ...], str] = {}
         for one in slices(reader):
             head = heads.get(one[:1] + one[3:5])

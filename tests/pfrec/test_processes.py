@@ -124,12 +124,18 @@ def test_calls_beyond_the_budget_are_stored_or_counted_once_after_a_kill(tmp_pat
         assert recording.meta["death"]["missing"] == 0
 
 
-def test_a_killed_recording_may_be_replaced(tmp_path):
+def killed(tmp_path):
+    """A recording whose process was killed."""
     path = tmp_path / "killed.pfrec"
     process = start(WRITER, str(path), "5")
     process.stdout.readline()
     process.kill()
     process.communicate()
+    return path
+
+
+def test_a_killed_recording_may_be_replaced(tmp_path):
+    path = killed(tmp_path)
     with pytest.raises(pfd.BadOptionError, match="exists"):
         pfd.record(path).start()
     with pfd.record(path, overwrite=True):
@@ -250,11 +256,7 @@ def test_a_process_whose_first_thread_ended_lives_while_others_run():
 
 def test_a_recording_that_took_the_name_of_a_dead_one_is_not_completed(tmp_path):
     """Between the look at who wrote it and its completion."""
-    path = tmp_path / "killed.pfrec"
-    process = start(WRITER, str(path), "5")
-    process.stdout.readline()
-    process.kill()
-    process.communicate()
+    path = killed(tmp_path)
     with contextlib.closing(sqlite3.connect(path)) as db:
         dead = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM meta")}
     kept = Path(dead["ring"]).read_bytes()

@@ -42,9 +42,14 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _in_one_graph(facts: Facts, node: Node, entries: int) -> bool:
     """Whether most are nodes of a single graph, as of a loop that Python unrolls: then they do not grow."""
-    body = (node.body, node.file, node.line)
-    same = {one.id for one in facts.nodes.values() if (one.body, one.file, one.line) == body}
+    same = {one.id for one in _of_body(facts, node)}
     return any(2 * len(same.intersection(trace.nodes)) > entries for trace in facts.traces)
+
+
+def _of_body(facts: Facts, node: Node) -> list[Node]:
+    """All nodes of a node's body."""
+    body = (node.body, node.file, node.line)
+    return [one for one in facts.nodes.values() if (one.body, one.file, one.line) == body]
 
 
 def _kept(facts: Facts) -> Iterator[Finding]:
@@ -54,8 +59,7 @@ def _kept(facts: Facts) -> Iterator[Finding]:
         count, size, name, line = (noticed[key] for key in ("entries", "nbytes", "name", "line"))
         if node is None or count < _SEVERAL or size < _MUCH_BYTES:
             continue
-        body = (node.body, node.file, node.line)
-        same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == body]
+        same = _of_body(facts, node)
         calls = facts.calls_of(same).count + facts.counted_only(one.id for one in same)
         if 2 * count < calls or _emptied(facts, node, name):
             continue
@@ -104,7 +108,7 @@ def _bounded(facts: Facts, node: Node, name: str, line: int) -> str:
 def _finding(facts: Facts, node: Node, noticed: dict[str, Any]) -> Finding:
     count, size = noticed["entries"], noticed["nbytes"]
     name = facts.name(node)
-    same = [one for one in facts.nodes.values() if (one.body, one.file, one.line) == (node.body, node.file, node.line)]
+    same = _of_body(facts, node)
     calls = facts.calls_of(same).count
     eager = [one for one in same if (made := facts.functions.get(one.function or 0)) and made.kind == "eager"]
     eagerly = facts.calls_of(eager).count
