@@ -11,7 +11,8 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteEr
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.reader import Reader
 from pyfunc_debug.pfrec.recovery import missing_parts
-from pyfunc_debug.pfrec.writer import NEW, remove
+from pyfunc_debug.pfrec.schema import NEW
+from pyfunc_debug.pfrec.writer import remove
 
 
 def pack(path: str, output: str | None = None) -> tuple[str, int, list[str]]:
@@ -54,6 +55,8 @@ def _fold(path: str) -> None:
         with contextlib.closing(sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=2)) as db:
             if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
                 raise CannotWriteError(f"another process reads {path}: close it, or give -o FILE")
+            if os.path.exists(path + "-journal"):  # a kill left it as the recording began: whoever writes removes it
+                db.execute("INSERT OR REPLACE INTO meta SELECT * FROM meta WHERE key = 'state'")
     except sqlite3.Error as error:
         raise CannotWriteError(f"cannot pack {path} in place: {error}; -o FILE writes a copy") from error
 

@@ -23,9 +23,9 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError
 from pyfunc_debug.pfrec import checks, stopped
 from pyfunc_debug.pfrec.contents import decode
 from pyfunc_debug.pfrec.processes import writer_lives
-from pyfunc_debug.pfrec.recovery import recover
+from pyfunc_debug.pfrec.recovery import recover, tidy
 from pyfunc_debug.pfrec.ring import SUFFIX
-from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION
 from pyfunc_debug.pfrec.sums import CallSum, read_sums
 from pyfunc_debug.places import learn_cells, one_line
 from pyfunc_debug.records import (
@@ -45,6 +45,8 @@ from pyfunc_debug.records import (
 
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _PAGE = 1000
+_PARTS = ("-wal", SUFFIX, NEW)
+"""What may stand where a recording was deleted, or where a program was killed as it began to record."""
 _TICK = 20_000
 """Steps of SQLite's machine between two looks at whether Ctrl-C was pressed: some 0.2 ms."""
 
@@ -198,11 +200,11 @@ class Reader:
             raise BadRecordingError(f"cannot open the recording {self.path}: {error}") from error
 
     def _must_be_a_file(self) -> None:
-        for suffix in ("-wal", "-shm", SUFFIX):
+        for suffix in ("-wal", "-shm", SUFFIX, NEW):
             if self.path.endswith(suffix):
                 raise BadRecordingError(f"{self.path} is a part of a recording: give {self.path.removesuffix(suffix)}")
         if not os.path.exists(self._file):
-            parts = [os.path.basename(self.path + end) for end in ("-wal", SUFFIX) if os.path.exists(self.path + end)]
+            parts = [os.path.basename(self.path + end) for end in _PARTS if os.path.exists(self.path + end)]
             lonely = f": only {' and '.join(parts)} stands there, which nothing can be read from" if parts else ""
             raise BadRecordingError(f"no such recording: {self.path}{lonely}")
         if os.path.isdir(self._file):
@@ -255,7 +257,7 @@ class Reader:
         """
         self._copies = tempfile.TemporaryDirectory(prefix="pyfunc_debug-")
         copy = os.path.join(self._copies.name, os.path.basename(self.path))
-        for suffix in ("", "-wal", SUFFIX):
+        for suffix in ("", "-wal", "-journal", SUFFIX):
             if os.path.exists(self.path + suffix):
                 shutil.copyfile(self.path + suffix, copy + suffix)
         self._file = copy
@@ -264,6 +266,7 @@ class Reader:
         """Completes a recording whose program died."""
         meta = self.meta
         if meta.get("state") != "recording":
+            tidy(self._file, meta)
             return
         self.release()  # the log can be folded back then
         if recover(self._file, meta) or os.access(os.path.dirname(self._file), os.W_OK):

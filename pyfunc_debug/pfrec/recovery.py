@@ -15,7 +15,8 @@ from typing import Any
 
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
-from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, place_of
+from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, is_held, is_ring, place_of
+from pyfunc_debug.pfrec.schema import NEW
 
 _BUSY_S = 2.0
 _TOGETHER = 1000
@@ -34,19 +35,38 @@ def recover(path: str, meta: Mapping[str, Any]) -> bool:
     """
     if meta.get("state") != "recording" or writer_lives(path, meta):
         return False
+    with contextlib.suppress(OSError):
+        if os.path.samefile(path, path + NEW):  # it was killed as it gave the file its name
+            os.unlink(path + NEW)
     ring_path = place_of(path, meta)
     try:
         ring = RingReader(ring_path)
     except (OSError, ValueError):
+        if is_ring(ring_path, begun=False):
+            with contextlib.suppress(OSError):
+                os.unlink(ring_path)
         return False
     try:
         done = _complete(path, ring, meta)
-    except sqlite3.Error:  # it cannot be written to, or another reader is at it
-        return False
+    except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError, AttributeError):
+        return False  # it cannot be written to, another reader is at it, or the ring's lines are not ours
     if done:
         with contextlib.suppress(OSError):
             os.unlink(ring_path)
     return done
+
+
+def tidy(path: str, meta: Mapping[str, Any]) -> None:
+    """Removes the ring of a recording that is complete, if it was killed just before it did so.
+
+    Args:
+      path: The recording.
+      meta: Its table `meta`, decoded, which does not say `recording`.
+    """
+    ring = place_of(path, meta)
+    with contextlib.suppress(OSError):
+        if is_ring(ring) and not is_held(ring):  # else another is being recorded under its name
+            os.unlink(ring)
 
 
 def missing_parts(path: str, meta: Mapping[str, Any]) -> list[str]:
@@ -57,7 +77,9 @@ def missing_parts(path: str, meta: Mapping[str, Any]) -> list[str]:
       meta: Its table `meta`, decoded, after `recover`.
     """
     ring = place_of(path, meta)
-    if meta.get("state") != "recording" or meta.get("ring") is None or os.path.exists(ring):
+    process = meta.get("process")
+    made = isinstance(process, dict) and process.get("lock") is not None  # the file says before where it will be
+    if meta.get("state") != "recording" or meta.get("ring") is None or not made or os.path.exists(ring):
         return []
     try:
         parts = [ring] if os.path.getsize(path + "-wal") else [path + "-wal", ring]  # SQLite makes an empty one to read
@@ -106,6 +128,10 @@ class _Rows:
     def write(self) -> None:
         """The rows of all calls that the file does not have."""
         db = self._db
+        stored = {number for (number,) in db.execute("SELECT id FROM trace")}
+        for number, facts in sorted(self._ring.traces.items()):
+            if number not in stored:
+                self._trace(number, facts)
         given, running = 0, []
         found: list[tuple[int, str, int]] = []
         for call in self._ring.calls(known=self._ended(self._ring.numbers())):
@@ -202,27 +228,72 @@ class _Rows:
             "WHERE token IS NULL AND node.kind = ? AND body = ? AND file IS ? AND line IS ?",
             (facts.get("kind"), facts.get("body"), facts.get("file"), facts.get("line")),
         ):
-            if [*json.loads(frames)[-1][:2]] == facts.get("site"):
+            if [frame[:2] for frame in json.loads(frames)] == [frame[:2] for frame in self._stack_of(facts)]:
                 return int(number)
         return None
 
+    def _stack_of(self, facts: Mapping[str, Any]) -> list[list[Any]]:
+        found = self._ring.shared.get(facts.get("stack"))
+        return found if isinstance(found, list) else []
+
     def _new_node(self, facts: Mapping[str, Any]) -> int:
-        number = 1 + int(self._db.execute("SELECT coalesce(max(id), 0) FROM node").fetchone()[0])
-        token, stack = str(facts["token"]), None
-        if facts.get("site"):
-            stack = 1 + int(self._db.execute("SELECT coalesce(max(id), 0) FROM stack").fetchone()[0])
-            self._db.execute("INSERT INTO stack VALUES (?, ?)", (stack, json.dumps([[*facts["site"], "", ""]])))
+        number = self._next("node")
+        token = str(facts["token"])
         self._db.execute(
-            "INSERT INTO node (id, token, kind, body, file, line, name, graph, stack, tout, paths, out_paths, origin) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO node VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number, None if token.startswith("eager_") else token, facts.get("kind", "py_function"),
                 facts.get("body", token), facts.get("file"), facts.get("line"), facts.get("name"), facts.get("graph"),
-                stack, *(json.dumps(facts.get(key, [])) for key in ("tout", "paths", "out_paths")),
+                self._function(facts.get("function")), self._stack(self._stack_of(facts)),
+                *(json.dumps(facts.get(key, [])) for key in ("tout", "paths", "out_paths")),
                 "tensorflow" if facts.get("internal") else "user",
             ),
         )  # fmt: skip
         return number
+
+    def _next(self, table: str) -> int:
+        return 1 + int(self._db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
+
+    def _stack(self, frames: list[list[Any]]) -> int | None:
+        return self._same("stack", ("frames",), (json.dumps(frames),)) if frames else None
+
+    def _function(self, shared: Any) -> int | None:
+        facts = self._ring.shared.get(shared)
+        if not isinstance(facts, list) or len(facts) != 5:
+            return None
+        name, kind, file, line, internal = facts
+        origin = "tensorflow" if internal else "user"
+        return self._same("function", ("name", "kind", "file", "line", "origin"), (name, kind, file, line, origin))
+
+    def _same(self, table: str, columns: Sequence[str], values: Sequence[Any]) -> int:
+        """The number of a row that says this, which is added where there is none."""
+        where = " AND ".join(f"{column} IS ?" for column in columns)
+        found = self._db.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()
+        if found is not None:
+            return int(found[0])
+        number = self._next(table)
+        self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * (len(values) + 1))})", (number, *values))
+        return number
+
+    def _trace(self, number: int, facts: Mapping[str, Any]) -> None:
+        """A graph trace that had ended and was not stored yet, with the nodes in its graph."""
+        function = self._function(facts.get("function"))
+        if function is None:
+            return
+        owner = facts.get("object")
+        where, key = ("object", owner) if owner is not None else ("object IS NULL AND function", function)
+        earlier = self._db.execute(f"SELECT count(*) FROM trace WHERE {where} = ?", (key,)).fetchone()[0]
+        self._db.execute(
+            "INSERT INTO trace VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number, function, owner, earlier + 1, facts["name"], facts["signature"], json.dumps(facts["reason"]),
+                self._thread(facts["on"]), facts["start_ns"], facts["duration_ns"], facts["error"], facts["parent"],
+                facts["closest"], facts["avoid"],
+            ),
+        )  # fmt: skip
+        for token in facts["tokens"]:
+            if token in self._nodes or token in self._ring.nodes:
+                self._db.execute("INSERT OR REPLACE INTO trace_node VALUES (?, ?)", (number, self._node(token)[0]))
 
     def _thread(self, native: int) -> int:
         number = self._threads.get(native)

@@ -17,8 +17,8 @@ from typing import Any
 from pyfunc_debug.errors import BadOptionError, CannotWriteError
 from pyfunc_debug.pfrec.checks import tables
 from pyfunc_debug.pfrec.reader import Reader
-from pyfunc_debug.pfrec.schema import APPLICATION_ID, schema_text
-from pyfunc_debug.pfrec.writer import NEW, remove
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, schema_text
+from pyfunc_debug.pfrec.writer import remove
 
 KINDS = ("values", "sources", "paths", "args")
 GONE = "(redacted)"

@@ -2,9 +2,10 @@
 
 The writer thread stores a call some moments after it ended. What was not stored yet when a process is killed, or dies
 in C code, stands here: `FILE-ring`, mapped into memory and shared with the kernel, which keeps it whatever becomes of
-the process. The hot path writes a few dozen bytes a call (recorder/_hot.c has the same layout); nodes and threads are
-lines of JSON after the slots, once each. All of it without a system call, which would let go of the GIL. A recording
-that ends well leaves none; `recovery.py` reads one that is left.
+the process. The hot path writes a few dozen bytes a call (recorder/_hot.c has the same layout); nodes, graph traces and
+threads are lines of JSON after the slots, once each. All of it without a system call, which would let go of the GIL. A
+recording that ends well leaves none; `recovery.py` reads one that is left. It is made when the recording has its name,
+and after the recording says where it will be: so none is ever left that nobody finds.
 
 Its blocks are reserved when it is made, so that a disk that fills up cannot fail a write into the mapping (SIGBUS).
 File systems where that does not help (they copy on write, or lie across a network) and small disks have it in /dev/shm.
@@ -17,12 +18,12 @@ import itertools
 import json
 import mmap
 import os
+import secrets
 import struct
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ _SIGN = 16
 _BEGUN = 24
 _TEXT = 32
 _TEXT_BYTES = 1 << 20
-"""Room for the lines about nodes and threads; what does not fit is known to the file only, a moment later."""
+"""Room for the lines about nodes, graph traces and threads; the file knows what does not fit, a moment later."""
 _HEADER_BYTES = 4096
 _DISK = 8
 """A disk must have this many times the ring's size left: it must not take the recording's room."""
@@ -98,6 +99,7 @@ class Ring:
       path: The recording.
       calls: How many finished calls it holds.
       given: Of how many of them it holds the inputs.
+      announce: Called with its path before it is made.
 
     Raises:
       OSError: there is no room for it.
@@ -109,13 +111,16 @@ class Ring:
       locked: Whether others can see by a lock on it that this process lives: the system ends the lock with the process.
     """
 
-    def __init__(self, path: str, calls: int, given: int = 0) -> None:
+    def __init__(
+        self, path: str, calls: int, given: int = 0, announce: Callable[[str], None] = lambda place: None
+    ) -> None:
         if not sys.platform.startswith("linux"):
             raise ValueError("only on Linux")
         self._text = _HEADER_BYTES + _OPEN_SLOTS * _OPEN_BYTES + calls * _DONE.size + given * _GIVEN_BYTES
         self._end = self._text + _TEXT_BYTES
         self.path = _place(path, self._end)
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        announce(self.path)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, self._end)
             self.memory = mmap.mmap(file, self._end)
@@ -133,9 +138,21 @@ class Ring:
         self._turns = itertools.count()
         self._free = list(range(_OPEN_SLOTS))
         self._slots: dict[int, int] = {}
+        self._shared: dict[Any, int] = {}
+        self._facts = itertools.count()
+
+    def share(self, fact: Any) -> int | None:
+        """The number of a fact (JSON) that many nodes have; its line is appended where it is new."""
+        if not fact:
+            return None
+        number = self._shared.get(fact)
+        if number is None:
+            number = self._shared[fact] = next(self._facts)  # two threads may write one twice
+            self.describe(shared=number, fact=fact)
+        return number
 
     def describe(self, **facts: Any) -> None:
-        """Appends what is known of a node or a thread."""
+        """Appends what is known of a node, a graph trace or a thread."""
         line = json.dumps(facts).encode() + b"\n"
         with self._lock, contextlib.suppress(ValueError):  # it was closed
             begin, end = self._text, self._text + len(line)
@@ -209,6 +226,8 @@ class RingReader:
       begun: How many calls began.
       terminated: Whether SIGTERM ended the process. Only _hot.c notes it.
       nodes, threads: Facts by token, names by native id.
+      traces: Facts of graph traces by number.
+      shared: What nodes and traces refer to by number: functions and stacks.
     """
 
     def __init__(self, path: str) -> None:
@@ -230,11 +249,17 @@ class RingReader:
         self.begun = max(self.begun, *opened)  # counting
         self.nodes: dict[str, dict[str, Any]] = {}
         self.threads: dict[int, str] = {}
+        self.traces: dict[int, dict[str, Any]] = {}
+        self.shared: dict[Any, Any] = {}
         for line in self._data[self._end : text_end].splitlines():
             try:
                 facts = json.loads(line)
                 if "thread" in facts:
                     self.threads[int(facts["thread"])] = str(facts["name"])
+                elif "shared" in facts:
+                    self.shared[facts["shared"]] = facts["fact"]
+                elif "trace" in facts:
+                    self.traces[int(facts["trace"])] = facts
                 else:
                     self.nodes[str(facts["token"])] = facts
             except (ValueError, KeyError, TypeError):  # the last line may be half
@@ -314,6 +339,16 @@ def place_of(path: str, meta: Mapping[str, Any]) -> str:
     return path + SUFFIX
 
 
+def is_ring(path: str, *, begun: bool = True) -> bool:
+    """Whether a file is a ring, or with `begun=False` whether it was to become one."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(_MAGIC))
+    except OSError:
+        return False
+    return head == _MAGIC if begun else not any(head)
+
+
 def is_held(path: str) -> bool:
     """Whether a process, in whatever container, holds the lock on a ring; True where that cannot be known."""
     try:
@@ -378,9 +413,7 @@ def _place(path: str, size: int) -> str:
     disk = os.statvfs(folder)
     if _file_system(folder) in _SURE and disk.f_bavail * disk.f_frsize >= _DISK * size:
         return path + SUFFIX
-    handle, name = tempfile.mkstemp(SUFFIX, _PREFIX, _MEMORY)
-    os.close(handle)
-    return name
+    return os.path.join(_MEMORY, f"{_PREFIX}{secrets.token_hex(8)}{SUFFIX}")
 
 
 def _file_system(folder: str) -> str:

@@ -20,11 +20,9 @@ from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteEr
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.room import Place, has_room
-from pyfunc_debug.pfrec.schema import APPLICATION_ID, SCHEMA_VERSION, schema_text
+from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
-NEW = "-new"
-"""What follows the name of a recording until it has its tables."""
 _TOGETHER = 32
 """Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
 _DIGESTS = 100_000
@@ -73,6 +71,7 @@ class Writer:
             remove(new)
             self._connect(new)
             self._cursor.executescript(
+                "PRAGMA journal_mode = MEMORY;"  # a kill leaves no journal: nobody needs this file then
                 f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};\n"
                 f"{schema_text()}"
             )

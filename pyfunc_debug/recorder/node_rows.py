@@ -204,8 +204,12 @@ class NodeRows:
             return None
         number = self._sites.get(site)
         if number is None:
-            file, line = self._user_line(site[0], site[1])
-            stack = [(file, line, site[2].removeprefix("tf__"), line_text(file, line))]
-            number = self._sites[site] = self.stack(batch, stack)
-            self.source(batch, file)
+            frame = self.site_frame(site)
+            number = self._sites[site] = self.stack(batch, [frame])
+            self.source(batch, frame[0])
         return number
+
+    def site_frame(self, site: tuple[str, int, str], text: bool = True) -> tuple[str, int, str, str]:
+        """The frame of a site: file, line, function and, where it is asked for, the line's text."""
+        file, line = self._user_line(site[0], site[1])
+        return file, line, site[2].removeprefix("tf__"), line_text(file, line) if text else ""

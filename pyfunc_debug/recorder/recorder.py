@@ -6,6 +6,7 @@ values are dropped first, then calls are counted instead of stored; the recordin
 
 from __future__ import annotations
 
+import sqlite3
 import traceback
 from _thread import get_native_id
 from collections import deque
@@ -14,7 +15,7 @@ from dataclasses import replace
 from time import monotonic_ns, thread_time_ns
 from typing import Any
 
-from pyfunc_debug.events import LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
+from pyfunc_debug.events import FunctionFacts, LiveRuns, NodeFacts, Notice, RunFacts, TraceFacts
 from pyfunc_debug.pfrec import Writer
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import identity
@@ -85,17 +86,10 @@ class Recorder:
         self.enter, self.leave = self._hot.enter, self._hot.leave
         writer = Writer(path, overwrite)
         self._writer = writer
-        self._ring = self._make_ring(budget)
-        lock = self._ring is not None and self._ring.locked
-        place = self._ring.path if self._ring is not None else None
-        meta = {**meta, "process": {**identity(), "lock": lock}, "ring": place}
-        try:
-            self._worker = Worker(
-                writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta
-            )
-        except BaseException:
-            self._drop_ring()
-            raise
+        process = identity()
+        meta = {**meta, "process": process, "ring": None}
+        self._worker = Worker(writer, self._rows, budget, self._queue, self._open, self._release, self._fullness, meta)
+        self._ring = self._make_ring(budget, process)
         if self._ring is not None:
             self._worker.beat = self._ring.beat
         self._worker.values_full = self._empty
@@ -117,12 +111,18 @@ class Recorder:
         if self._ring is not None:
             self._ring.follow(path)
 
-    def _make_ring(self, budget: Budget) -> Ring | None:
+    def _make_ring(self, budget: Budget, process: dict[str, Any]) -> Ring | None:
         """None where it cannot be: then a killed program's last moments are missing from the recording."""
+        say = self._writer.set_meta
+        ring = None
         try:
-            ring = Ring(self.path, budget.ring_calls, budget.ring_given)
+            ring = Ring(self.path, budget.ring_calls, budget.ring_given, lambda place: say({"ring": place}))
+            say({"process": {**process, "lock": ring.locked}})
+            self._writer.fold()  # who has the file without its log and ring learns that there were some
             self._hot.ring = ring
-        except (OSError, ValueError):
+        except (OSError, ValueError, sqlite3.Error):
+            if ring is not None:
+                ring.close()
             return None
         return ring
 
@@ -315,13 +315,24 @@ class Recorder:
         policy = self._known[node.token] = self._policy(policy)
         own = (node.body.name, node.name, node.token)
         self._names[node.token] = self._names.get(node.gradient_of, own) if node.gradient_of is not None else own
-        if self._ring is not None and policy != SKIP:
-            self._ring.describe(
-                token=node.token, kind=node.kind, body=node.body.name, file=node.body.file, line=node.body.line,
-                internal=node.body.internal, name=node.name, graph=node.graph, site=node.site and node.site[:2],
-                gradient_of=node.gradient_of, tout=node.tout, paths=node.paths, out_paths=node.out_paths,
-            )  # fmt: skip
+        if policy != SKIP:
+            self._describe(node)
         return policy
+
+    def _describe(self, node: NodeFacts) -> None:
+        """Says in the ring what the file will say of a node."""
+        ring = self._ring
+        if ring is None:
+            return
+        stack: tuple[tuple[Any, ...], ...] = tuple((one.file, one.line, one.function, one.text) for one in node.stack)
+        if node.site is not None:
+            stack = (self._rows.nodes.site_frame(node.site, text=False),)
+        ring.describe(
+            token=node.token, kind=node.kind, body=node.body.name, file=node.body.file, line=node.body.line,
+            internal=node.internal, name=node.name, graph=node.graph, function=_function(ring, node.function),
+            stack=ring.share(stack), gradient_of=node.gradient_of, tout=node.tout, paths=node.paths,
+            out_paths=node.out_paths,
+        )  # fmt: skip
 
     def keep(self, pattern: str) -> None:
         """Keeps the values of calls in full from now on, of nodes that match."""
@@ -400,6 +411,14 @@ class Recorder:
             thread = get_native_id()
             self._rows.nodes.register_thread(thread)
             self._put(("trace", trace, thread))
+            ring = self._ring
+            if ring is not None:
+                ring.describe(
+                    trace=trace.id, function=_function(ring, trace.function), object=trace.object, name=trace.name,
+                    signature=trace.signature, reason=trace.reason, on=thread, start_ns=trace.start_ns,
+                    duration_ns=trace.duration_ns, error=trace.error, parent=trace.parent, closest=trace.closest,
+                    avoid=trace.avoid, tokens=sorted(trace.tokens),
+                )  # fmt: skip
             if trace.failure is not None:
                 message, frames = trace.failure
                 self.notice(Notice.TRACE_FAILED, None, None, trace=trace.id, message=message, frames=frames)
@@ -503,3 +522,8 @@ class Recorder:
         for _ in range(count):
             probe.leave(probe.enter("", ()), None)
         return (thread_time_ns() - start) // count
+
+
+def _function(ring: Ring, facts: FunctionFacts | None) -> int | None:
+    """The number in the ring of a traced function."""
+    return None if facts is None else ring.share((facts.name, facts.kind, facts.file, facts.line, facts.internal))

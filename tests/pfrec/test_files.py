@@ -20,6 +20,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
+from pyfunc_debug.pfrec.packing import pack
 from pyfunc_debug.recorder import Budget, Recorder
 from pyfunc_debug.values import Policies
 from tests.limits import HANG_S
@@ -51,6 +52,31 @@ def message(path) -> str:
         list(pfd.open(path).calls())
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["begin", "end"])
+def test_a_kill_between_any_two_steps_leaves_no_file_or_a_valid_one(tmp_path, what):
+    """Steps that make and remove files, in their order: see tests/pfrec/steps.py."""
+    command = [sys.executable, "-m", "tests.pfrec.steps", what, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=True)
+    left = [set(line.split()[1:]) for line in done.stdout.splitlines()]
+    ring = {"x.pfrec", "x.pfrec-ring"}
+    expected = [set(), {"x.pfrec-new"}, {"x.pfrec", "x.pfrec-new"}, {"x.pfrec"}, {*ring, "x.pfrec-wal", "x.pfrec-shm"}]
+    for files in expected if what == "begin" else [expected[-1], ring]:
+        assert files in left, "a step that is not killed before"
+    for number, files in enumerate(left):
+        path = tmp_path / str(number) / "x.pfrec"
+        if "x.pfrec" not in files:
+            assert files <= {"x.pfrec-new"}
+            beside = ": only x.pfrec-new stands there, which nothing can be read from" if files else ""
+            assert message(path) == f"no such recording: {path}{beside}"
+            if files == left[number - 1]:
+                continue
+            Recorder(str(path), Policies("none"), Budget(1_000_000), {"pid": os.getpid()}).close({"state": "complete"})
+        else:
+            _, calls, missing = pack(str(path))
+            assert (calls, missing) == (0, [])
+        assert os.listdir(path.parent) == ["x.pfrec"]
 
 
 def test_a_finished_recording_is_one_file_in_rollback_mode(recorded):

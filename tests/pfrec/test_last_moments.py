@@ -117,6 +117,56 @@ def test_a_crash_names_the_call_its_inputs_and_thread_and_no_call_before_it_is_m
     assert sorted(os.listdir(tmp_path)) == ["counter", "train.pfrec"]  # one whole file
 
 
+FIRST_CALL = """
+    import os, signal, sqlite3, sys
+    import tensorflow as tf
+    import pyfunc_debug as pfd
+
+    pfd.record(sys.argv[2]).start()
+    file = sqlite3.connect(sys.argv[2], isolation_level=None)
+    file.execute("BEGIN IMMEDIATE")  # nothing is stored from now on: all that the process leaves is in the ring
+
+    def decode(x):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    @tf.function
+    def step(x):
+        return tf.py_function(decode, [x], tf.float32)
+
+    if sys.argv[1] == "graph":
+        step(tf.constant(3.0))
+    if sys.argv[1] == "map":
+        list(tf.data.Dataset.range(3, output_type=tf.float32).map(step))
+    if sys.argv[1] == "eager":
+        tf.py_function(decode, [3.0], tf.float32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [
+        ("graph", [("step", "tf.function", 13, 1, ["step"])]),
+        ("map", [("step", "tf.data", 13, 1, []), ("step", "tf.function", 13, 1, ["step"])]),
+        ("eager", [("(eager)", "eager", None, 0, ["<module>"])]),
+    ],
+)
+def test_a_program_that_dies_in_its_first_call_names_what_traced_it(tmp_path, how, rows):
+    path = tmp_path / "train.pfrec"
+    (tmp_path / "train.py").write_text(textwrap.dedent(FIRST_CALL))
+    assert forked.run(tmp_path / "train.py", how, path).returncode == -signal.SIGKILL
+    with contextlib.closing(Recording(str(path))) as recording:
+        ledger = recording.ledger()
+        text = " ".join(str(ledger).split())
+    found = [
+        (row.function.name, row.function.kind, row.function.line, row.traces,
+         [node.node.stack[-1].function for node in row.nodes])
+        for row in ledger.rows
+    ]  # fmt: skip
+    assert found == rows
+    assert "was not stored" not in text
+    assert "the program died in call #1 of decode (train.py:10)" in text
+
+
 def test_nothing_is_said_of_what_traced_a_node_where_a_death_took_that(tmp_path):
     """A program that dies as soon as it begins leaves its calls and nodes in the ring, and not what traced them."""
     with pfd.record(tmp_path / "train.pfrec", gil=False) as recording:
@@ -299,10 +349,14 @@ def test_nodes_and_threads_are_described(tmp_path):
     ring = Ring(str(tmp_path / "x.pfrec"), 16)
     ring.describe(token="pyfunc_1", body="decode")
     ring.describe(thread=7, name="TF-1")
+    ring.describe(trace=3, signature="(x)")
+    assert [ring.share(fact) for fact in (("step", 3), ("other", 4), ("step", 3), ())] == [0, 1, 0, None]
     read = RingReader(ring.path)
     ring.close()
     assert read.nodes["pyfunc_1"]["body"] == "decode"
     assert read.threads == {7: "TF-1"}
+    assert read.traces[3]["signature"] == "(x)"
+    assert read.shared == {0: ["step", 3], 1: ["other", 4]}
 
 
 def test_a_damaged_ring_is_not_believed(tmp_path):
