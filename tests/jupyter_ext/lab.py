@@ -164,6 +164,13 @@ def make_new(page: Any, size: tuple[int, int] = (1400, 1000), dark: bool = False
     page.emulate_media(color_scheme="dark" if dark else "light", forced_colors="none")
 
 
+def shoot(shown: Any, name: str, **options: Any) -> None:
+    """Keeps a screenshot of a page or an element for people, where they ask for it: each takes 0.2 to 1 s of CPU."""
+    if os.environ.get("PYFUNC_DEBUG_TEST_PICTURES"):
+        ARTIFACTS.mkdir(exist_ok=True)
+        shown.screenshot(path=str(ARTIFACTS / name), **options)
+
+
 def close_browser() -> None:
     """Ends the browser after a module: the driver's event loop would be in the way of tests that run kernels."""
     if _chromium:
@@ -252,5 +259,4 @@ class Notebook:
 
     def shot(self, name: str) -> None:
         """Keeps a screenshot for people."""
-        ARTIFACTS.mkdir(exist_ok=True)
-        self.page.screenshot(path=str(ARTIFACTS / name))
+        shoot(self.page, name)

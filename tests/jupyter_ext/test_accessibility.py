@@ -8,7 +8,7 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.report import html
 from tests.jupyter_ext.axe import violations
 from tests.jupyter_ext.lab import browser
-from tests.jupyter_ext.test_report_page import FINDINGS
+from tests.jupyter_ext.test_report_page import FINDINGS, PAGE_BYTES
 from tests.jupyter_ext.test_vscode import STOP
 from tests.jupyter_ext.vscode import Output
 from tests.report import recordings
@@ -21,9 +21,15 @@ def recording(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def report(recording, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "MAX_BYTES", PAGE_BYTES)
+        return html.write(recording, tmp_path_factory.mktemp("report") / "report.html", lambda: FINDINGS)
+
+
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_report(recording, tmp_path, dark):
-    report = html.write(recording, tmp_path / "report.html", lambda: FINDINGS)
+def test_the_report(report, dark):
     with browser((1200, 900), dark) as page:
         page.goto(f"file://{report}")
         page.wait_for_selector("#pfd-report[data-ready]")

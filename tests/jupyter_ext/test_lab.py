@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from tests.jupyter_ext.lab import Notebook, Server, browser, write_notebook
+from tests.jupyter_ext.lab import Notebook, Server, browser, shoot, write_notebook
 from tests.jupyter_ext.program import SETUP, traced
 
 SCROLL = "() => document.querySelector('.pfd').scrollIntoView({ block: 'start' })"
@@ -145,7 +145,7 @@ def test_a_traced_cell_from_its_first_call_to_a_saved_notebook_without_kernel(se
         page.wait_for_selector(".pfd-static")
         assert page.locator(".pfd-static").is_visible()
         assert "log_huber" in page.locator(".pfd-static").inner_text()
-        page.screenshot(path=str(_artifact("lab-reopened.png")))
+        shoot(page, "lab-reopened.png")
 
 
 def test_show_opens_at_a_call_and_old_panels_stay_readable(opened):
@@ -219,10 +219,3 @@ def test_a_recording_that_opens_slowly_is_waited_for_and_sources_are_shown(opene
     forms = [output["data"] for output in notebook.outputs(5)]
     assert any("line traced runs" in form.get("text/plain", "") for form in forms), "the form that stays"
     assert page.errors == []
-
-
-def _artifact(name):
-    from tests.jupyter_ext.lab import ARTIFACTS
-
-    ARTIFACTS.mkdir(exist_ok=True)
-    return ARTIFACTS / name

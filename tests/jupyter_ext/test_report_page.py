@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
-from tests.jupyter_ext.lab import ARTIFACTS, browser, make_new
+from tests.jupyter_ext.lab import browser, make_new, shoot
 from tests.limits import HANG_S
 from tests.report import recordings
 
@@ -22,13 +22,18 @@ FINDINGS = [
     Finding("retrace", "warning", None, (), "`train_step` was traced twice.", "lr = tf.constant(lr)", recordings.FILE, recordings.line("@tf.function")),
 ]  # fmt: skip
 
+PAGE_BYTES = 1_500_000
+"""Room for a report that is opened again and again: 10 MB take a second each time. That of several processes has them."""
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     path = recordings.small(folder / "train.pfrec")
     recordings.count_lines(path)
-    return html.write(path, folder / "report.html", lambda: FINDINGS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "MAX_BYTES", PAGE_BYTES)
+        return html.write(path, folder / "report.html", lambda: FINDINGS)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +92,7 @@ def test_all_views_are_there_and_the_numbers_are_the_recordings(page):
     assert "for the GIL" in page.locator(".verdicts").inner_text()
     assert page.locator(".whatif").count() == 2, "two stages of tf.data"
     assert page.evaluate(FAINT) == [], "text has enough contrast"
-    page.screenshot(path=str(_artifact("report-light.png")), full_page=True)
+    shoot(page, "report-light.png", full_page=True)
 
 
 def test_a_long_wait_leads_to_its_call(page):
@@ -224,7 +229,7 @@ def test_the_timeline_zooms_and_selects(page):
         for lane in range(1, 5):
             page.mouse.click(box["x"] + 70 + (box["width"] - 78) * share, box["y"] + lane * 26 + 18)
     page.wait_for_function("() => window.titles.size > 1")
-    page.screenshot(path=str(_artifact("report-zoomed.png")))
+    shoot(page, "report-zoomed.png")
 
 
 FAINT = """() => {
@@ -247,9 +252,9 @@ def test_dark_narrow_and_forced_colours_can_be_read(tab, report):
             assert page.locator(".pfd").get_attribute("data-theme") == ("dark" if dark else "light")
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
             assert page.evaluate(FAINT) == []
-            page.screenshot(path=str(_artifact(name)), full_page=True)
+            shoot(page, name, full_page=True)
     with opened(tab, report, forced_colors="active") as page:
-        page.screenshot(path=str(_artifact("report-forced-colors.png")))
+        shoot(page, "report-forced-colors.png")
 
 
 def test_without_scripts_the_plain_table_is_there(tab, report):
@@ -295,7 +300,7 @@ def test_a_call_that_was_changed_by_hand_says_so(tab, tmp_path):
             "Changed by hand at a stop: by, the return value. What follows is not the program's own doing."
         )
         assert hand.locator("code").all_inner_texts() == ["by"]
-        page.locator(".rs", has=page.locator(".d-call")).screenshot(path=str(_artifact("report-changed-by-hand.png")))
+        shoot(page.locator(".rs", has=page.locator(".d-call")), "report-changed-by-hand.png")
         for call in ("1", "3"):
             page.locator(f'.calls tr[data-call="{call}"]').click()
             page.locator(".d-call .ttl", has_text=f"#{call}").wait_for()
@@ -357,7 +362,7 @@ def test_several_processes_are_one_report(tab, together):
             ["worker-1", "640"],
             ["worker-2", "800"],
         ]
-        page.screenshot(path=str(_artifact("report-together.png")), full_page=True)
+        shoot(page, "report-together.png", full_page=True)
         # From the row of one process to that row in its own report.
         page.locator(".byproc button").nth(1).click()
         own = page.locator('.own[aria-label="worker-1"]')
@@ -379,12 +384,7 @@ def test_several_processes_are_one_report(tab, together):
 def test_many_processes_fit_a_narrow_page(tab, together):
     with opened(tab, together, (430, 900), color_scheme="dark") as page:
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "no sideways scrolling"
-        page.screenshot(path=str(_artifact("report-together-narrow.png")), full_page=True)
-
-
-def _artifact(name):
-    ARTIFACTS.mkdir(exist_ok=True)
-    return ARTIFACTS / name
+        shoot(page, "report-together-narrow.png", full_page=True)
 
 
 def test_values_are_looked_at_and_calls_compared_without_a_kernel(page):

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from tests.jupyter_ext.lab import ARTIFACTS, browser
+from tests.jupyter_ext.lab import browser, shoot
 from tests.jupyter_ext.vscode import THEMES, Output
 from tests.report import recordings
 
@@ -31,7 +31,8 @@ COLOURS = """
   const linear = (x) => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4;
   const luminance = (c) => .2126 * linear(c[0]) + .7152 * linear(c[1]) + .0722 * linear(c[2]);
   const contrast = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
-  const ground = (element) => { const layers = []; for (let e = element; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor)); return layers.reverse().reduce((under, top) => over(top, under), [1, 1, 1, 1]); };
+  const grounds = new Map([[null, [1, 1, 1, 1]]]);
+  const ground = (e) => { if (!grounds.has(e)) grounds.set(e, over(parse(getComputedStyle(e).backgroundColor), ground(e.parentElement))); return grounds.get(e); };
 """
 FAINT_TEXT = (
     "(root) => {"
@@ -68,13 +69,14 @@ FAINT_GRAPHICS = (
   return faint; }"""
 )
 # What can be seen: every colour of every element, and every pixel of the canvases.
+CANVASES = "[...document.querySelectorAll('.pfd canvas')].map((c) => c.width ? c.toDataURL() : '')"
 SEEN = """() => {
   const properties = ['color', 'backgroundColor', 'backgroundImage', 'borderTopColor', 'borderLeftColor', 'boxShadow', 'outlineColor', 'fill', 'stroke', 'caretColor', 'colorScheme'];
   const elements = [document.querySelector('.output'), document.querySelector('.pfd'), ...document.querySelectorAll('.pfd *')];
   return {
     styles: elements.map((e) => { const style = getComputedStyle(e); return `${e.tagName}.${e.className} ${properties.map((p) => style[p]).join(' ')}`; }),
-    canvases: [...document.querySelectorAll('.pfd canvas')].map((c) => c.width ? c.toDataURL() : ''),
-  }; }"""
+    canvases: CANVASES,
+  }; }""".replace("CANVASES", CANVASES)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,7 @@ def test_everything_can_be_read(recording, kind, width):
                 "(tab) => document.querySelector(`.d-${tab}, .detail:not([hidden])`)?.textContent.length > 20", arg=tab
             )
             assert page.evaluate(FAINT_TEXT, ".pfd") == [], tab
-            _shoot(page, f"vscode-{name}-{width}-{tab}.png")
+            shoot(page, f"vscode-{name}-{width}-{tab}.png")
         assert page.evaluate(FAINT_GRAPHICS) == []
         page.keyboard.press("Escape")
         page.locator(".filter input").focus()
@@ -156,7 +158,7 @@ def test_no_colour_of_the_theme_before_stays(recording):
         for kind in [*KINDS[1:], KINDS[0], KINDS[3], KINDS[2]]:
             output.theme(kind)
             page.wait_for_function(
-                f"(fresh) => JSON.stringify(({SEEN})().canvases) === JSON.stringify(fresh)", arg=fresh[kind]["canvases"]
+                f"(fresh) => JSON.stringify({CANVASES}) === JSON.stringify(fresh)", arg=fresh[kind]["canvases"]
             )
             assert page.evaluate(SEEN)["styles"] == fresh[kind]["styles"], kind
 
@@ -166,7 +168,7 @@ def test_the_static_form_can_be_read(recording, kind):
     with opened(recording, kind, alone=True) as output:
         assert output.page.locator("#static table").is_visible()
         assert output.page.evaluate(FAINT_TEXT, "#static") == []
-        output.page.locator("#static").screenshot(path=str(_artifact(f"{kind}-static.png")))
+        shoot(output.page.locator("#static"), f"{kind}-static.png")
 
 
 def _settled(page):
@@ -181,12 +183,3 @@ def _settled(page):
 def _hex(colour):
     numbers = [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     return "#" + "".join(f"{number:02x}" for number in numbers)
-
-
-def _shoot(page, name):
-    page.screenshot(path=str(_artifact(name)))
-
-
-def _artifact(name):
-    ARTIFACTS.mkdir(exist_ok=True)
-    return ARTIFACTS / name

@@ -1,6 +1,7 @@
 // Data that are in the page: the HTML report. Answers the same questions as a kernel, from typed arrays.
 import { between, bins, callsOf, ERROR, GRADIENT, take, type Calls } from "./columns";
 import {
+  bytesOf,
   decodeArrays,
   type Answer,
   type ArrayPlace,
@@ -54,7 +55,7 @@ const STATUS: Record<number, Status> = { 0: "ok", 1: "error", 2: "running", 4: "
 
 /** Reads base64 text of a deflated container: 4 bytes length of the JSON, the JSON, the arrays. */
 export async function decodeContainer<T extends { arrays: Record<string, ArrayPlace> }>(text: string): Promise<{ data: T; arrays: Arrays }> {
-  const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const packed = bytesOf(text.trim());
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);

@@ -521,6 +521,14 @@ export interface Answer<M extends Method> {
 /** Layout of one array in the buffers of a message: its type, which buffer, its offset there in bytes, its length. */
 export type ArrayPlace = [dtype: string, buffer: number, offset: number, length: number];
 
+/** The bytes of base64 text; `Uint8Array.from(text, …)` takes a second for 10 MB. */
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
 export function decodeArrays(places: Record<string, ArrayPlace>, buffers: readonly ArrayBufferView[]): Arrays {
   const arrays: Arrays = {};
   for (const [name, [dtype, index, offset, length]] of Object.entries(places)) {

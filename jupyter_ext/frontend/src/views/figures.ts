@@ -1,5 +1,5 @@
 // Small figures: a histogram as SVG bars, kept elements as a pixelated picture.
-import type { Picture, Trend } from "../data/protocol";
+import { bytesOf, type Picture, type Trend } from "../data/protocol";
 import { h, svg } from "../dom";
 import { sig3 } from "../format";
 
@@ -63,7 +63,7 @@ export function figure(picture: Picture, caption: string, open?: () => void): HT
 
 /** One RGBA pixel an element; diverging maps are white at 0. */
 export function pixels(picture: Picture): Uint8ClampedArray<ArrayBuffer> {
-  const data = Uint8Array.from(atob(picture.data), (c) => c.charCodeAt(0));
+  const data = bytesOf(picture.data);
   const count = picture.width * picture.height;
   const rgba = new Uint8ClampedArray(count * 4);
   for (let i = 0; i < count; i++) {
