@@ -186,15 +186,7 @@ QUICK = ("eager", "tf.function", "numpy_function", "Dataset.map, parallel", "nes
 
 
 _DATA = "nobody asks for a gradient of data"
-_KERAS = (
-    "Keras takes the first two elements itself, outside of TensorFlow, where `breakpoint()` is Python's own and an "
-    "error or a wait comes before any call"
-)
 HOLES = {
-    **{
-        ("generator of fit", way): _KERAS
-        for way in ("error", "breakpoint()", "pdb.set_trace()", "hits", "Pause, Ctrl-C")
-    },
     ("numpy_function", "gradient"): "TensorFlow has no gradient of a numpy_function",
     ("Dataset.map, parallel", "gradient"): _DATA,
     ("from_generator", "gradient"): _DATA,

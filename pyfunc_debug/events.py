@@ -6,7 +6,7 @@ Interception and the recorder do not know each other; both know this.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
@@ -24,9 +24,9 @@ class Body:
     parameters: tuple[str, ...]
     internal: bool
     """Whether the function is TensorFlow's or Keras' own."""
-    elements: Literal["", "own", "another's", "elsewhere"] = ""
+    elements: Literal["", "own", "another's", "threads", "processes"] = ""
     """Of a node that takes elements for a Dataset: whether this function yields them, whether it only makes what does,
-    or whether other threads than the node's run it."""
+    or whether threads or processes of Keras' own run it."""
 
 
 class Statements(NamedTuple):
@@ -252,6 +252,12 @@ class NotConverted:
     position: int = 0
 
 
+class Taken(NamedTuple):
+    """An element that Keras took itself, as it is, in place of a call's outputs."""
+
+    value: Any
+
+
 class Observer(Protocol):
     """Who listens to interception. No method may raise; `enter` and `leave` are the hot path."""
 
@@ -263,6 +269,12 @@ class Observer(Protocol):
 
     def fail(self, ticket: Any, error: BaseException) -> None:
         """The body raised."""
+
+    def keras_takes(self, node: NodeFacts) -> None:
+        """Keras is about to take elements itself, of what is described as a node would be: no recording has it."""
+
+    def taking(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]]:
+        """`enter`, `leave` and `fail` for elements that Keras takes itself: `leave` gets and gives a `Taken`."""
 
     def returned(self, ticket: Any, value: Any, declared: Any) -> Any:
         """The body returned, and TensorFlow has not converted its value yet. Hot path. Not for every call.

@@ -18,6 +18,7 @@ from pyfunc_debug.interception.annotations import Annotations
 from pyfunc_debug.interception.bodies import SourceMaps, scope, unwrap
 from pyfunc_debug.interception.builds import verdict
 from pyfunc_debug.interception.calls import drop_our_frame, eager_numpy_call, innermost_call, registry_call
+from pyfunc_debug.interception.elements import Elements
 from pyfunc_debug.interception.failures import Failures
 from pyfunc_debug.interception.gradients.cut import CutGradients
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
@@ -69,6 +70,7 @@ class Interception:
         self.lines: Lines | None = None
         self.failures = Failures()
         self.failures.outputs_of = self._gradients.outputs_of
+        self._elements = Elements(self._names, observer, self.failures, maps)
         self.live_runs = self._functions.live
         self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)
         self._bodies: dict[str, weakref.ref[types.FunctionType]] = {}
@@ -87,6 +89,7 @@ class Interception:
             self.limits = f"TensorFlow {self._names.version}: {found.construction}: only calls are recorded"
         self._patches.apply(self._wanted())
         self._gradients.connect(self._observer, self.failures)
+        self._elements.start()
         self.on = True
 
     def stop(self) -> tuple[str, ...]:
@@ -97,7 +100,7 @@ class Interception:
         """
         self.on = False
         self.stop_lines()
-        foreign = self._patches.revert()
+        foreign = self._patches.revert() + self._elements.stop()
         self._gradients.connect(None, None)
         return foreign + self.stop_ids()
 

@@ -160,19 +160,29 @@ def find_body(registered: Any, names: TensorFlowNames, maps: SourceMaps) -> Body
 
 def _of_elements(function: Any, names: TensorFlowNames, maps: SourceMaps) -> Body:
     """The body of a node that takes elements: the user's function that makes them, also where Keras stands between."""
-    source, elsewhere = private.keras_source(function)
+    source, where = private.keras_source(function)
     if isinstance(function, type):  # a class whose objects are iterators
         made = (vars(function).get(name) for name in ("__next__", "__iter__"))
         source = next((one for one in made if isinstance(one, types.FunctionType)), None)
     if isinstance(source, types.GeneratorType):
-        code = source.gi_code
-        return Body(readable_name(source.__qualname__), code.co_filename, code.co_firstlineno, (), True, "own")
+        return _of_generator(source)
     found = find_body(function if source is None else source, names, maps)
     plain = function if hasattr(function, "__code__") else getattr(function, "__func__", type(function).__call__)
     own = source is not None or inspect.isgeneratorfunction(plain)
-    return Body(
-        found.name, found.file, found.line, (), True, "elsewhere" if elsewhere else "own" if own else "another's"
-    )  # fmt: skip
+    return Body(found.name, found.file, found.line, (), True, where if own else "another's")
+
+
+def _of_generator(generator: types.GeneratorType[Any, Any, Any]) -> Body:
+    code = generator.gi_code
+    return Body(readable_name(generator.__qualname__), code.co_filename, code.co_firstlineno, (), True, "own")
+
+
+def element_body(source: Any, names: TensorFlowNames, maps: SourceMaps) -> Body:
+    """The body behind elements that Keras takes itself, of a generator or a PyDataset."""
+    if isinstance(source, types.GeneratorType):
+        return _of_generator(source)
+    found = find_body(source.__getitem__, names, maps)
+    return Body(found.name, found.file, found.line, (), found.internal, "own")
 
 
 def unwrap(registered: Any, names: TensorFlowNames) -> Any:

@@ -62,6 +62,14 @@ def innermost_call(entered: bool = True) -> CallInProgress | None:
     return None
 
 
+def keep_ticket(ticket: Any) -> None:
+    """Gives this thread's innermost call a ticket until it ends; `leave` and `fail` do not get it."""
+    thread = get_ident()
+    fields = IN_PROGRESS.get(thread)
+    if fields is not None and fields[3] is not ENTERING:
+        IN_PROGRESS[thread] = (*fields[:3], ticket, *fields[4:])
+
+
 def drop_our_frame(error: BaseException) -> None:
     """Takes our frames off the traceback, so that TensorFlow's error text shows only its own and the user's.
 

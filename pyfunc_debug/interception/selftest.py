@@ -65,6 +65,10 @@ class _Listener:
 
     def node_gone(self, token: str) -> None: ...
 
+    def keras_takes(self, node: NodeFacts) -> None: ...
+
+    def taking(self) -> Any: ...
+
     def trace_ended(self, trace: TraceFacts) -> None:
         self.traces.append(trace)
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from pyfunc_debug.program.pools import Pool
 from pyfunc_debug.stops.endings import Endings, await_interrupt, end_process, send_interrupt, take_back
@@ -38,7 +38,7 @@ class Broker:
       listeners: Called, on any thread, when a stop opens, moves, waits or closes.
       on_unanswered: Told of a stop that nobody could answer.
       pool_of: The thread pool that a stop's call runs on.
-      end_running: Ends the bodies that run, where one that was paused is ended.
+      end_running: Ends the bodies that run, but not those on the threads that it is given, which end anyway.
       ending: Whether calls of their nodes that begin now may have to end as well: see `check_beginning`.
       on_ending: Told of each change of `ending`.
       evaluating: Threads that evaluate at a prompt, and the number of the evaluation.
@@ -51,7 +51,7 @@ class Broker:
         self.listeners: list[Callable[[], None]] = []
         self.on_unanswered: Callable[[Stop], None] = lambda stop: None
         self.pool_of: Callable[[Stop], Pool | None] = lambda stop: None
-        self.end_running: Callable[[], None] = lambda: None
+        self.end_running: Callable[[Container[int]], None] = lambda held: None
         self.ending = False
         self.on_ending: Callable[[], None] = lambda: None
         self._turn = threading.Condition()
@@ -392,8 +392,7 @@ class Broker:
                 return False
             self._interrupted = True
             self._end(stops, stops)
-        if any(stop.paused for stop in stops):
-            self.end_running()
+        self.end_running({stop.ident for stop in stops})
         for stop in stops:
             front = stop.front
             if front is not None:
@@ -401,12 +400,11 @@ class Broker:
         return True
 
     def quit(self, stop: Stop) -> None:
-        """`q` at a stop: everything that waits behind it ends as well, and what comes until the program knows."""
+        """`q` at a stop: all that waits behind it or runs ends as well, and what comes until the program knows."""
         with self._turn:
             waiting = [one for stop in self._waiting for one in _with_outer(stop)]
             self._end(waiting, [stop, *waiting])
-        if stop.paused:
-            self.end_running()
+        self.end_running({one.ident for one in (stop, *waiting)})
 
     def _end(self, stops: list[Stop], ended: list[Stop]) -> None:
         now = time.monotonic()
@@ -414,8 +412,7 @@ class Broker:
             self._ended_nodes.clear()
         self._aborting_until = now + _ABORTING_S
         self._note_ended(ended)
-        if any(stop.paused for stop in ended):
-            self._set_ending(True)
+        self._set_ending(True)
         for stop in stops:
             stop.aborted = True
         self._turn.notify_all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -54,6 +55,13 @@ class Environment:
 
     def trouble(self, where: str, error: BaseException) -> None:
         """Something of ours failed; the program went on."""
+
+    def number(self, numbers: Iterator[int]) -> int | None:
+        """The number of the call that this thread is in, the same each time, where it has none in a recording.
+
+        None where others have: it would be taken for one of them.
+        """
+        return next(numbers)
 
     def running(self) -> dict[int, list[FrameType]]:
         """By thread, the user's frames in the body that it runs, outermost first."""

@@ -27,14 +27,17 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
     """
     if rule.error or rule.unjudged:
         return ""  # said with their counts
+    other = next((node.body for node in nodes if node.body.elements == "processes" and _means(rule, node)), None)
+    if other is not None:
+        return (
+            f"Keras calls {other.name} in processes of its own, where nothing stops, but for its first two elements "
+            "(its PyDataset has use_multiprocessing=True); set it to False"
+        )
     if rule.came_false:
         return "its condition was false each time"
     nodes = [node for node in nodes if not node.internal or is_user(node.body.file or "<none>")]
     if not nodes and not gone:
         return "no node was called since it was set"
-    elsewhere = next((node.body for node in nodes if node.body.elements == "elsewhere" and _means(rule, node)), None)
-    if elsewhere is not None:
-        return f"Keras calls {elsewhere.name} on its own threads (its PyDataset has workers > 1); set workers=1"
     return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)
 
 
@@ -52,7 +55,7 @@ def _name(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str],
     fitting = sorted({node.body.name for node in nodes if rule.fits(node)})
     if fitting:
         names = ", ".join(fitting[:3])
-        return f"no gradient of {names} was computed" if rule.when == "gradient" else f"{names} was not called"
+        return f"no gradient of {names} was computed" if rule.when == "gradient" else f"{names} was not called since"
     names_ = {node.body.name for node in nodes} | set(gone)
     found = difflib.get_close_matches(rule.where, names_, 3, 0.5) or sorted(names_)[:5]
     return f"no node of that name was called so far (there are {', '.join(found)})"

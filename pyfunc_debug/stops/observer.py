@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -152,7 +152,7 @@ class StopObserver:
 
     def _named(self, rule: Breakpoint, facts: NodeFacts) -> bool:
         elements = facts.body.elements
-        if elements == "elsewhere":  # not in calls of this node
+        if elements in ("threads", "processes"):  # not in calls of this node
             return False
         if rule.file is None:  # what a lambda gives to Dataset.from_generator has a name only when it runs
             return rule.fits(facts) or elements == "another's"
@@ -216,7 +216,7 @@ class StopObserver:
 
     def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:
         recorded = number is not None
-        if number is None:
+        if number is None and not self.environment.records():  # else it would be taken for one of the recording's
             number = next(plan.numbers)
         if self.debugger:
             self.environment.let_coverage_see()
@@ -303,13 +303,14 @@ class StopObserver:
         pause = Pause(running, stop, missed)
         return pause if running and pause.arm() else None
 
-    def end_running(self, stop: Callable[[FrameType], object]) -> None:
+    def end_running(self, stop: Callable[[FrameType], object], held: Container[int]) -> None:
         """Ends the bodies that run, each at its next line, as those are ended that wait behind a stop.
 
         Args:
           stop: Calls `stop_here` with `ending`.
+          held: Threads whose calls stopped or waited, and end by themselves.
         """
-        running = self._running()
+        running = {ident: stack for ident, stack in self._running().items() if ident not in held}
         if running:
             Pause(running, stop, each=True).arm()
 
@@ -367,7 +368,9 @@ class StopObserver:
     def _unwatched(self, token: str, args: Any, number: int | None) -> CallWatch:
         """Of a call in progress that no breakpoint watches."""
         plan, recorded = self._plan_of(token, args), number is not None
-        watch = CallWatch(self._shared, plan, token, args, number if recorded else next(plan.numbers), recorded)
+        if number is None:
+            number = self.environment.number(plan.numbers)
+        watch = CallWatch(self._shared, plan, token, args, number, recorded)
         watch.find_chained()
         return watch
 

@@ -41,6 +41,8 @@ class Pause:
     ) -> None:  # fmt: skip
         self._bodies = {ident: stack[0] for ident, stack in stacks.items()}
         self._codes = {frame.f_code for stack in stacks.values() for frame in stack}
+        self._stacks = dict(stacks)
+        self._lines: list[tuple[int, FrameType]] = []
         self._stop = stop
         self._missed = missed
         self._each = each
@@ -57,12 +59,21 @@ class Pause:
         """Begins to wait; whether that is possible."""
         if sys.version_info >= (3, 12):
             return self._monitor()
+        for ident, stack in self._stacks.items() if _c is not None else ():
+            for frame in stack:
+                if not frame.f_trace_lines:  # who traces it wants to see it return, and nothing else
+                    frame.f_trace_lines = True
+                    self._lines.append((ident, frame))
+        self._stacks.clear()
         return _c is not None and bool(_c.trace_threads(set(self._bodies), self._event))
 
     def cancel(self) -> None:
         """No thread is to be stopped any more."""
         with self._lock:
             self._over = True
+            for _, frame in self._lines:
+                frame.f_trace_lines = False
+            self._lines.clear()
         self._end_monitoring()
 
     def _event(self, frame: FrameType, line: bool) -> None:
@@ -76,6 +87,9 @@ class Pause:
             first = line and not self._over and body is not None
             missed = not line and not self._over and not self._bodies
             self._over = self._over or (first and not self._each) or not self._bodies
+            for _, frame_ in [one for one in self._lines if one[0] == ident or self._over]:
+                frame_.f_trace_lines = False
+            self._lines = [] if self._over else [one for one in self._lines if one[0] != ident]
         if self._tool is None:
             settrace(sys.gettrace())  # what this thread had
         elif self._over:

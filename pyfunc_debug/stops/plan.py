@@ -44,7 +44,7 @@ class Plan:
                 (self.after if rule.when == "after" else self.starts).append(rule)
             elif rule.when == "before":
                 self.lines.append(rule)
-        self.elements = facts is not None and facts.body.elements not in ("", "elsewhere")
+        self.elements = facts is not None and facts.body.elements in ("own", "another's")
         """Whether this is TensorFlow's node that takes the elements of a user's generator."""
         self.watches = bool(self.lines or self.after or self.errors)
         """Whether a call is to be watched even if no breakpoint stops its beginning."""

@@ -128,11 +128,6 @@ class Stop:
         self.complete: Callable[[str, str], list[str]] = lambda line, word: []
 
     @property
-    def paused(self) -> bool:
-        """Whether Ctrl-C or a Pause stopped it."""
-        return self.breakpoint is None and self.why.startswith("paused")
-
-    @property
     def title(self) -> str:
         """`augment #12`."""
         return f"{self.name} #{self.call}" if self.call is not None else self.name

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Statements
+from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Statements, Taken
 from pyfunc_debug.places import file_label
 from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
@@ -68,6 +69,8 @@ class ProcessEnvironment(Environment):
 
     def replace_outputs(self, outputs: Any, value: Any) -> Any:
         """Raises what TensorFlow raises when the value does not fit the node's types."""
+        if isinstance(outputs, Taken):
+            return Taken(value)
         import numpy as np
         import tensorflow as tf
 
@@ -103,6 +106,17 @@ class ProcessEnvironment(Environment):
 
     def trouble(self, where: str, error: BaseException) -> None:
         self.observer.trouble(where, error)
+
+    def number(self, numbers: Iterator[int]) -> int | None:
+        from pyfunc_debug.interception.calls import innermost_call, keep_ticket
+
+        call = innermost_call()
+        if call is None or self.records():
+            return None
+        number, ticket = self.observer.numbered(call.ticket, numbers)
+        if ticket is not call.ticket:
+            keep_ticket(ticket)
+        return number
 
     def running(self) -> dict[int, list[FrameType]]:
         from pyfunc_debug.interception.calls import IN_PROGRESS, bottom_frame

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.events import NodeFacts, Notice, RunFacts, TraceFacts
@@ -20,14 +20,15 @@ if TYPE_CHECKING:  # loading the notebook extension must not import NumPy
 
 
 class _Both:
-    """A ticket of the recorder and one of the breakpoints."""
+    """A ticket of the recorder and one of the breakpoints; `number` is the call's where it has neither."""
 
-    __slots__ = ("call_watch", "recorded", "recorder")
+    __slots__ = ("call_watch", "number", "recorded", "recorder")
 
-    def __init__(self, recorder: Recorder | None, recorded: Any, call_watch: Any) -> None:
+    def __init__(self, recorder: Recorder | None, recorded: Any, call_watch: Any, number: int | None = None) -> None:
         self.recorder = recorder
         self.recorded = recorded
         self.call_watch = call_watch
+        self.number = number
 
 
 _NOBODY: Any = (lambda token, args: None, lambda ticket, outputs: outputs, lambda ticket, error: None)
@@ -61,7 +62,7 @@ class Relay:
 
     def choose_path(self) -> None:
         """Call it after each change of an attribute: calls that begin then take another way."""
-        recorder, told = self.recorder, self._stops.debugger or bool(self.cell_context) or self._broker.ending
+        recorder, told = self.recorder, self._told()
         self.unwanted = self._stops.unwanted if recorder is None and self.lines is None and not told else ()
         if self.breaking or told:
             self.path = (self.enter, self.leave, self.fail)
@@ -71,6 +72,9 @@ class Relay:
             self.path = _NOBODY
         if self.lines is not None:
             self.path = self.lines.around(self.path, self.number)
+
+    def _told(self) -> bool:
+        return self._stops.debugger or bool(self.cell_context) or self._broker.ending
 
     # -- events.Observer: calls, while there are breakpoints ----------------------------------------------------------
 
@@ -107,6 +111,19 @@ class Relay:
         finally:
             if ticket.recorder is not None:
                 ticket.recorder.fail(ticket.recorded, error)
+
+    def keras_takes(self, node: NodeFacts) -> None:
+        """Keras is about to take elements itself: no recording has this node, or its calls."""
+        self._stops.node_made(node)
+
+    def taking(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]]:
+        """`enter`, `leave` and `fail` for these elements."""
+        return (self._take, self.leave, self.fail) if self.breaking or self._told() else _NOBODY
+
+    def _take(self, token: str, args: Any) -> Any:
+        if self.cell_context:
+            _take_context(self.cell_context)
+        return _Both(None, None, self._stops.enter(token, args, None))
 
     def returned(self, ticket: Any, value: Any, declared: Any) -> Any:
         """The body returned, and TensorFlow has not converted its value yet."""
@@ -198,8 +215,20 @@ class Relay:
         recorded = _recorded(ticket)
         number = getattr(recorded, "call", None)
         if number is None:
-            number = getattr(getattr(getattr(ticket, "ticket", ticket), "call_watch", None), "number", None)
+            own = getattr(ticket, "ticket", ticket)
+            number = getattr(getattr(own, "call_watch", None) or own, "number", None)
         return number, getattr(recorded, "thread", None), getattr(recorded, "start_ns", None) or None
+
+    def numbered(self, ticket: Any, numbers: Iterator[int]) -> tuple[int, Any]:
+        """The number of a call that stops, the same at each of its stops, and the ticket that keeps it."""
+        number = self.facts_of(ticket)[0]
+        if number is None:
+            number = next(numbers)
+            if ticket is None:  # nobody asked for the call as it began
+                ticket = _Both(None, None, None, number)
+            elif type(ticket) is _Both:
+                ticket.number = number
+        return number, ticket
 
 
 def _recorded(ticket: Any) -> Any:

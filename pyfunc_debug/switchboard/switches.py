@@ -6,7 +6,7 @@ import atexit
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -312,8 +312,8 @@ class Switchboard:
         """Ctrl-C while bodies run."""
         return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
 
-    def _end_running(self) -> None:
-        self.observer.end_running(lambda frame: self._stop_in_body(frame, PAUSED, ending=True))
+    def _end_running(self, held: Container[int]) -> None:
+        self.observer.end_running(lambda frame: self._stop_in_body(frame, PAUSED, ending=True), held)
 
     def look(self) -> list[dict[str, Any]]:
         """What runs in bodies now, on any thread: for each call what `stops.look.RunningCall.view` says. Stops nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading  # noqa: F401 - typed at a prompt
 
 import numpy as np
 import pytest
@@ -110,21 +111,24 @@ def test_keras_fit_with_a_generator_and_a_py_dataset(tf):
 
     named = pfd.break_on("*Batches.__getitem__", condition="i > 1")
     line = pfd.break_on(_line(Batches.__getitem__, 3))
-    with pfd.answers("p i", *["c"] * 6) as said:
+    with pfd.answers("p i", *["c"] * 8) as said:
         _fit(tf, Batches())
-    assert (named.hits, line.hits, said.left) == (2, 4, []), said
+    # Keras takes the first two elements itself, before those of the epoch.
+    assert (named.hits, line.hits, said.left) == (2, 6, []), said
     assert "\n0\n" in str(said)
+    assert len(set(re.findall(r"__getitem__ #\d+(?= on)", str(said)))) == 6, "each call has a number of its own"
     named.remove()
     line.remove()
     inside = pfd.break_on("*batches")
-    # Keras takes the first two elements itself; the last call finds the end.
-    with pfd.answers(*["c"] * 3, "never read") as said:
+    # The same; the last call finds the end.
+    with pfd.answers(*["c"] * 5, "never read") as said:
         _fit(tf, batches())
-    assert (inside.hits, said.left) == (3, ["never read"]), said
+    assert (inside.hits, said.left) == (5, ["never read"]), said
     inside.remove()
-    threads = pfd.break_on("*Batches.__getitem__")
-    _fit(tf, Batches(workers=2))
-    assert "0 hits because Keras calls" in repr(threads)
+    threads = pfd.break_on("*Batches.__getitem__", condition="i == 3")
+    with pfd.answers("p threading.current_thread().name", "c", "never read") as said:
+        _fit(tf, Batches(workers=2))
+    assert (threads.hits, said.left) == (1, ["never read"]), said
     threads.remove()
 
     error = pfd.break_on("*Batches.__getitem__", when="error")
@@ -141,6 +145,57 @@ def test_keras_fit_with_a_generator_and_a_py_dataset(tf):
     assert [call.status for call in recording.calls() if call.node == node.id][:4] == ["ok", "ok", "ok", "error"]
     (found,) = [found for found in recording.findings() if found.node == node.id]
     assert found.message.startswith("ValueError in Batches.__getitem__ at")
+
+
+def test_what_keras_takes_itself_is_stopped_paused_replaced_and_ended_as_any_call(tf):
+    import keras
+
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            if asks:
+                breakpoint()
+            x = np.full((2, 3), 1.0 / (i - bad), "f")
+            return x, x[:, :1]
+
+    def ones():
+        for value in 1.0, 2.0:
+            yield np.full((2, 3), value), np.zeros((2, 1))
+
+    asks, bad = True, 7
+    before = _keras_functions()
+    with pfd.record(gil=False) as recording, pfd.answers(*["c"] * 4) as said:
+        _fit(tf, Batches())
+    assert str(said).count("--- breakpoint(): Batches.__getitem__") == 4
+    assert str(said).count("Batches.__getitem__ on main") == 2, "no number: it would be that of a recorded call"
+    assert sum("__getitem__" in node.body for node in recording.nodes()) == 1
+    asks, bad = False, 1
+    error = pfd.break_on("*Batches.__getitem__", when="error")
+    with pfd.answers("p i", "c") as said, pytest.raises(ZeroDivisionError) as raised:
+        _fit(tf, Batches())
+    assert "\n1\n" in str(said)
+    assert "pyfunc_debug" not in str([entry.path for entry in raised.traceback])
+    error.remove()
+    after = pfd.break_on("*ones", when="after", once=True)
+    with pfd.answers("__return__ = np.zeros((2, 7)), __return__[1]", "c"), pytest.raises(Exception, match="7"):
+        _fit(tf, ones())
+    after.remove()
+    quits = pfd.break_on("*ones")
+    with pfd.answers("q"), pytest.raises(RuntimeError, match="quit at a pyfunc_debug stop"):
+        _fit(tf, ones())
+    quits.remove()
+    assert _keras_functions() == before
+
+
+def _keras_functions():
+    from keras.src.trainers.data_adapters import generator_data_adapter, py_dataset_adapter
+
+    return (
+        py_dataset_adapter.get_index, py_dataset_adapter.PyDatasetAdapter.get_tf_dataset,
+        generator_data_adapter.peek_and_restore,
+    )  # fmt: skip
 
 
 def test_a_generator_whose_dataset_was_made_before_the_recording_is_shown(tf):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -96,6 +97,42 @@ def test_a_pause_stops_a_running_body_at_its_next_line(running, script):
     assert "dtype('int64')" in prompts.text
 
 
+def test_an_unrecorded_call_has_one_number_at_each_of_its_pauses(script):
+    entered, go = threading.Event(), threading.Event()
+
+    def body(x):
+        entered.set()
+        while not go.is_set():
+            x += 1
+        return x
+
+    function = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    rule, shown = pfd.break_on("another"), threading.Event()
+    prompts = script("c", "c", "go.set()", "c")
+    prompts.closed = lambda stop: shown.set()
+    try:
+        for pauses in 2, 1:
+            thread = threading.Thread(target=function, args=(tf.constant(1.0),), daemon=True)
+            thread.start()
+            assert entered.wait(HANG_S)
+            for _ in range(pauses):
+                shown.clear()
+                assert board.pause()
+                assert shown.wait(HANG_S)
+            if pauses == 2:
+                (view,) = board.look()
+                assert view["call"] == 1
+                go.set()
+                thread.join(HANG_S)
+                entered.clear()
+                go.clear()
+        thread.join(HANG_S)
+    finally:
+        go.set()
+        rule.remove()
+    assert re.findall(r"--- paused: \S*body (#\d)", prompts.text) == ["#1", "#1", "#2"]
+
+
 def test_quit_at_a_pause_ends_every_body_that_runs(script, tmp_path):
     entered, errors, go = threading.Barrier(3), [], threading.Event()
 
@@ -127,3 +164,40 @@ def test_quit_at_a_pause_ends_every_body_that_runs(script, tmp_path):
     assert [type(error).__name__ for error in errors] == ["Abort", "Abort"]
     assert "2 ended by hand at a stop" in str(recording.ledger())
     assert not recording.findings(select=["body-raised"])
+
+
+def test_quit_at_a_breakpoint_ends_what_runs_and_not_what_comes_later(script):
+    entered, go, errors = threading.Event(), threading.Event(), []
+
+    def spins(x):
+        entered.set()
+        while not go.is_set():
+            x += 1
+        return x
+
+    def stops(x):
+        return x
+
+    spin, stop = (tf.function(lambda x, body=body: tf.py_function(body, [x], tf.float32)) for body in (spins, stops))
+
+    def run():
+        try:
+            spin(tf.constant(1.0))
+        except tf.errors.OpError as error:
+            errors.append(error.pyfunc_exception)
+
+    thread = threading.Thread(target=run, daemon=True)
+    rule = pfd.break_on("*stops")
+    script("q")
+    thread.start()
+    assert entered.wait(HANG_S)
+    try:
+        with pytest.raises(tf.errors.UnknownError):
+            stop(tf.constant(1.0))
+        thread.join(HANG_S)
+        assert [type(error).__name__ for error in errors] == ["Abort"]
+        go.set()
+        assert float(spin(tf.constant(1.0))) >= 1.0
+    finally:
+        go.set()
+        rule.remove()

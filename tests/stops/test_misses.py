@@ -79,6 +79,17 @@ def test_cells_are_named_as_their_lines_are(monkeypatch):
     assert misses.why_not_hit(rule, [node], [], True).endswith("(there are cell [3])")
 
 
+def test_a_pydataset_of_processes_is_told_before_its_condition():
+    from pyfunc_debug.events import Body, NodeFacts
+    from pyfunc_debug.stops import misses
+
+    body = Body("Data.__getitem__", "/tmp/data.py", 1, (), True, "processes")
+    node = NodeFacts("pyfunc_0", "numpy_function", body, None, None, None, (), (), (), (), True, None, None)
+    rule = Rules().add("*__getitem__", condition="i == 5")
+    rule.came_false = True  # for the first two elements, which Keras takes in this process
+    assert "in processes of its own, where nothing stops" in misses.why_not_hit(rule, [node], [], True)
+
+
 def test_a_file_is_found_by_each_of_its_names(tf, program):
     names = ("rel_prog.py", "./rel_prog.py", os.path.abspath("rel_prog.py"), os.path.abspath("link/rel_prog.py"))
     stops = [pfd.break_on(f"{name}:4", policy="skip") for name in names]

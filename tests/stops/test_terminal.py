@@ -321,6 +321,29 @@ def test_q_ends_all_that_wait_and_a_pipeline_that_begins_endless_bodies_and_late
     assert code == 0
 
 
+@pytest.mark.parametrize(("answer", "code", "kind"), [("q\r", 1, "UnknownError"), ("\x03", 130, "KeyboardInterrupt")])
+def test_quit_at_a_breakpoint_ends_endless_bodies_and_so_the_program(program, answer, code, kind):
+    path = program("""
+    import threading
+    import pyfunc_debug as pfd
+    spins = threading.Event()
+    def body(x):
+        if x == 1: spins.wait()
+        else:
+            while True: spins.set()
+        return x
+    b = pfd.break_on("body", when="after")
+    data = tf.data.Dataset.range(16).map(
+        lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), num_parallel_calls=2)
+    for x in data.prefetch(2): pass
+    """)
+    screen, ended = talk([sys.executable, path], [("(body #", answer)])
+    assert ended == code, screen
+    assert screen.count("--- breakpoint") == 1
+    assert kind in screen
+    assert "pyfunc_debug/stops" not in screen, "frames of ours"
+
+
 def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_path):
     data = "tf.data.Dataset.range(3).map(lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32))"
     path = program(

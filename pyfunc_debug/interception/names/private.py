@@ -10,7 +10,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
 
@@ -192,7 +192,7 @@ def generator(state: Any) -> Any:
     return getattr(state, "_generator", None)
 
 
-def keras_source(function: Any) -> tuple[Any, bool]:
+def keras_source(function: Any) -> tuple[Any, Literal["own", "threads", "processes"]]:
     """What makes the elements of a function of Keras' own that `fit` has given to tf.data.
 
     Returns:
@@ -202,14 +202,32 @@ def keras_source(function: Any) -> tuple[Any, bool]:
     adapter = getattr(function, "__self__", None)
     dataset = getattr(adapter, "py_dataset", None)
     if dataset is not None and type(adapter).__name__ == "PyDatasetAdapter":
-        return dataset.__getitem__, getattr(adapter, "enqueuer", None) is not None
+        if getattr(adapter, "enqueuer", None) is None:
+            return dataset.__getitem__, "own"
+        return dataset.__getitem__, "processes" if getattr(dataset, "use_multiprocessing", False) else "threads"
     if getattr(function, "__name__", "") == "get_tf_iterator" and (cells := getattr(function, "__closure__", None)):
         held = dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in cells))).get("self")
         restored = getattr(held, "generator", None)
         for cell in getattr(restored, "__closure__", None) or ():
             if isinstance(cell.cell_contents, types.GeneratorType):
-                return cell.cell_contents, False
-    return None, False
+                return cell.cell_contents, "own"
+    return None, "own"
+
+
+KERAS_DATASETS = "keras.src.trainers.data_adapters.py_dataset_adapter"
+KERAS_GENERATORS = "keras.src.trainers.data_adapters.generator_data_adapter"
+
+
+def keras_function(module: Any, owner: str, name: str) -> Any:
+    """What holds a function of one of these modules, the module or a class in it; None where it has moved."""
+    holder = getattr(module, owner, None) if owner else module
+    return holder if isinstance(vars(holder).get(name) if holder is not None else None, types.FunctionType) else None
+
+
+def keras_shared(module: Any, uid: Any) -> Any:
+    """The PyDataset that Keras' own threads read; None where it is not known."""
+    shared = getattr(module, "_SHARED_SEQUENCES", None)
+    return shared.get(uid) if isinstance(shared, dict) else None
 
 
 def keras_compiled(model: Any) -> bool:
