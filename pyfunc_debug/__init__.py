@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import pyfunc_debug.program.file_lines  # noqa: F401 - notes the folder, before the program goes to another one
+
 if TYPE_CHECKING:
     from pyfunc_debug.api.breakpoints import answers, break_on, breakpoints, post_mortem
     from pyfunc_debug.api.check import check

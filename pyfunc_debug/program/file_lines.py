@@ -1,8 +1,18 @@
-"""Lines of the user's files as they are now, read on any thread."""
+"""The user's files: where they are, and their lines as they are now, read on any thread."""
 
 from __future__ import annotations
 
 import linecache
+import os
+
+_BEGAN_IN = os.getcwd()
+
+
+def absolute(file: str) -> str:
+    """The path of a file that code names: a relative one (cProfile, runpy) may be from before an `os.chdir`."""
+    here = os.path.abspath(file)
+    began = os.path.join(_BEGAN_IN, file)
+    return os.path.normpath(began) if not os.path.exists(here) and os.path.exists(began) else here
 
 
 def current_lines(file: str) -> list[str]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dis
-import inspect
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Collection, Iterable
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.events import Notice
 from pyfunc_debug.program.frames import is_generated, is_user, user_traceback
 from pyfunc_debug.stops.chained_tracer import chained_tracer, settrace
 from pyfunc_debug.stops.conditions import bind_back
-from pyfunc_debug.stops.generated import Generated
+from pyfunc_debug.stops.generated import Generated, has
+from pyfunc_debug.stops.generators import Resumed, delegates, identity, is_generator, returns
 from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.in_ide import IDE, hold
 from pyfunc_debug.stops.plan import Plan
@@ -58,8 +57,8 @@ class CallWatch(TracerHost):
         self.tracer: Tracer | None = None
         self.frame: FrameType | None = None
         self.generated = Generated(shared.environment)
-        self.resumed: tuple[CodeType, int] | None = None
-        """The generator in which a step led from one call into this one."""
+        self.resumed: Resumed | None = None
+        """Where a step over a yield, in an earlier call, is to stop."""
         self._nested = False
         self._armed = False
         self._seen = False
@@ -220,7 +219,7 @@ class CallWatch(TracerHost):
         try:
             if event != "call":
                 return None
-            again = self.resumed == (frame.f_code, id(frame))
+            again = self.resumed == identity(frame)
             if not again and not self._is_entered(frame):
                 return self.entered(frame) if self.plan.elements and is_user(frame.f_code.co_filename) else None
             self._seen = True
@@ -236,10 +235,10 @@ class CallWatch(TracerHost):
                     self._ide_at_line = before, why, self.before_reason
                     frame.f_trace_lines = True
                     settrace(self._call)
-                    return self._stop_in_ide(frame) if _delegates(frame) else self.local
+                    return self._stop_in_ide(frame) if delegates(frame) else self.local
                 return self._stop_at_call(frame, self.tracer_for(before, why, self.before_reason))
             if again:
-                return self._stop_at_call(frame, self.tracer_for(None, "stepped on after its yield"))
+                return self._step_on(frame)
             frame.f_trace_lines = bool(self.lines) or self.generated.base(frame) is not None
             settrace(self._call)
             return self.local
@@ -254,14 +253,20 @@ class CallWatch(TracerHost):
     def _stop_at_call(frame: FrameType, tracer: Tracer) -> Any:
         """At the first line that comes; a generator in `yield from` goes on in another, and may come to none."""
         frame.f_trace_lines = True  # a generator's frame has that of the call before
-        return tracer.from_line(frame) if _delegates(frame) else tracer.from_call(frame)
+        return tracer.from_line(frame) if delegates(frame) else tracer.from_call(frame)
+
+    def _step_on(self, frame: FrameType) -> Any:
+        """Stops where a step over a yield goes on; None elsewhere."""
+        if self.resumed is None or self.resumed != identity(frame):
+            return None
+        return self._stop_at_call(frame, self.tracer_for(None, "stepped on after its yield"))
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A function that the body calls: traced if a `file.py:line` may be in it."""
         other = self.chained
         if other is not None:
             other.tell(frame, event, arg)
-        return self.entered(frame) or (None if other is None else other.follow)
+        return self._step_on(frame) or self.entered(frame) or (None if other is None else other.follow)
 
     def entered(self, frame: FrameType) -> Any:
         code = frame.f_code
@@ -297,7 +302,7 @@ class CallWatch(TracerHost):
                         return self.tracer_for(rule, why, reason).from_line(frame)  # it traces the frame from here on
             elif event == "return" and frame is not self.frame:
                 self.generated.note_left(frame)
-            elif event == "return" and _returns(frame, arg):
+            elif event == "return" and returns(frame, arg):
                 for rule in self.after:
                     reason = self._reason(rule, self._returned(frame, arg), frame) if self._means(rule, frame) else None
                     if reason is not None:
@@ -384,7 +389,7 @@ class CallWatch(TracerHost):
         rules: Iterable[Breakpoint] = ()
         if event == "line":
             rules, more = self._rules_at(frame), self.generated.names(frame)
-        elif event == "return" and frame is self.frame and _returns(frame, arg):
+        elif event == "return" and frame is self.frame and returns(frame, arg):
             rules, more = [rule for rule in self.after if self._means(rule, frame)], self._returned(frame, arg)
         for rule in rules:
             if rule is not already and self._reason(rule, more, frame) == "":
@@ -405,7 +410,13 @@ class CallWatch(TracerHost):
         def dropped(name: str) -> str:
             return "" if frame is None else self.generated.dropped(frame, name)
 
-        return self.shared.judge.reason(rule, self.plan, self.number, self.args, more, self.recorded, names, dropped)
+        def unset(name: str) -> bool:
+            """A generator that begins has no variables yet."""
+            return frame is not None and rule in self.entries and is_generator(frame) and has(frame.f_code, name)
+
+        return self.shared.judge.reason(
+            rule, self.plan, self.number, self.args, more, self.recorded, names, dropped, unset
+        )
 
     @staticmethod
     def _tally(rule: Breakpoint, reason: str, outcome: str = STOPPED) -> None:
@@ -435,6 +446,7 @@ class CallWatch(TracerHost):
     def tracer_for(self, rule: Breakpoint | None, why: str, reason: str = "") -> Tracer:
         """A tracer for a stop; `reason` says what the condition raised, if that is why it stops."""
         earlier = self.tracer  # this call is being stepped through already: the new stop takes over
+        self.resumed = None
         self._note()
         if reason:
             why += f", {reason}"
@@ -451,9 +463,11 @@ class CallWatch(TracerHost):
     # -- the end of the call ------------------------------------------------------------------------------------------
 
     def leave(self, outputs: Any) -> Any:
-        frame, tracer = self.frame, self.tracer
-        if tracer is not None and frame is not None and self.plan.elements and tracer.steps_on(frame):
-            self.shared.stepped[self.token] = frame.f_code, id(frame)
+        tracer = self.tracer
+        if tracer is not None and self.plan.elements:
+            tracer.tell_step()
+        elif self.resumed is not None:  # another of this node's generators was asked
+            self.shared.step_on(self.token, self.resumed)
         self._disarm()
         self._note()
         if self.before is not None and self._armed and not self._seen and self.stand_in is None:
@@ -568,6 +582,10 @@ class CallWatch(TracerHost):
 
     # -- TracerHost ---------------------------------------------------------------------------------------------------
 
+    def steps_on(self, frame: FrameType) -> None:
+        if self.plan.elements:
+            self.shared.step_on(self.token, identity(frame))
+
     def trouble(self, where: str, error: BaseException) -> None:
         self.shared.environment.trouble(where, error)
 
@@ -618,26 +636,3 @@ def _qualified(frame: FrameType) -> str:
     """The function of a frame as its class and its module name it; Python 3.10 knows its last name only."""
     name: str = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
     return name.replace("<locals>.", "")
-
-
-def _delegates(frame: FrameType) -> bool:
-    """Whether a frame is being entered again in a `yield from`."""
-    code, last = frame.f_code.co_code, frame.f_lasti
-    if last < 0:
-        return False
-    near = [(dis.opname[code[at]], code[at + 1]) for at in (last, last + 2) if at + 1 < len(code)]
-    return any(name == "YIELD_FROM" or (name == "RESUME" and argument & 3 == 2) for name, argument in near)
-
-
-_RETURNS = {dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap}
-
-
-def _returns(frame: FrameType, value: Any) -> bool:
-    """Whether a return event is one: Python also reports it, with None, of a frame that an exception leaves.
-
-    That of a generator is one where it yields: it returns at its end.
-    """
-    last = frame.f_code.co_code[frame.f_lasti]
-    if frame.f_code.co_flags & inspect.CO_GENERATOR:
-        return last not in _RETURNS and (value is not None or last == dis.opmap["YIELD_VALUE"])
-    return value is not None or last in _RETURNS

@@ -88,11 +88,12 @@ class UserFrame:
         for name, value in self.f_locals.items():
             if name in before and before[name] is value:
                 continue
-            owner = next((one for one in reversed(self._frames) if _has(one.f_code, name)), self.real)
+            owner = next((one for one in reversed(self._frames) if has(one.f_code, name)), self.real)
             store(owner, {name: value})
 
 
-def _has(code: CodeType, name: str) -> bool:
+def has(code: CodeType, name: str) -> bool:
+    """Whether this is one of a function's variables."""
     return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
 
 
@@ -196,7 +197,7 @@ class Generated:
     def dropped(self, frame: Any, name: str) -> str:
         """A sentence where a name, not known in a frame, is that of a variable that AutoGraph dropped, or will."""
         base = self.base(getattr(frame, "real", frame))
-        if base is None or (_has(base.f_code, name) and name not in base.f_locals):  # the latter: it is not set yet
+        if base is None or (has(base.f_code, name) and name not in base.f_locals):  # the latter: it is not set yet
             return ""
         lines = self._where_local(base.f_code, name)
         if not lines:
@@ -212,7 +213,7 @@ class Generated:
         if base is None or base in self._left:
             return ""
         here = self.seen(frame, frame.f_lineno).f_lineno
-        where = {name: self._where_local(base.f_code, name) for name in _variables([base]) if _has(base.f_code, name)}
+        where = {name: self._where_local(base.f_code, name) for name in _variables([base]) if has(base.f_code, name)}
         old = {name: min(lines) for name, lines in where.items() if lines and min(lines) < here}
         return " ".join(
             f"{name} may be older here than in your function: what line {line} sets stays in its branch or loop."

@@ -40,6 +40,9 @@ class TracerHost:
     def ended(self, stop: Stop) -> None:
         """The stop is over. May be called more than once."""
 
+    def steps_on(self, frame: FrameType) -> None:
+        """A step over the yield of this generator: the call for the next element stops behind it."""
+
     def is_body(self, frame: FrameType) -> bool:
         """Whether this is the frame whose return value the node's output is made of."""
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import keyword
 import math
 import threading
 from collections.abc import Callable
@@ -46,6 +47,7 @@ class Judge:
     def reason(
         self, rule: Breakpoint, plan: Plan, number: int | None, args: Any, more: dict[str, Any], recorded: bool,
         names: Callable[[], dict[str, Any]], dropped: Callable[[str], str] = lambda name: "",
+        unset: Callable[[str], bool] = lambda name: False,
     ) -> str | None:  # fmt: skip
         """Why a breakpoint stops a call. One that writes down what there is stops none.
 
@@ -58,6 +60,7 @@ class Judge:
           recorded: Whether `number` is that of a call in a recording.
           names: Gives the body's variables.
           dropped: Says why a name is not among them, where that is AutoGraph's doing.
+          unset: Whether a name is that of a variable which the body has yet to set: a condition about it is false.
 
         Returns:
           Empty for a hit, a sentence when the condition raised, or its log was interrupted, and somebody can answer,
@@ -73,6 +76,9 @@ class Judge:
             except Abort:
                 raise
             except Exception as error:
+                if isinstance(error, NameError) and unset(error.name or ""):
+                    rule.came_false = True
+                    return None
                 return self._failed(rule, plan, args, more, error, dropped)
         if not rule.hit():
             return None
@@ -181,7 +187,8 @@ class Judge:
     ) -> str | None:  # fmt: skip
         text = str(error) if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
         if isinstance(error, NameError):
-            known = f"there are {', '.join(sorted({*plan.names(args), *more, 'call', 'np', 'tf'}))}"
+            there = {*plan.names(args), *more, "call", "np", "tf"}
+            known = f"there are {', '.join(sorted(name for name in there if not keyword.iskeyword(name)))}"
             text += f" ({dropped(error.name or '') or known})"
         rule.count_error(text)
         sentence = f"its condition ({rule.condition}) failed: {text}"

@@ -25,6 +25,7 @@ from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
 from pyfunc_debug.stops.environment import Environment
 from pyfunc_debug.stops.generated import Generated
+from pyfunc_debug.stops.generators import Resumed
 from pyfunc_debug.stops.judge import Judge
 from pyfunc_debug.stops.misses import why_not_hit
 from pyfunc_debug.stops.pause import Pause
@@ -59,7 +60,8 @@ class StopObserver:
         self.unwanted: set[str] = set()
         """Tokens of nodes that no breakpoint names; another set after each change of the breakpoints."""
         judge = Judge(broker, environment, self.say)
-        self._shared = Shared(rules, broker, environment, judge, self.say, self.node_names)
+        self._shared = Shared(rules, broker, environment, judge, self.say, self.node_names, self._step_on)
+        self._stepped: dict[str, Resumed] = {}
         self._numbers: dict[str, Iterator[int]] = {}
         self._reported: set[str] = set()
         self.debugger = False
@@ -179,7 +181,7 @@ class StopObserver:
         plan = self._plans.get(token)
         if plan is None:
             plan = self._register(token, len(args))
-        if not plan and not self.debugger:
+        if not plan and not self.debugger and token not in self._stepped:
             return None
         try:
             return self._watch(plan, token, args, number)
@@ -228,8 +230,10 @@ class StopObserver:
                 )
                 if reason is not None and first is None:
                     first, why = rule, reason
-        resumed = self._shared.stepped.pop(token, None) if plan.elements else None
-        if first is None and not plan.watches and not (plan.elements and plan.starts):
+        resumed = self._stepped.pop(token, None) if self._stepped else None
+        if resumed is not None and not plan:
+            self.unwanted.add(token)
+        if first is None and resumed is None and not plan.watches and not (plan.elements and plan.starts):
             if self.debugger:  # else the thread's trace function is ours during this call
                 self.environment.attach_debugger()
             return None
@@ -246,6 +250,10 @@ class StopObserver:
             self._inside.pop(id(call_watch), None)
             raise
         return call_watch
+
+    def _step_on(self, token: str, at: Resumed) -> None:
+        self._stepped[token] = at
+        self.unwanted.discard(token)
 
     # -- hits ---------------------------------------------------------------------------------------------------------
 

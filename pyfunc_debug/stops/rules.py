@@ -17,6 +17,7 @@ from typing import Literal
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.places import cell_label, source_line
+from pyfunc_debug.program.file_lines import absolute
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.conditions import Condition, expressions
 
@@ -217,10 +218,11 @@ def same_file(shown: str, file: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _same_path(shown: str, file: str) -> bool:
     """Code that was started by a relative name has one; links may lead to either."""
-    wanted, real = os.path.normpath(shown), os.path.realpath(file)
-    if os.path.realpath(wanted) == real:
+    wanted, path = os.path.normpath(shown), absolute(file)
+    real = os.path.realpath(path)
+    if os.path.realpath(absolute(wanted)) == real:
         return True
-    return not os.path.isabs(wanted) and any(name.endswith(os.sep + wanted) for name in (os.path.abspath(file), real))
+    return not os.path.isabs(wanted) and any(name.endswith(os.sep + wanted) for name in (path, real))
 
 
 class Rules:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Protocol
 
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.environment import Environment
+from pyfunc_debug.stops.generators import Resumed
 from pyfunc_debug.stops.judge import Judge
 from pyfunc_debug.stops.rules import Rules
 
@@ -32,7 +32,7 @@ class Shared:
       node_names: What a breakpoint can call the nodes that there are.
       aborted: By thread: of calls ended at a `breakpoint()` of theirs, on a thread that another tool traces, what
         gives it its thread back.
-      stepped: By node: the code and the frame of a generator in which the last command was a step over its yield.
+      step_on: Notes, of a node, the generator in which the call for its next element is to stop.
     """
 
     rules: Rules
@@ -41,5 +41,5 @@ class Shared:
     judge: Judge
     say: Say
     node_names: Callable[[], Collection[str]]
+    step_on: Callable[[str, Resumed], None]
     aborted: dict[int, Callable[[], None]] = field(default_factory=dict)
-    stepped: dict[str, tuple[CodeType, int]] = field(default_factory=dict)

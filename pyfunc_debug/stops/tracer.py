@@ -11,7 +11,6 @@ import bdb
 import codeop
 import contextlib
 import functools
-import inspect
 import os
 import sys
 import time
@@ -21,13 +20,14 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from pyfunc_debug.program import syntax
-from pyfunc_debug.program.file_lines import is_dropped
+from pyfunc_debug.program.file_lines import absolute, is_dropped
 from pyfunc_debug.program.frames import is_installed, is_user
 from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.commands import Commands, Pdb, readline_untouched
 from pyfunc_debug.stops.generated import UserFrame, store
+from pyfunc_debug.stops.generators import is_generator, is_left
 from pyfunc_debug.stops.host import TracerHost
 from pyfunc_debug.stops.judge import LOG
 from pyfunc_debug.stops.rules import STOPPED
@@ -154,6 +154,14 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 if not is_dropped(error):
                     raise
 
+    def canonic(self, filename: str) -> str:
+        """A file's path, also where its name was relative and the program is in another folder now."""
+        return str(super().canonic(filename if filename[:1] == "<" else absolute(filename)))
+
+    def defaultFile(self) -> str:  # noqa: N802 - pdb's name
+        """The file that a line number means."""
+        return self.canonic(super().defaultFile())
+
     # -- starting -----------------------------------------------------------------------------------------------------
 
     def from_call(self, frame: FrameType) -> Callable[..., Any]:
@@ -188,11 +196,17 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Whether the last command was a step."""
         return not self.ended and self.stopframe is None and self.stoplineno != -1
 
-    def steps_on(self, frame: FrameType) -> bool:
-        """Whether the last command was a step that ended at the yield of this generator."""
-        return _is_generator(frame) and (
-            self.stepping or (not self.ended and self.stopframe is frame and self.stoplineno == 0)
-        )
+    def _stepped_over(self) -> FrameType | None:
+        """The generator at whose yield the last command, a step, has ended, or the body where it goes into that."""
+        at = self.stopframe if not self.ended and self.stoplineno == 0 else None
+        at = (self.host.frame or self._outermost) if self.stepping else at
+        return at if at is not None and is_left(at) else None
+
+    def tell_step(self) -> None:
+        """The call ends: a step over a yield goes on in the call for the next element."""
+        at = self._stepped_over()
+        if at is not None:
+            self.host.steps_on(at)
 
     def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True) -> None:
         """Stops at the next line of a frame that is running: `breakpoint()`.
@@ -322,7 +336,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             local = None
         else:
             local = self._guard(lambda: super(Tracer, self).trace_dispatch(frame, event, arg))
-        self._yielded = self._yielded or (event == "return" and frame is self.host.frame and _is_generator(frame))
+        self._yielded = self._yielded or (event == "return" and frame is self.host.frame and is_generator(frame))
         if self.resume and event == "call" and local is None:  # not stepped into: another breakpoint may be in it
             local = self.host.entered(frame)
         elif self.resume and len(self.stop.spans) != prompts:
@@ -332,6 +346,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             if self.ended:  # another breakpoint took over
                 return looked
         if event == "return" and frame is self._outermost:  # nobody else sees this call end after `breakpoint()`
+            self.tell_step()
             self.finish()
             self.host.ended(self.stop)
         if self.ended:
@@ -726,10 +741,6 @@ def _pdbrc() -> list[str]:
         with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
             lines += file
     return lines
-
-
-def _is_generator(frame: FrameType) -> bool:
-    return bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
 
 
 def _real(frame: Any) -> Any:

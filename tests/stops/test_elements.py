@@ -84,6 +84,68 @@ def test_steps_lead_across_a_yield_into_the_call_for_the_next_element(tf):
     assert str(said).count("stepped on after its yield: numbers #") == 2
 
 
+def _delegating():
+    yield from numbers()
+
+
+def _calling():
+    for value in numbers():
+        yield value * 1
+
+
+class Taking(Counter):
+    def __init__(self):
+        self.source = numbers()
+
+    def __next__(self):
+        return next(self.source)
+
+
+@pytest.mark.parametrize("generator", [_delegating, _calling, lambda: _calling(), Taking])
+def test_a_step_over_the_yield_of_a_generator_that_the_body_takes_from_goes_on_behind_it(tf, generator):
+    stop = pfd.break_on(_line(numbers, 3), once=True)
+    with pfd.answers("n", "p i", "n", "n", "n", "n", "p i", "c", "never read") as said:
+        assert _elements(tf, generator) == [0.0, 2.0, 4.0]
+    stop.remove()
+    first = numbers.__code__.co_firstlineno
+    shown = [int(line) - first for line in re.findall(r"> \S*test_elements\.py\((\d+)\)", str(said))]
+    assert (shown, said.left) == ([3, 4, 1, 2, 3, 4], ["never read"]), said
+    assert str(said).count("stepped on after its yield") == 2
+
+
+def _asking(start):
+    for i in range(int(start) * 10, int(start) * 10 + 2):
+        if i == 10:
+            breakpoint()
+        yield np.float32(i)
+        i += 100
+
+
+def test_a_step_from_a_breakpoint_in_a_generator_leads_past_the_elements_of_another_one(tf):
+    stop = pfd.break_on("nothing")
+    spec = tf.TensorSpec([], tf.float32)
+    each = lambda i: tf.data.Dataset.from_generator(_asking, args=(i,), output_signature=spec)  # noqa: E731
+    with pfd.answers("n", "p i", "n", "p i", "c", "never read") as said:
+        found = [float(one) for one in tf.data.Dataset.range(3).interleave(each, cycle_length=3)]
+    stop.remove()
+    assert (found, said.left) == ([0.0, 10.0, 20.0, 1.0, 11.0, 21.0], ["never read"]), said
+    assert str(said).count("stepped on after its yield: _asking #") == 1
+    assert str(said).count("\n10\n") == 1
+    assert "\n110\n" in str(said)
+
+
+def test_a_condition_on_a_variable_that_a_generator_has_yet_to_set_is_false(tf):
+    stop = pfd.break_on("numbers", condition="value == 2")
+    wrong = pfd.break_on("numbers", condition="no_name == 2")
+    with pfd.answers("disable", "c", "c", "never read") as said:
+        _elements(tf, numbers)
+    stop.remove()
+    wrong.remove()
+    assert (stop.hits, stop.condition_errors, wrong.condition_errors) == (1, 0, 1), said
+    assert "(there are call, inputs, np, tf)" in str(said)
+    assert said.left == ["never read"]
+
+
 def _fit(tf, data):
     import keras
 

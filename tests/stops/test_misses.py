@@ -10,6 +10,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.stops import Rules
+from tests import forked
 
 PROGRAM = """
 import tensorflow as tf
@@ -41,6 +42,22 @@ def program(tf, tmp_path_factory):
     assert float(names["run"](tf.constant(1.0))) == 2.0
     yield names["run"]
     os.chdir(here)
+
+
+def test_a_line_of_a_program_that_was_begun_by_a_relative_name_and_goes_to_another_folder(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "moved.py").write_text(
+        "import os\nimport tensorflow as tf\nimport pyfunc_debug\nos.chdir('/')\n"
+        "def body(x):\n    y = x + 1\n    return y\n"
+        f"stop = pyfunc_debug.break_on({str(tmp_path / 'sub' / 'moved.py')!r} + ':7')\n"
+        "with pyfunc_debug.answers('b 6', 'c') as said:\n    tf.py_function(body, [1.0], tf.float32)\n"
+        "print(said, stop)\n"
+    )
+    code = "import runpy; runpy.run_path('sub/moved.py')"
+    done = forked.run("-c", code, cwd=tmp_path)
+    assert f"> {tmp_path / 'sub' / 'moved.py'}(7)body()\n-> return y\n" in done.stdout, done
+    assert f"Breakpoint 1 at {tmp_path / 'sub' / 'moved.py'}:6" in done.stdout
+    assert "1 hit (1 stopped)" in done.stdout
 
 
 @pytest.mark.parametrize(
