@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 _LIBRARIES = (
     "tensorflow", "keras", "tf_keras", "tf_slim", "IPython", "ipykernel", "ipykernel_launcher", "ipywidgets",
-    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest", "xdist", "execnet",
+    "traitlets", "tornado", "zmq", "jupyter_client", "nbclient", "debugpy", "pluggy", "_pytest", "pytest", "coverage",
+    "xdist", "execnet",
 )  # fmt: skip
 _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 _OURS = tuple(os.path.join(_ROOT, name) + os.sep for name in ("pyfunc_debug", "jupyter_ext"))
 _STDLIB = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib")})
 _SITE = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_EXECNET = f"{os.sep}execnet{os.sep}"
 _LAUNCHERS = tuple(
     f"{os.sep}{folder}{os.sep}{name}"
     for folder in ("bin", "Scripts")
@@ -136,7 +138,8 @@ def line_text(filename: str, line: int) -> str:
 def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
     """User frames of a stack of TensorFlow (`op.traceback`) or of `traceback`, in the order given.
 
-    A lambda that AutoGraph converts has two there, with one frame of AutoGraph's between them.
+    A lambda that AutoGraph converts has two there, with one frame of AutoGraph's between them. A worker of
+    pytest-xdist's begins with a `python -c` of execnet's, which is nobody's line.
     """
     found: list[Frame] = []
     outer, scoped = None, False
@@ -148,6 +151,8 @@ def user_frames(entries: Iterable[Any]) -> tuple[Frame, ...]:
             outer, scoped = at, False
         else:
             scoped = entry.name == "with_function_scope"
+            if found and _EXECNET in entry.filename:
+                found = [one for one in found if one.file != "<string>"]
     return tuple(found)
 
 

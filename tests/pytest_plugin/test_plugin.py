@@ -128,6 +128,7 @@ def test_a_failing_test_shows_the_body_its_inputs_and_the_original_exception(sub
     assert "of augment (py test_it.py:7)" in ours
     assert re.search(r"in  x +float32\[\d\] ", ours)
     assert "execnet" not in ours
+    assert re.search(r"call site when the graph was traced\n    test_it.py:\d+ ", ours)
     assert "gateway_base" not in ours
     assert re.search(r"(?m)^  augment  py test_it.py:7 +1 +1 ", ours)
     kept = subject / re.search(r"recording: (\S+)", ours)[1]
