@@ -361,7 +361,7 @@ def _cures(
     if setting is not None and not setting.batched and one.calls >= 64:
         size = setting.batch or 32
         many = f"{one.calls:,} calls become {-(-one.calls // size):,}"
-        lines.append(f"batch({size}) before this stage, if the body can take a batch: {many}")
+        lines.append(f"batch({size}) before {one.node.body}, if it can take a batch: {many}")
     return tuple(lines)
 
 

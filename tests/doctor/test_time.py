@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -110,11 +111,16 @@ def loop_over_data(
     cpu_ns=None,
     source="",
     rows=None,
+    second=None,
     **columns,
 ):
     """A loop at line 3 whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
     stages = [{"kind": kind, "parallel": None, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
+    nodes = [node(function=1, **columns)]
+    if second is not None:
+        stages.insert(0, {**stages[0], "tokens": ["pyfunc_2"]})
+        nodes.append(node(2, second, function=1))
     step_ns = wait_ns + rest_ns
     entry = {
         "site": ["/home/u/train.py", 3, "train"], "pool": None, "iterators": 1, "taken": steps + 1 if taken else 0,
@@ -123,6 +129,7 @@ def loop_over_data(
     }  # fmt: skip
     calls = [call(i, start_ns=i * step_ns, end_ns=i * step_ns + wait_ns, cpu_ns=wait_ns if cpu_ns is None else cpu_ns)
              for i in range(1, steps + 1)]  # fmt: skip
+    calls += [{**one, "id": one["id"] + steps, "node": 2} for one in calls if second is not None]
     runs = [{"id": i, "kind": "forward", "name": "multi_step", "trace": None, "thread": 1, "start_ns": i * step_ns,
              "duration_ns": step_ns, "function": 2} for i in range(1, steps + 1)]  # fmt: skip
     functions = [
@@ -132,7 +139,7 @@ def loop_over_data(
     return written(
         tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns,
                                     "clock": {"monotonic_ns": 0, "wall_ns": 0}},
-        source=source, thread=THREADS, node=[node(function=1, **columns)], call=calls,
+        source=source, thread=THREADS, node=nodes, call=calls,
         run=[] if taken else runs, **{"function": functions, **(rows or {})},
     )  # fmt: skip
 
@@ -162,6 +169,13 @@ def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):
         assert one.confidence == ("measured" if options.get("taken", True) else "likely")
         prefetch = any("prefetch" in text for text in one.evidence)
         assert prefetch == (options.get("taken", True) and "Prefetch" not in options.get("kinds", ()))
+
+
+@pytest.mark.parametrize(("second", "before"), [("other", ["other", "bad"]), ("bad", ["bad"])])
+def test_a_batch_is_offered_before_each_body_by_its_name_and_once(tmp_path, second, before):
+    (found,) = Recording(loop_over_data(tmp_path, 100, 20 * MS, MS, second=second)).findings(select=["input-bound"])
+    batches = [re.search(r"batch\(\d+\) before (\w+), if it can", one) for one in (found.fix, *found.evidence)]
+    assert sorted(one[1] for one in batches if one) == sorted(before), found
 
 
 SLEEPS = """import tensorflow as tf

@@ -53,7 +53,8 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
     slow = _slowest(facts, loop)
-    cures = sorted(_cures(facts, loop, slow), key=lambda one: one.startswith("the body "))  # a paste comes first
+    cures = list(dict.fromkeys(_cures(facts, loop, slow)))  # two stages of one body may have the same
+    cures.sort(key=lambda one: one.startswith("the body "))  # a paste comes first
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
