@@ -1,11 +1,12 @@
 """Every recorded call of the demo, the lessons and the corpus as a test: how many pass, and what the others say.
 
     python -m benchmarks.exports [demo] [corpus] [lessons] [--only 01 decorator ...] [--most 50] [--from-file]
-    python -m benchmarks.exports large [--calls 1000000]
+    python -m benchmarks.exports large [--calls 1000000] [--only perfetto chrome]
 
 Each program is recorded with values="full", in a process of its own; a call becomes a test as soon as its recording
 stops, or with --from-file from the file alone, as another process would. Then pytest runs all of them. `large`
-measures the other formats, and a query of all values: time and memory for two million values and for a tenth of them.
+measures the other formats, and a query of all values: time, CPU time and memory for two million values and for a tenth
+of them.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def run(source: str, name: str, folder: str, most: int, from_file: bool) -> None
         record_programs("recorded", tempfile.mkdtemp(dir=os.path.dirname(folder)), name.split(",") if name else [])
 
 
-def large(calls: int) -> None:
+def large(calls: int, only: list[str]) -> None:
     """Exports a recording, and one of a tenth of its calls, by the command line, each in a process of its own."""
     from benchmarks.doctor import write
 
@@ -115,6 +116,8 @@ def large(calls: int) -> None:
         for count in (calls // 10, calls):
             write(Path(folder, f"{count}.pfrec"), count)
         for name, words in LARGE.items():
+            if only and name not in only:
+                continue
             size, peak, taken = [], [], 0.0
             for count in (calls // 10, calls):
                 command = [sys.executable, "-m", "pyfunc_debug", words[0], f"{count}.pfrec", *words[1:]]
@@ -134,8 +137,9 @@ def large(calls: int) -> None:
                 peak.append(usage.ru_maxrss / 1024)
                 shutil.rmtree(made) if made.is_dir() else made.unlink()
             print(
-                f"{name}: {calls:,} calls in {taken:.1f} s, {size[1]:.0f} MB written; {peak[0]:.0f} MB memory with a "
-                f"tenth of the calls, {peak[1]:.0f} MB with all",
+                f"{name}: {calls:,} calls in {taken:.1f} s, {usage.ru_utime + usage.ru_stime:.1f} s of CPU, "
+                f"{size[1]:.0f} MB written; {peak[0]:.0f} MB memory with a tenth of the calls, {peak[1]:.0f} MB with "
+                "all",
                 flush=True,
             )
 
@@ -168,7 +172,7 @@ def outcomes(folder: Path) -> tuple[collections.Counter[str], list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", help=", ".join(SOURCES))
-    parser.add_argument("--only", nargs="*", default=[], help="numbers of lessons, names of the corpus' programs")
+    parser.add_argument("--only", nargs="*", default=[], help="lessons, programs of the corpus, or formats")
     parser.add_argument("--most", type=int, default=50, help="calls of a node, spread evenly")
     parser.add_argument("--from-file", action="store_true", help="from the file alone")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
@@ -176,7 +180,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000, help="of `large`")
     arguments = parser.parse_args()
     if arguments.sources == ["large"]:
-        return large(arguments.calls)
+        return large(arguments.calls, arguments.only)
     if arguments.child:
         return run(*arguments.child, arguments.most, arguments.from_file)
     lessons = arguments.only or [path.name[:2] for path in sorted(ROOT.glob("notebooks/0*.ipynb"))]

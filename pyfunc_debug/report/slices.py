@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.stopped import HELD_SQL, without
@@ -14,7 +17,10 @@ WAIT = "GIL wait"
 HELD = "GIL held"
 RELEASED = "GIL released"
 AT_STOP = "at a breakpoint"
-_SUMS = {"when": "not recorded: each drawn in one piece"}
+_PAGE = 5000
+_SUMS = (("when", "not recorded: each drawn in one piece"),)
+
+Facts = tuple[tuple[str, Any], ...]
 
 
 class Slice(NamedTuple):
@@ -26,7 +32,7 @@ class Slice(NamedTuple):
       duration_ns: 0 is a moment.
       name: What it is called, and coloured by.
       category: What kind of slice it is.
-      facts: What is known of it besides; None is not.
+      facts: What is known of it besides, each with its name; None is not.
       flow: The forward call whose arrows it has: from the graph to its body, and from there to its gradient calls.
       arrives: Whether an arrow ends here.
       leaves: Whether one begins here.
@@ -37,21 +43,24 @@ class Slice(NamedTuple):
     duration_ns: int
     name: str
     category: str
-    facts: dict[str, Any]
+    facts: Facts
     flow: int | None = None
     arrives: bool = False
     leaves: bool = False
 
 
 COUNTERS = {
-    "bodies running": "SELECT start_ns, end_ns, 1 FROM call WHERE end_ns IS NOT NULL",
-    "waiting for the GIL": "SELECT c.start_ns - g.wait_ns, c.start_ns, 1 FROM call c JOIN gil g "
-    "ON g.call = c.id WHERE g.wait_ns > 0 AND c.end_ns IS NOT NULL",
-    "waiting in bodies (mean)": "SELECT c.start_ns, c.end_ns, "
-    "1.0 * g.reacquire_ns / (c.end_ns - c.start_ns) FROM call c JOIN gil g ON g.call = c.id "
-    "WHERE g.reacquire_ns > 0 AND c.end_ns > c.start_ns",
-}
-"""By name of the counter, the stretches of time that it counts, and as how many each.
+    "bodies running": ("c.start_ns", "c.end_ns", "1", "call c WHERE c.end_ns IS NOT NULL"),
+    "waiting for the GIL": (
+        "c.start_ns - g.wait_ns", "c.start_ns", "1",
+        "call c JOIN gil g ON g.call = c.id WHERE g.wait_ns > 0 AND c.end_ns IS NOT NULL",
+    ),
+    "waiting in bodies (mean)": (
+        "c.start_ns", "c.end_ns", "1.0 * g.reacquire_ns / (c.end_ns - c.start_ns)",
+        "call c JOIN gil g ON g.call = c.id WHERE g.reacquire_ns > 0 AND c.end_ns > c.start_ns",
+    ),
+}  # fmt: skip
+"""By name of the counter, the stretches of time that it counts: from, to, as how many each, and where all that is.
 
 When in a body it waited is not recorded: a call that waited for a third of its time counts as a third, all the time.
 """
@@ -62,26 +71,28 @@ def slices(reader: Reader) -> Iterator[Slice]:
     functions = {one.id: one.name for one in reader.functions()}
     for row in reader.traces():
         name = f"trace {functions.get(row.function)}"
-        yield Slice(row.thread, row.start_ns, row.duration_ns, name, "graph trace", {"signature": row.signature})
+        yield Slice(row.thread, row.start_ns, row.duration_ns, name, "graph trace", (("signature", row.signature),))
     yield from _runs(reader, functions)
     yield from _calls(reader)
 
 
-def changes(reader: Reader, stretches: str) -> Iterator[tuple[int, float]]:
-    """When a counter changes, and what it is from then on."""
+def changes(reader: Reader, counter: str) -> Iterator[tuple[list[int], list[float]]]:
+    """When a counter changes, in order, and what it is from then on; some thousand at a time."""
+    begin, until, share, where = COUNTERS[counter]
     query = (
-        f"WITH stretch(begin, until, share) AS ({stretches}) SELECT begin AS at, share AS change FROM stretch "
-        "UNION ALL SELECT until, -share FROM stretch ORDER BY at"
+        f"SELECT {begin} AS at, {share} AS change FROM {where} UNION ALL SELECT {until}, -({share}) FROM {where} "
+        "ORDER BY at"
     )
+    last: list[int] = []
     count: float = 0
-    last = None
-    for at, change in _rows(reader, query):
-        if last is not None and last != at:
-            yield last, count if type(count) is int else round(count, 6)
-        count += change
-        last = at
-    if last is not None:
-        yield last, count if type(count) is int else round(count, 6)
+    for page in reader.pages(query, _PAGE):
+        times, change = zip(*page, strict=True)
+        at = np.array([*last, *times], np.int64)
+        counts = np.cumsum([count, *change])[-len(at) :]
+        (done,) = np.nonzero(np.diff(at))  # the last one may change once more at the same time
+        yield at[done].tolist(), (np.round(counts[done], 6) + 0).tolist()  # no -0.0
+        last, count = at[-1:].tolist(), counts[-1]
+    yield last, [round(count, 6) + 0] * len(last)
 
 
 def _runs(reader: Reader, functions: dict[int, str]) -> Iterator[Slice]:
@@ -91,18 +102,15 @@ def _runs(reader: Reader, functions: dict[int, str]) -> Iterator[Slice]:
     }
     query = "SELECT thread, start_ns, duration_ns, function, name, id, site FROM run WHERE duration_ns IS NOT NULL"
     for thread, start, duration, function, own, number, site in _rows(reader, query):
-        facts = {"run": number, "called at": sites.get(site)}
+        facts = ("run", number), ("called at", sites.get(site))
         yield Slice(thread, start, duration, f"run {functions.get(function, own)}", "run", facts)
 
 
 def _calls(reader: Reader) -> Iterator[Slice]:
-    sites = {
-        node.id: {
-            "body": source_line(node.file, node.line) or None,
-            "node made at": source_line(node.stack[-1].file, node.stack[-1].line) if node.stack else None,
-        }
-        for node in reader.nodes()
-    }
+    sites: dict[int, Facts] = {}
+    for node in reader.nodes():
+        made = source_line(node.stack[-1].file, node.stack[-1].line) if node.stack else None
+        sites[node.id] = ("body", source_line(node.file, node.line) or None), ("node made at", made)
     query = (
         "SELECT c.thread, c.start_ns, c.end_ns, c.node, n.body, c.kind, c.id, c.status, c.run, c.forward, x.type, "
         "g.wait_ns, g.held_ns, g.released_ns, g.reacquire_ns, coalesce(held.ns, 0), "
@@ -113,34 +121,32 @@ def _calls(reader: Reader) -> Iterator[Slice]:
         f"ON x.id = c.failure LEFT JOIN {HELD_SQL} held ON held.call = c.id LEFT JOIN run r ON r.id = c.run AND "
         "c.kind = 'forward' AND r.duration_ns IS NOT NULL WHERE c.end_ns IS NOT NULL ORDER BY c.id"
     )
-    for row in _rows(reader, query):
-        thread, start, end, node, body, kind, number, status, run, forward, failure, wait, *parts, stopped = row[:16]
-        inputs, differentiated, caller, since = row[16:]
+    for (
+        thread, start, end, node, body, kind, number, status, run, forward, failure, wait, held, released, again,
+        stopped, inputs, differentiated, caller, since,
+    ) in _rows(reader, query):  # fmt: skip
+        known, places = ("call", number), sites[node]
         if caller is not None:
-            asked, site = max(start - (wait or 1), since), {"call": number, "node made at": sites[node]["node made at"]}
-            yield Slice(caller, asked, 0, f"calls {body}", "graph", site, number, leaves=True)
+            asked = max(start - (wait or 1), since)
+            yield Slice(caller, asked, 0, f"calls {body}", "graph", (known, places[1]), number, leaves=True)
         if wait:
-            yield Slice(thread, start - wait, wait, WAIT, "gil", {"call": number})
-        facts = {"call": number, "status": status, "failure": failure, "run": run, "inputs": inputs, **sites[node]}
+            yield Slice(thread, start - wait, wait, WAIT, "gil", (known,))
+        facts = known, ("status", status), ("failure", failure), ("run", run), ("inputs", inputs), *places
         name, arrives = f"∇ {body}" if kind == "gradient" else body, caller is not None or forward is not None
         flow = forward or number if arrives or differentiated else None
         yield Slice(thread, start, end - start, name, kind, facts, flow, arrives, bool(differentiated))
-        yield from _inside(thread, start, end, parts, stopped)
-
-
-def _inside(thread: int, start: int, end: int, parts: Sequence[int | None], stopped: int) -> Iterator[Slice]:
-    """What a call did with the GIL, in the order in which the panel's timeline draws it."""
-    held, released, again = without(stopped, *parts)
-    if held is None:
-        return
-    named = [(HELD, held), (AT_STOP, stopped), (RELEASED, released), (WAIT, again)]
-    lasting = [(name, ns) for name, ns in named if ns]
-    facts = _SUMS if len(lasting) > 1 else {}
-    for name, ns in lasting:
-        ns = min(ns, end - start)
-        yield Slice(thread, start, ns, name, "gil", facts)
-        start += ns
+        if held is None:
+            continue
+        if stopped:
+            held, released, again = without(stopped, held, released, again)
+        # in the order in which the panel's timeline draws them
+        lasting = [one for one in ((HELD, held), (AT_STOP, stopped), (RELEASED, released), (WAIT, again)) if one[1]]
+        sums = _SUMS if len(lasting) > 1 else ()
+        for name, ns in lasting:
+            ns = min(ns, end - start)
+            yield Slice(thread, start, ns, name, "gil", sums)
+            start += ns
 
 
 def _rows(reader: Reader, query: str) -> Iterator[tuple[Any, ...]]:
-    return reader.stream(query)[1]
+    return itertools.chain.from_iterable(reader.pages(query, _PAGE))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import sqlite3
+from pathlib import Path
 
 import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.cli import main
+from pyfunc_debug.report import packets, slices
 from tests.report import recordings
 
 
@@ -118,6 +123,27 @@ def test_counters_are_how_many_bodies_ran_and_waited_at_once(recording, calls, t
             now = sum(share for begin, end, share in stretches[name] if begin / 1000 <= at < end / 1000)
             assert event["args"]["value"] == pytest.approx(now, abs=1e-6)
         assert events[-1]["args"]["value"] == 0
+
+
+@pytest.mark.parametrize("kind", ["chrome", "perfetto"])
+def test_a_timeline_is_the_same_however_much_is_read_and_written_at_once(recording, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(slices, "_PAGE", 1)
+    monkeypatch.setattr(packets, "_AT_ONCE", 1)
+    monkeypatch.setattr(packets, "_KEPT", 2)
+    by_one = recording.export(tmp_path / "by_one", format=kind)
+    monkeypatch.undo()
+    whole = recording.export(tmp_path / "whole", format=kind)
+    assert Path(by_one).read_bytes() == Path(whole).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["chrome", "perfetto", "parquet"])
+def test_no_export_is_made_of_a_damaged_recording(recording, tmp_path, kind):
+    for table, column in (("call", "thread"), ("gil", "wait_ns"), ("value", "text")):
+        path = shutil.copy(recording.path, tmp_path / f"{column}.pfrec")
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            file.execute(f"UPDATE {table} SET {column} = x'ff'")
+        with pytest.raises(pfd.BadRecordingError, match=f"damaged: the column {column} of its table {table}"):
+            pfd.open(path).export(tmp_path / "out", format=kind)
 
 
 def test_parquet_is_a_folder_a_table_by_process(recording, calls, tmp_path, capsys):
