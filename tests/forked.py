@@ -5,8 +5,8 @@ is as a fresh `python ARGUMENTS` is: file descriptors, folder, environment, sys.
 exit code (tests/test_forked.py holds them against each other). Not for tests about the order of imports, about
 options of the interpreter, or about what TensorFlow reads from the environment as it is imported.
 
-Kernels of notebooks are forked as well: the command of a kernel spec in `kernels()` is a small process that has its
-kernel forked, hands signals on to it and ends as it ends.
+Kernels of notebooks are forked as well, and what an IDE starts: the command of a kernel spec in `kernels()`, as that of
+`python()`, is a small process that has its program forked, hands signals on to it and ends as it ends.
 """
 
 from __future__ import annotations
@@ -136,6 +136,12 @@ def kernels() -> str:
     return _kernels[0]
 
 
+def python() -> list[str]:
+    """What stands for `python` in the command lines of those who start programs themselves: an IDE, a kernel spec."""
+    _started()
+    return [sys.executable, "-S", __file__, "python", _address[0]]
+
+
 def shared() -> tuple[str, str]:
     """What `join` takes in other processes of the same tests: all have one process with TensorFlow between them."""
     _started()
@@ -147,10 +153,10 @@ def join(address: str, kernels: str) -> None:
     _address[:], _kernels[:] = [address], [kernels]
 
 
-def _write_kernel_spec(address: str) -> None:
+def _write_kernel_spec() -> None:
     folder = Path(tempfile.mkdtemp(prefix="pfd-forked-")) / "kernels"
     (folder / "python3").mkdir(parents=True)
-    command = [sys.executable, "-S", __file__, "kernel", address, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    command = [*python(), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": command, "display_name": "python3", "language": "python"}
     (folder / "python3" / "kernel.json").write_text(json.dumps(spec))
     _kernels.append(str(folder))
@@ -167,6 +173,8 @@ def _nobodys_code() -> str:
 def _stand_for(address: str, arguments: list[str]) -> int:
     """Is, for who started this process, the program that is forked: hands on signals, ends as it does."""
     _address.append(address)
+    if arguments[:2] == ["-X", "frozen_modules=off"]:  # debugpy has Python's own modules traced with it
+        del arguments[:2]
     program = Program(arguments, stdin=0, stdout=1, stderr=2, session=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.killpg(program.pid, number))
@@ -189,7 +197,7 @@ def _started() -> socket.socket:
         listener.bind("")  # to an address that Linux chooses
         listener.listen()
         _address.append(listener.getsockname()[1:].decode())
-        _write_kernel_spec(_address[0])
+        _write_kernel_spec()
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         process = subprocess.Popen(
             [sys.executable, _nobodys_code(), "serve", str(theirs.fileno()), str(listener.fileno())],
@@ -294,8 +302,9 @@ def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
         setattr(sys, f"__{name}__", stream)
     kind, *rest = arguments = request["arguments"]
     sys.orig_argv = [sys.executable, *arguments]
-    script = not kind.startswith("-")
-    first = os.path.dirname(os.path.realpath(kind)) if script else os.getcwd() if kind == "-m" else ""
+    folder, script = os.path.isdir(kind), not kind.startswith("-")
+    place = os.path.abspath(kind) if folder else os.path.dirname(os.path.realpath(kind))
+    first = place if script else os.getcwd() if kind == "-m" else ""
     more = [os.path.abspath(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
     sys.path[:] = [first, *more, *sys.path[1:]]
     sys.argv = arguments if script else [kind, *rest[1:]]
@@ -312,7 +321,7 @@ def _become(request: dict[str, Any], standard: list[int]) -> types.ModuleType:
     atexit.register(_die_if_interrupted)
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __annotations__={}, __loader__=importlib.machinery.BuiltinImporter)
-    if script:
+    if script and not folder:
         path = os.path.abspath(kind)
         loader = importlib.machinery.SourceFileLoader("__main__", path)
         main.__dict__.update(__loader__=loader, __file__=path, __cached__=None)
@@ -339,7 +348,7 @@ def _said(error: BaseException) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "kernel":
+    if sys.argv[1] == "python":
         sys.exit(_stand_for(sys.argv[2], sys.argv[3:]))
     _sockets = [socket.socket(fileno=int(_number)) for _number in sys.argv[2:4]]
     _before = set(os.environ)
@@ -354,6 +363,8 @@ if __name__ == "__main__":
             runpy._run_module_as_main(sys.orig_argv[2])
         elif sys.orig_argv[1] == "-c":
             exec(compile(sys.orig_argv[2], "<string>", "exec"), _main.__dict__)
+        elif os.path.isdir(sys.orig_argv[1]):
+            runpy._run_module_as_main("__main__", alter_argv=False)
         else:
             with open(_main.__file__, "rb") as _file:
                 _code = _file.read()

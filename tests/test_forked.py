@@ -56,6 +56,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
     (folder / "program.py").write_text(PROGRAM)
     (folder / "broken.py").write_text("x = = 1\n")
+    (folder / "within").mkdir()
+    (folder / "within" / "__main__.py").write_text(PROGRAM)
     return folder
 
 
@@ -70,6 +72,7 @@ def _said(done):
 @pytest.mark.parametrize(
     "arguments",
     [("program.py", "tensorflow"), ("program.py", "what"), ("-m", "program", "what"), ("-c", PROGRAM, "what"),
+     ("within", "what"), ("within", "raise"),
      ("program.py", "exit"), ("program.py", "text"), ("program.py", "raise"), ("program.py", "interrupt"),
      ("program.py", "kill"), ("broken.py",)],
     ids=lambda arguments: "-".join(arguments).replace(PROGRAM, "code"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from pyfunc_debug.interception import builds
+from tests import forked
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -82,11 +81,10 @@ record(str(file))  # a file where the folder should be
 def _run(tmp_path, program, moved=""):
     folder = tmp_path / "path"
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(moved)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, str(tmp_path / "a.pfrec"), str(tmp_path / "cache")],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+    (folder / "sitecustomize.py").write_text(moved)  # for the process of the trial; the program has it here
+    done = forked.run(
+        "-c", moved + PROGRAM + program, str(tmp_path / "a.pfrec"), str(tmp_path / "cache"),
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -16,7 +16,7 @@ from tests import forked
 from tests.limits import HANG_S
 
 
-def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", **options):
+def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", stdout=None, **options):
     """Runs a program on a terminal.
 
     Args:
@@ -25,6 +25,7 @@ def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", **op
       timeout_s: A watchdog: the program is killed and the test fails.
       fresh: Python starts a program of Python's itself; else it is forked with TensorFlow imported.
       terminal: Its TERM; on a dumb one lines are not edited.
+      stdout: A file descriptor where its stdout is not the terminal; of a program that is forked.
       **options: Its `cwd` and `env`.
 
     Returns:
@@ -33,7 +34,10 @@ def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", **op
     ours, theirs = pty.openpty()
     options["env"] = {**(options.get("env") or os.environ), "TERM": terminal}
     if arguments[0] == sys.executable and not fresh:
-        process = forked.Program(arguments[1:], stdin=theirs, stdout=theirs, stderr=theirs, terminal=True, **options)
+        process = forked.Program(
+            arguments[1:], stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, terminal=True,
+            **options,
+        )  # fmt: skip
     else:
         process = subprocess.Popen(
             arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 
 import pytest
@@ -176,7 +175,7 @@ def test_an_ide_launches_a_program_that_knows_nothing_of_us(tmp_path, started, f
     with adapter(tmp_path) as client:
         found = client.begin(
             "launch", [filter], {program: wanted}, module="pyfunc_debug", args=[*command, str(program)],
-            python=[sys.executable], cwd=str(tmp_path), console="internalConsole", justMyCode=just_my_code,
+            python=forked.python(), cwd=str(tmp_path), console="internalConsole", justMyCode=just_my_code,
             subProcess=False,
         )  # fmt: skip
         assert all(one["verified"] for one in found)

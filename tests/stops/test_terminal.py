@@ -59,8 +59,9 @@ def test_a_prompt_goes_to_the_terminal_where_stdout_is_a_file(program, tmp_path)
     path = program(
         "import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint('result', float(f(tf.constant(4.0))))\n"
     )
-    command = f"exec {sys.executable} {path} > {tmp_path / 'out.txt'}"
-    screen, code = talk(["sh", "-c", command], [("(body #1) ", "p x\r"), ("(body #1) ", "c\r")])
+    with open(tmp_path / "out.txt", "w") as file:
+        script = [("(body #1) ", "p x\r"), ("(body #1) ", "c\r")]
+        screen, code = talk([sys.executable, path], script, stdout=file.fileno())
     assert code == 0
     assert "numpy=4.0" in screen
     assert (tmp_path / "out.txt").read_text() == "result 8.0\n"
@@ -223,7 +224,7 @@ def test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation_also_in_c(program)
 
 def test_ctrl_c_again_ends_the_program(program):
     path = program(RUNNING + "b = pfd.break_on('another')\nf(tf.constant(3.0))\n")
-    screen, code = talk([sys.executable, path], [("it runs\r\n", "\x03"), ("(body #1) ", "\x03")], fresh=True)
+    screen, code = talk([sys.executable, path], [("it runs\r\n", "\x03"), ("(body #1) ", "\x03")])
     assert "KeyboardInterrupt" in screen
     assert screen.count("paused") == 1
     assert code == -signal.SIGINT
@@ -350,7 +351,7 @@ def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_pa
         "import atexit\natexit.register(print, 'exit handler')\n"
         f"import pyfunc_debug as pfd\nb = pfd.break_on('body', hits=1)\nlist({data})\n"
     )
-    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")], fresh=True)
+    screen, code = talk([sys.executable, path], [("(body #1) ", "\x03")])
     assert "KeyboardInterrupt" in screen
     assert screen.rstrip().endswith("exit handler")
     assert code == 130
