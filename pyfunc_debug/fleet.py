@@ -327,9 +327,9 @@ def _duckdb(paths: Sequence[str]) -> list[Sums]:
 
 
 _OUTCOMES_SQL = """
-WITH one AS (
-    SELECT body, input_digest AS i, code AS c, output_digest AS o, min((filename, id)) AS call
-    FROM read_parquet($paths, filename = true, hive_partitioning = false)
+WITH file AS (SELECT unnest($paths) AS name, unnest(range(len($paths))) AS number), one AS (
+    SELECT body, input_digest AS i, code AS c, output_digest AS o, min((number, id)) AS call
+    FROM read_parquet($paths, filename = true, hive_partitioning = false) JOIN file ON filename = name
     WHERE kind = 'forward' AND status = 'ok' AND i IS NOT NULL AND c IS NOT NULL AND o IS NOT NULL GROUP BY ALL
 )
 SELECT body, i, c, o, call[1], call[2] FROM one
@@ -340,12 +340,13 @@ WHERE (body, i) IN (SELECT (body, i) FROM one GROUP BY body, i HAVING count(DIST
 def _duckdb_outcomes(paths: Sequence[str]) -> list[Outcome]:
     import duckdb
 
+    ordered = sorted(paths, key=_of_path)  # which of the files of equal outcomes is the first is asked by number
     with duckdb.connect() as db:
         try:
-            rows = db.execute(_OUTCOMES_SQL, {"paths": list(paths)}).fetchall()
+            rows = db.execute(_OUTCOMES_SQL, {"paths": ordered}).fetchall()
         except duckdb.BinderException as error:
             raise BadOptionError(_OLD) from error
-    return [Outcome(body, i, c, o, (*_of_path(path), call)) for body, i, c, o, path, call in rows]
+    return [Outcome(body, i, c, o, (*_of_path(ordered[number]), call)) for body, i, c, o, number, call in rows]
 
 
 def _on_dask(of_file: Callable[[str], list[_Row]], paths: Sequence[str]) -> Iterable[list[_Row]]:

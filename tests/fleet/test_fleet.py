@@ -67,6 +67,46 @@ def simulated(lake: Path, jobs: int, processes: int, calls: int) -> None:
             pq.write_table(pa.table(columns), folder / f"host-{process}-worker-{process}.parquet")
 
 
+def versions(lake: Path, jobs: int, processes: int, calls: int) -> None:
+    """Outcomes of bodies in two versions, the second in every other job; one of the bodies is not steady.
+
+    Neither jobs nor processes are named in the order of their folders.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    chance = random.Random(11)
+    for job in range(jobs):
+        for process in range(processes):
+            name = f"{'a-' if job % 3 else 'a'}{job}"
+            folder = lake / f"job={name}" / "calls" / f"process={process}"
+            folder.mkdir(parents=True)
+            given = [chance.randrange(5) for _ in range(calls)]
+            code = job % 2
+            columns = {
+                "body": ["changed", "same", "drawn"] * calls,
+                "kind": ["forward"] * (3 * calls),
+                "status": ["ok" if one % 7 else "error" for one in range(3 * calls)],
+                "id": list(range(3 * calls)),
+                "input_digest": [f"in{one}" if one else None for one in given for _ in range(3)],
+                "code": [f"version{code}"] * (3 * calls),
+                "output_digest": [
+                    text for one in given for text in (f"{one * code}", f"{one}", f"{chance.randrange(10)}")
+                ],
+            }  # fmt: skip
+            pq.write_table(pa.table(columns), folder / f"host-{processes - process}-worker.parquet")
+
+
+def check_versions(lake: Path, *engines: str) -> None:
+    """All engines name the same first call of each outcome."""
+    rows = fleet.outcomes(lake)
+    for engine in engines:
+        assert fleet.outcomes(lake, engine=engine) == rows, engine
+    found = {one.body: (one.changed, one.unsteady) for one in fleet.changes(rows)}
+    assert found["changed"][0] == 4
+    assert "same" not in found
+
+
 def check(lake: Path, jobs: int, processes: int) -> None:
     """Both engines say the same, and what was simulated."""
     rows = fleet.sums(lake)
@@ -88,8 +128,10 @@ def _order(rows: list[fleet.Sums], job: int) -> float:
 def test_every_engine_gives_the_same_true_answers(tmp_path):
     pytest.importorskip("duckdb")
     pytest.importorskip("dask")
-    simulated(tmp_path, jobs=3, processes=8, calls=20)
-    check(tmp_path, 3, 8)
+    simulated(tmp_path / "sums", jobs=3, processes=8, calls=20)
+    check(tmp_path / "sums", 3, 8)
+    versions(tmp_path / "versions", jobs=4, processes=12, calls=20)
+    check_versions(tmp_path / "versions", "dask")
 
 
 def test_a_job_is_exported_as_a_folder_and_asked(tmp_path, monkeypatch):
