@@ -47,6 +47,7 @@ statistics = Extension(
 )
 hot = Extension("pyfunc_debug.recorder._hot", sources=["pyfunc_debug/recorder/_hot.c"], optional=True)
 internal = [f"{sysconfig.get_path('include')}/{folder}" for folder in ("internal", "internal/mimalloc")]
+following = Extension("pyfunc_debug.interception._next", sources=["pyfunc_debug/interception/_next.c"], optional=True)
 signals = Extension(
     "pyfunc_debug.stops._signals", sources=["pyfunc_debug/stops/_signals.c"], include_dirs=internal, optional=True
 )
@@ -54,7 +55,7 @@ pause = Extension("pyfunc_debug.stops._pause", sources=["pyfunc_debug/stops/_pau
 setup(
     ext_modules=[
         statistics,
-        *([hot] if has_gil and sys.platform == "linux" else []),
+        *([hot, following] if has_gil and sys.platform == "linux" else []),
         *([probe] if watchable else []),
         *([signals] if has_gil and sys.platform != "win32" else []),
         *([pause] if has_gil and sys.version_info < (3, 12) else []),

@@ -28,6 +28,7 @@ class Annotations:
 
     Attributes:
       wanted: Whether a session runs, asked before each call: 16 ns.
+      level: The address where C++ knows that, or 0: `private.profiling_level`.
     """
 
     def __init__(self, names: TensorFlowNames, maps: SourceMaps, trouble: Callable[[str, BaseException], None]) -> None:
@@ -36,6 +37,7 @@ class Annotations:
         self._trouble = trouble
         self._known: dict[str, tuple[str, str]] = {}
         self.wanted: Callable[[], bool] = private.profiling(names.profiler_trace)
+        self.level = private.profiling_level(names.profiler_trace)
 
     def begin(self, token: str, function: Any = None) -> Any:
         """Begins the event of a call. Raises nothing: the program goes on without it.

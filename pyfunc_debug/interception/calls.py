@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pyfunc_debug.events import Observer
 from pyfunc_debug.interception.failures import Failures, ends_data
+from pyfunc_debug.interception.patches import disguise
 
 _OURS = "pyfunc_debug.interception."
 
@@ -131,6 +132,8 @@ def call_path(observer: Observer) -> Any:
 class _NoProfiler:
     """Where nothing is put into the profiler."""
 
+    level = 0
+
     @staticmethod
     def wanted() -> bool:
         return False
@@ -206,16 +209,48 @@ def registry_call(
             finally:
                 in_progress[thread] = outer
 
-        return __call__
+        def raised(error: BaseException, token: str, ticket: Any, path: Any) -> None:
+            """Of a call that took the shortcut the body raised: raises it again, as above."""
+            _, leave, fail = path
+            context = error.__context__
+            try:
+                raise error
+            except BaseException:
+                error.__context__ = context
+                if ends_data(error):
+                    leave(ticket, ())
+                else:
+                    fail(ticket, error)
+                    failures.add(error, token, ticket)
+                drop_our_frame(error)
+                raise
+
+        disguise(__call__, original)
+        disguise(raised, original)
+        shortcut = getattr(observer, "shortcut", None)
+        if shortcut is None:
+            return __call__
+        _BOTTOM.add(getattr(original, "__code__", None))
+        return shortcut(__call__, original, others, profiled, in_progress, raised, annotations.level)
 
     return replace
 
 
+_BOTTOM: set[Any] = set()
+"""Code of what replacements of `FuncRegistry.__call__` call: a call that took the shortcut has no frame of ours."""
+
+
 def bottom_frame(frame: FrameType | None) -> FrameType | None:
-    """Our innermost frame on this frame's stack: what it called is TensorFlow's and the body's."""
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith(_OURS):
+    """Our innermost frame on this frame's stack, or `_BOTTOM`: what it called is TensorFlow's and the body's."""
+    while frame is not None and not _is_ours(frame):
+        if frame.f_code in _BOTTOM and not _is_ours(frame.f_back):
+            break
         frame = frame.f_back
     return frame
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS)
 
 
 def eager_numpy_call(

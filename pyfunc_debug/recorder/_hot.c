@@ -57,6 +57,7 @@ typedef struct {
     PyObject *args; /* of a light or late one, until it ends */
     PyObject *failure, *extra, *given, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
+    struct Tally *tally; /* of its node, where there is one */
 } Ticket;
 
 #define NUMBER(type, name) {#name, T_LONGLONG, offsetof(type, name), 0, NULL}
@@ -84,6 +85,7 @@ static void ticket_dealloc(Ticket *ticket) {
     Py_XDECREF(ticket->recorder);
     Py_XDECREF(ticket->runs);
     Py_XDECREF(ticket->token);
+    Py_XDECREF((PyObject *)ticket->tally);
     PyObject_Free(ticket);
 }
 
@@ -113,15 +115,20 @@ typedef struct {
 enum { SLOTS = 64 };
 
 /* What sampling knows of a node, as in recorder/sampling.py. */
-enum { SLOWEST = 4, NANS = 16, NAN_LEAST = 8, NAN_MOST = 64, NAN_SHORT_NS = 2000000 };
-typedef struct {
+enum { SLOWEST = 4, NANS = 16, NAN_LEAST = 2, NAN_MOST = 64, NAN_SHORT_NS = 2000000, TEXT = 24 };
+typedef struct Tally {
     PyObject_HEAD
     Number calls, left, nans, ns;
     Number slowest[SLOWEST]; /* the longest durations, ascending */
+    Number policy;           /* of its last call that took the full way; -1: ask */
+    int length;              /* of `text`, its token; 0: that is longer, or not ASCII */
+    char text[TEXT];
+    char plain; /* it is not among the tokens that report their calls themselves */
 } Tally;
 
 static PyMemberDef tally_members[] = {
-    NUMBER(Tally, calls), NUMBER(Tally, left), NUMBER(Tally, nans), NUMBER(Tally, ns), {NULL, 0, 0, 0, NULL}};
+    NUMBER(Tally, calls), NUMBER(Tally, left), NUMBER(Tally, nans), NUMBER(Tally, ns), NUMBER(Tally, policy),
+    {NULL, 0, 0, 0, NULL}};
 
 static PyTypeObject tally_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Tally",
@@ -172,9 +179,12 @@ typedef struct {
     Beat *beat;
     short free[OPEN_SLOTS];
     int free_count;
-    Number calls, queue_calls, queue_bytes, queued_bytes, version, number, first, every;
+    Number calls, queue_calls, queue_bytes, queued_bytes, number, first, every;
     char accepting, all_cpu, asleep, wanted;
     Streak streaks[SLOTS];
+    Tally *near[SLOTS];       /* of the tokens that were asked for last: each look at a dictionary is half a microsecond */
+    PyObject *live_version;   /* `version` as it was when `runs` was made */
+    Py_ssize_t version_place; /* where `live` holds it; 0: not known */
 } HotPath;
 
 static Number hot_paths = 0;
@@ -188,21 +198,31 @@ static int is_ours(HotPath *self) {
     return 1;
 }
 
+/* Where an object of this type holds its version, if that is in a slot; else 0. */
+static Py_ssize_t place_of_version(PyTypeObject *type) {
+    PyObject *slot = type->tp_dict ? PyDict_GetItemWithError(type->tp_dict, name_version) : NULL;
+    PyMemberDef *member = slot && Py_IS_TYPE(slot, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)slot)->d_member : NULL;
+    return member && member->type == T_OBJECT_EX ? member->offset : 0;
+}
+
 /* The runs in flight, see events.LiveRuns: the list is good for as long as the version is the same. */
 static PyObject *live_runs(HotPath *self) {
-    PyObject *value = PyObject_GetAttr(self->live, name_version);
-    if (!value) return NULL;
-    Number version = PyLong_AsLongLong(value);
-    Py_DECREF(value);
-    if (version == -1 && PyErr_Occurred()) return NULL;
-    if (!self->runs || version != self->version) {
-        PyObject *runs = PyObject_CallMethodNoArgs(self->live, name_now);
-        if (!runs) return NULL;
-        PyObject *before = self->runs;
-        self->runs = runs, self->version = version;
-        Py_XDECREF(before);
+    if (self->version_place && self->runs) {
+        if (*(PyObject **)((char *)self->live + self->version_place) == self->live_version) return Py_NewRef(self->runs);
     }
-    return Py_NewRef(self->runs);
+    PyObject *version = PyObject_GetAttr(self->live, name_version);
+    PyObject *runs = version ? PyObject_CallMethodNoArgs(self->live, name_now) : NULL;
+    if (!runs) {
+        Py_XDECREF(version);
+        return NULL;
+    }
+    PyObject *before = self->runs, *version_before = self->live_version;
+    self->runs = runs, self->live_version = version;
+    self->version_place = place_of_version(Py_TYPE(self->live));
+    Py_INCREF(runs);
+    Py_XDECREF(before);
+    Py_XDECREF(version_before);
+    return runs;
 }
 
 static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
@@ -316,22 +336,38 @@ static int rouse(HotPath *self) {
     return done ? 0 : -1;
 }
 
+/* A token's text, if it is short; else `length` is 0. */
+static const char *short_text(PyObject *token, int *length) {
+    *length = 0;
+    if (!PyUnicode_IS_COMPACT_ASCII(token) || PyUnicode_GET_LENGTH(token) > TEXT) return NULL;
+    *length = (int)PyUnicode_GET_LENGTH(token);
+    return (const char *)PyUnicode_1BYTE_DATA(token);
+}
+
+/* Where the tally of such a token may be: tokens end in numbers. */
+static Tally **near(HotPath *self, const char *text, int length) {
+    unsigned last = length > 1 ? 10u * (unsigned char)text[length - 2] + (unsigned char)text[length - 1] : 0;
+    return &self->near[last % SLOTS];
+}
+
 /* The node's tally; borrowed, NULL with an exception. */
 static Tally *tally_of(HotPath *self, PyObject *token) {
     PyObject *found = PyDict_GetItemWithError(self->tallies, token);
     if (found || PyErr_Occurred()) return (Tally *)found;
     Tally *made = PyObject_New(Tally, &tally_type);
     if (!made) return NULL;
-    made->calls = made->left = made->nans = made->ns = 0;
+    made->calls = made->left = made->nans = made->ns = made->plain = 0, made->policy = -1;
     memset(made->slowest, 0, sizeof made->slowest);
+    const char *text = short_text(token, &made->length);
+    if (made->length) memcpy(made->text, text, (size_t)made->length);
     int failed = PyDict_SetItem(self->tallies, token, (PyObject *)made) < 0;
     Py_DECREF(made); /* the dict holds it */
     return failed ? NULL : made;
 }
 
-/* Whether sampling leaves a call out, unless it turns out to be worth keeping. */
-static int is_light(HotPath *self, Tally *node) {
-    Number before = node->calls - 1;
+/* Whether sampling leaves out the node's next call, unless it turns out to be worth keeping. */
+static int is_next_light(HotPath *self, Tally *node) {
+    Number before = node->calls;
     return !self->wanted || (before >= self->first && (before - self->first + 1) % self->every);
 }
 
@@ -409,7 +445,7 @@ static PyObject *given_all(PyObject *outputs) {
 /* What becomes of a call that sampling left out, or whose values have no room: 1 if it is to be stored, -1 with an
  * exception. */
 static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
-    Tally *node = tally_of(self, ticket->token);
+    Tally *node = ticket->tally ? ticket->tally : tally_of(self, ticket->token);
     if (!node) return -1;
     Number ns = ticket->end_ns - ticket->start_ns;
     int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
@@ -442,8 +478,9 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     if (self->every || ticket->late) {
         Tally *node = tally_of(self, ticket->token);
         if (!node) return -1;
+        if (self->every) ticket->light = (char)is_next_light(self, node);
+        node->policy = ticket->policy + (ticket->late ? NO_ROOM : 0);
         int first = node->calls++ < FIRST;
-        if (self->every) ticket->light = (char)is_light(self, node);
         if (ticket->late && first) ticket->late = KEPT;
     }
     if (ticket->light || ticket->late == EMPTY) ticket->args = Py_NewRef(args);
@@ -681,6 +718,12 @@ static int hot_clear(HotPath *self) {
     Py_CLEAR(self->ring);
     Py_CLEAR(self->tallies);
     Py_CLEAR(self->rouse);
+    Py_CLEAR(self->live_version);
+    for (int i = 0; i < SLOTS; i++) {
+        PyObject *tally = (PyObject *)self->near[i];
+        self->near[i] = NULL;
+        Py_XDECREF(tally);
+    }
     return 0;
 }
 
@@ -695,7 +738,7 @@ static PyObject *get_live(HotPath *self, void *unused) { return Py_NewRef(self->
 static int set_live(HotPath *self, PyObject *live, void *unused) {
     if (!live) return PyErr_Format(PyExc_TypeError, "live cannot be deleted"), -1;
     PyObject *before = self->live, *runs = self->runs;
-    self->live = Py_NewRef(live), self->runs = NULL;
+    self->live = Py_NewRef(live), self->runs = NULL, self->version_place = 0;
     Py_XDECREF(before);
     Py_XDECREF(runs);
     return 0;
@@ -773,6 +816,205 @@ static PyTypeObject hot_type = {
     .tp_dealloc = (destructor)hot_dealloc,
 };
 
+/* -- Shortcut ---------------------------------------------------------------------------------------------------------- */
+
+/* What replaces FuncRegistry.__call__ where calls may be sampled: one that is left out does not pass through Python of ours,
+ * which TensorFlow's executor and the body throw out of the caches each time. All others go the full way. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *full, *original, *others, *profiled, *in_progress, *raised; /* as in interception/calls.py */
+    volatile int *level; /* TensorFlow's own, above 0 where `profiled`; or NULL */
+    HotPath *hot; /* of the recording that samples, or NULL */
+    PyObject *path;
+} Shortcut;
+
+/* The tally of a node that has one; borrowed, NULL with or without an exception. */
+static Tally *near_tally(HotPath *hot, PyObject *token) {
+    int length;
+    const char *text = PyUnicode_CheckExact(token) ? short_text(token, &length) : NULL;
+    Tally **place = text ? near(hot, text, length) : NULL;
+    if (place && *place && (*place)->length == length && !memcmp((*place)->text, text, (size_t)length)) return *place;
+    Tally *node = (Tally *)PyDict_GetItemWithError(hot->tallies, token);
+    if (node && node->length) {
+        Tally *before = *place;
+        *place = (Tally *)Py_NewRef((PyObject *)node);
+        Py_XDECREF((PyObject *)before);
+    }
+    return node;
+}
+
+static int is_profiled(Shortcut *self) {
+    if (self->level) return *self->level > 0;
+    PyObject *asked = PyObject_CallNoArgs(self->profiled);
+    int profiled = asked ? PyObject_IsTrue(asked) : 1;
+    Py_XDECREF(asked);
+    return profiled;
+}
+
+/* The ticket of a call that sampling leaves out. NULL for all others, and where something goes wrong: then nothing has
+ * happened yet. */
+static Ticket *light_ticket(Shortcut *self, HotPath *hot, PyObject *token, PyObject *args) {
+    if (!hot->every || !hot->accepting || here.met != hot->number) return NULL;
+    Tally *node = near_tally(hot, token);
+    if (!node || node->policy < 0 || !is_next_light(hot, node)) return NULL;
+    if (!node->plain) { /* a node reports itself from its first call on, or never */
+        if (PySequence_Contains(self->others, token)) return NULL;
+        node->plain = 1;
+    }
+    if (is_profiled(self)) return NULL;
+    Ticket *ticket = (Ticket *)ticket_type.tp_alloc(&ticket_type, 0);
+    if (!ticket) return NULL;
+    ticket->runs = live_runs(hot); /* may let other threads in: what follows does not */
+    if (ticket->runs && hot->accepting && is_next_light(hot, node)) {
+        ticket->call = hot->calls + 1, ticket->key = PyLong_FromLongLong(ticket->call);
+        ticket->policy = node->policy % NO_ROOM, ticket->late = node->policy >= NO_ROOM ? EMPTY : 0;
+        ticket->tally = (Tally *)Py_NewRef((PyObject *)node);
+        ticket->light = 1, ticket->cpu_start_ns = NOT_MEASURED;
+        ticket->token = Py_NewRef(token), ticket->recorder = Py_NewRef(hot->recorder), ticket->args = Py_NewRef(args);
+        ticket->thread = here.id, ticket->ident = (Number)PyThread_get_thread_ident();
+        ticket->entered_ns = ticket->start_ns = now_ns(CLOCK_MONOTONIC); /* nothing of note comes until its body runs */
+    }
+    if (!ticket->key || PyDict_SetItem(hot->open, ticket->key, (PyObject *)ticket) < 0) {
+        Py_DECREF(ticket);
+        return NULL;
+    }
+    node->calls++, hot->calls++;
+    ring_begin(hot, ticket);
+    return ticket;
+}
+
+/* Tells what listens, and gives up: the exception goes on. */
+static void tell_raised(Shortcut *self, PyObject *path, PyObject *token, PyObject *ticket) {
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback) PyException_SetTraceback(error, traceback);
+    PyObject *done = PyObject_CallFunctionObjArgs(self->raised, error, token, ticket, path, NULL);
+    Py_XDECREF(done);
+    if (done) PyErr_Restore(type, error, traceback);
+    else Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(traceback); /* it raised it again */
+}
+
+static PyObject *call_light(Shortcut *self, HotPath *hot, PyObject *const *args, Ticket *ticket) {
+    PyObject *path = Py_NewRef(self->path), *thread = PyLong_FromLongLong(ticket->ident);
+    PyObject *outer = thread ? PyDict_GetItemWithError(self->in_progress, thread) : NULL;
+    outer = Py_NewRef(outer ? outer : Py_None);
+    PyObject *call = PyTuple_Pack(4, outer, args[1], args[3], (PyObject *)ticket);
+    if (!thread || !call || PyDict_SetItem(self->in_progress, thread, call) < 0) PyErr_Clear();
+    Py_XDECREF(call);
+    PyObject *outputs = PyObject_Vectorcall(self->original, args, 4, NULL);
+    if (outputs) {
+        ticket->end_ns = now_ns(CLOCK_MONOTONIC), ticket->cpu_ns = NOT_MEASURED;
+        if (finish_ticket(hot, (PyObject *)ticket, outputs) < 0 && !is_ours(hot)) Py_CLEAR(outputs);
+    } else {
+        tell_raised(self, path, args[1], (PyObject *)ticket);
+    }
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    if (thread && PyDict_SetItem(self->in_progress, thread, outer) < 0) PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+    Py_XDECREF(thread);
+    Py_DECREF(outer);
+    Py_DECREF(path);
+    return outputs;
+}
+
+static PyObject *shortcut_call(Shortcut *self, PyObject *const *args, size_t flags, PyObject *names) {
+    HotPath *hot = PyVectorcall_NARGS(flags) == 4 && !names ? self->hot : NULL;
+    Py_XINCREF(hot);
+    Ticket *ticket = hot ? light_ticket(self, hot, args[1], args[3]) : NULL;
+    PyObject *outputs = NULL;
+    if (ticket) outputs = call_light(self, hot, args, ticket);
+    else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) outputs = NULL; /* an interrupt */
+    else PyErr_Clear(), outputs = PyObject_Vectorcall(self->full, args, flags, names);
+    Py_XDECREF(ticket);
+    Py_XDECREF(hot);
+    return outputs;
+}
+
+static int shortcut_init(Shortcut *self, PyObject *args, PyObject *named) {
+    if (self->full || (named && PyDict_GET_SIZE(named))) return PyErr_Format(PyExc_TypeError, "see recorder/hot.py"), -1;
+    PyObject *full, *original, *others, *profiled, *in_progress, *raised;
+    Number level = 0;
+    if (!PyArg_ParseTuple(args, "OOOOO!O|L", &full, &original, &others, &profiled, &PyDict_Type, &in_progress, &raised,
+                          &level))
+        return -1;
+    self->level = (volatile int *)(intptr_t)level;
+    self->full = Py_NewRef(full), self->original = Py_NewRef(original), self->others = Py_NewRef(others);
+    self->profiled = Py_NewRef(profiled), self->in_progress = Py_NewRef(in_progress), self->raised = Py_NewRef(raised);
+    self->call = (vectorcallfunc)shortcut_call;
+    return 0;
+}
+
+static PyObject *take_hot(Shortcut *self, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "take(hot, path)");
+    PyObject *hot = (PyObject *)self->hot, *path = self->path;
+    self->hot = Py_IS_TYPE(args[0], &hot_type) ? (HotPath *)Py_NewRef(args[0]) : NULL;
+    self->path = Py_NewRef(args[1]);
+    Py_XDECREF(hot);
+    Py_XDECREF(path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *shortcut_bind(PyObject *self, PyObject *owner, PyObject *type) {
+    return !owner || owner == Py_None ? Py_NewRef(self) : PyMethod_New(self, owner);
+}
+
+static int shortcut_traverse(Shortcut *self, visitproc visit, void *arg) {
+    Py_VISIT(self->full);
+    Py_VISIT(self->original);
+    Py_VISIT(self->others);
+    Py_VISIT(self->profiled);
+    Py_VISIT(self->in_progress);
+    Py_VISIT(self->raised);
+    Py_VISIT(self->hot);
+    Py_VISIT(self->path);
+    return 0;
+}
+
+static int shortcut_clear(Shortcut *self) {
+    Py_CLEAR(self->hot); /* the rest is needed as long as somebody calls it, and no cycle is without it */
+    Py_CLEAR(self->path);
+    return 0;
+}
+
+static void shortcut_dealloc(Shortcut *self) {
+    PyObject_GC_UnTrack(self);
+    shortcut_clear(self);
+    Py_XDECREF(self->full);
+    Py_XDECREF(self->original);
+    Py_XDECREF(self->others);
+    Py_XDECREF(self->profiled);
+    Py_XDECREF(self->in_progress);
+    Py_XDECREF(self->raised);
+    PyObject_GC_Del(self);
+}
+
+static PyMemberDef shortcut_members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Shortcut, full), READONLY, "What all other calls go through."},
+    {NULL, 0, 0, 0, NULL}};
+static PyMethodDef shortcut_methods[] = {
+    {"take", (PyCFunction)(void (*)(void))take_hot, METH_FASTCALL, "Whose calls are sampled: a HotPath, or None."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject shortcut_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Shortcut",
+    .tp_doc = "FuncRegistry.__call__, with a way of its own for calls that sampling leaves out.",
+    .tp_basicsize = sizeof(Shortcut),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_members = shortcut_members,
+    .tp_methods = shortcut_methods,
+    .tp_init = (initproc)shortcut_init,
+    .tp_new = PyType_GenericNew,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Shortcut, call),
+    .tp_descr_get = shortcut_bind,
+    .tp_traverse = (traverseproc)shortcut_traverse,
+    .tp_clear = (inquiry)shortcut_clear,
+    .tp_dealloc = (destructor)shortcut_dealloc,
+};
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_hot", "The hot path of the recorder.", -1, NULL};
 
 PyMODINIT_FUNC PyInit__hot(void) {
@@ -790,6 +1032,7 @@ PyMODINIT_FUNC PyInit__hot(void) {
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
     }
     if (PyType_Ready(&ticket_type) < 0 || PyType_Ready(&tally_type) < 0 || PyType_Ready(&hot_type) < 0) return NULL;
+    if (PyType_Ready(&shortcut_type) < 0) return NULL;
     PyObject *numpy = PyImport_ImportModule("numpy");
     array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
     object_dtype = numpy ? PyObject_CallMethod(numpy, "dtype", "s", "O") : NULL;
@@ -806,7 +1049,8 @@ PyMODINIT_FUNC PyInit__hot(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     if (PyModule_AddObjectRef(module, "Ticket", (PyObject *)&ticket_type) < 0 ||
-        PyModule_AddObjectRef(module, "HotPath", (PyObject *)&hot_type) < 0) {
+        PyModule_AddObjectRef(module, "HotPath", (PyObject *)&hot_type) < 0 ||
+        PyModule_AddObjectRef(module, "Shortcut", (PyObject *)&shortcut_type) < 0) {
         Py_DECREF(module);
         return NULL;
     }

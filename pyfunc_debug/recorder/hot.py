@@ -286,13 +286,17 @@ class _Trial:
         self.threads += 1
 
 
+Shortcut: Any = None
+"""`Shortcut(full, original, others, profiled, in_progress, raised)` of _hot.c, or None: see `Relay.shortcut`."""
+
 if not TYPE_CHECKING:
     try:
         from pyfunc_debug.recorder._hot import HotPath as _InC
+        from pyfunc_debug.recorder._hot import Shortcut as _Shortcut
     except ImportError:  # no compiler when it was installed, or another system
         pass
     else:
         if works(_InC):
-            HotPath = _InC
+            HotPath, Shortcut = _InC, _Shortcut
 
-__all__ = ["FIRST", "NO_ROOM", "SKIP", "HotPath"]
+__all__ = ["FIRST", "NO_ROOM", "SKIP", "HotPath", "Shortcut"]

@@ -201,6 +201,11 @@ class Recorder:
 
     # -- the hot path: events.Observer --------------------------------------------------------------------------------
 
+    @property
+    def samples(self) -> HotPath | None:
+        """The hot path, where sampling leaves calls out."""
+        return self._hot if self._hot.every else None
+
     def fail(self, ticket: Ticket | None, error: BaseException) -> None:
         """The body raised. The exception is not kept alive, only what is needed to print it."""
         if ticket is None:
@@ -273,6 +278,12 @@ class Recorder:
         self._full = True
         for token, policy in list(self._known.items()):
             self._known[token] = self._policy(policy)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """After a change of known policies: sampling remembers them."""
+        for tally in list(self._hot.tallies.values()):
+            tally.policy = -1
 
     def _policy(self, policy: int) -> int:
         """The policy that a node gets now."""
@@ -340,6 +351,7 @@ class Recorder:
         for token, names in list(self._names.items()):
             if self._known.get(token, SKIP) != SKIP and matches(pattern, *names):
                 self._known[token] = self._policy(int(Policy.FULL))
+        self._ask_again()
 
     def _eager_node(self, node: NodeFacts) -> None:
         """All eager calls of one body from one line are one node; TensorFlow gives each a token of its own."""

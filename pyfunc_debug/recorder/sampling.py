@@ -24,8 +24,8 @@ NANS = 16
 """This many calls with a NaN are stored with their values, of a node whose values have no room any more."""
 _NAMES = {"step"}
 _WHOLE_BYTES = 1 << 14
-_LEAST, _MOST, _SHORT_NS = 8, 64, 2_000_000
-"""Of a larger output a part is looked at in a call: it happens in the body's thread. 8 kB where the body takes less
+_LEAST, _MOST, _SHORT_NS = 2, 64, 2_000_000
+"""Of a larger output a part is looked at in a call: it happens in the body's thread. 2 kB where the body takes less
 than 2 ms, and twice as much for each time that it takes twice as long, 64 kB at most."""
 
 
@@ -36,12 +36,14 @@ class Tally:
       calls: How many began.
       left, ns: How many were left out, and how long they took.
       nans: How many gave a NaN when values had no room any more; beyond `NANS` that is not looked at.
+      policy: What the node's next calls keep, where _hot.c remembers it; -1 makes it ask again.
     """
 
-    __slots__ = ("calls", "left", "nans", "ns", "slowest")
+    __slots__ = ("calls", "left", "nans", "ns", "policy", "slowest")
 
     def __init__(self) -> None:
         self.calls = self.left = self.nans = self.ns = 0
+        self.policy = -1
         self.slowest: list[int] = [0] * SLOWEST
 
     def is_slow(self, ns: int) -> bool:

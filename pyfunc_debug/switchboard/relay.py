@@ -59,19 +59,38 @@ class Relay:
         self.cell_context: list[tuple[Any, Any]] = []
         self.path: tuple[Callable[..., Any], Callable[..., Any], Callable[..., None]] = _NOBODY
         self.unwanted: Container[str] = ()
+        self._shortcut: Any = None
 
     def choose_path(self) -> None:
         """Call it after each change of an attribute: calls that begin then take another way."""
         recorder, told = self.recorder, self._told()
         self.unwanted = self._stops.unwanted if recorder is None and self.lines is None and not told else ()
+        hot = None
         if self.breaking or told:
             self.path = (self.enter, self.leave, self.fail)
         elif recorder is not None:
             self.path = (recorder.enter, recorder.leave, recorder.fail)
+            hot = recorder.samples
         else:
             self.path = _NOBODY
         if self.lines is not None:
             self.path = self.lines.around(self.path, self.number)
+            hot = None
+        if self._shortcut is not None:
+            self._shortcut.take(hot, self.path)
+
+    def shortcut(self, full: Any, *passed: Any) -> Any:
+        """What takes the place of `full`, the replacement of `FuncRegistry.__call__`: see `Shortcut` in _hot.c.
+
+        Calls that sampling leaves out do not pass through Python there. Everything else goes through `full`.
+        """
+        from pyfunc_debug.recorder.hot import Shortcut
+
+        if Shortcut is None:
+            return full
+        self._shortcut = Shortcut(full, *passed)
+        self.choose_path()
+        return self._shortcut
 
     def _told(self) -> bool:
         return self._stops.debugger or bool(self.cell_context) or self._broker.ending

@@ -20,7 +20,7 @@ TESTS = [
     "tests/stops/test_terminal.py::test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation_also_in_c",
     "tests/stops/test_terminal.py::test_ctrl_c_ends_a_condition_or_a_log_that_never_returns_and_stops_there",
 ]  # fmt: skip
-EXTENSIONS = ("_hot", "_native", "_pause", "_signals", "_statistics")
+EXTENSIONS = ("_hot", "_native", "_next", "_pause", "_signals", "_statistics")
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
 
 

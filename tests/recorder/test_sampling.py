@@ -126,6 +126,6 @@ def test_of_a_large_output_each_call_looks_at_another_part(make):  # noqa: F811
     large[12345] = np.nan
     call(recorder, "t", result=whole)
     call(recorder, "t", result=np.full_like(large, np.nan))
-    for _ in range(128):  # as many parts, of a body that takes no time
+    for _ in range(512):  # as many parts, of a body that takes no time
         call(recorder, "t", result=large)
     assert [*finish(recorder).reader.extra_calls().values()] == ["NaN"] * 3

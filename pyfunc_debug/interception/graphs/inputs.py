@@ -12,11 +12,12 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.patches import disguise
 from pyfunc_debug.program.frames import RepeatedCaller
 
 _MOST_LOOPS = 100
@@ -39,38 +40,69 @@ class _Loop:
         self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
 
 
-class _Asked:
+class Asked:
     """One iterator: its loop, when `next` last returned, and whether it ever did; `alive` forgets it.
 
-    What `next` took is only noted there: between two steps all else is out of the caches.
+    What `next` took is only noted there: between two steps all else is out of the caches. Where _next.c was built its
+    type of this name adds it up.
+
+    Attributes:
+      noted: Begins and ends that were not drained yet; as a truth value only.
     """
 
-    __slots__ = ("alive", "loop", "note", "noted", "took", "until_ns")
+    __slots__ = ("_until_ns", "alive", "loop", "noted", "took")
 
     def __init__(self, loop: _Loop, alive: weakref.ref[Any]) -> None:
         self.loop, self.alive = loop, alive
         self.took = False
-        self.until_ns = 0
-        self.noted: deque[tuple[int, int]] = deque()  # begins and ends that are not in the loop's sums yet
-        self.note = self.noted.append
+        self._until_ns = 0
+        self.noted: deque[tuple[int, int]] = deque()
 
-    def sum(self) -> None:
-        """Adds what was noted to the loop's sums."""
-        loop = self.loop
+    def note(self, begin_ns: int, end_ns: int) -> bool:
+        """`next` began and ended; 0, 0: the iterator did. Whether it is time to drain."""
+        self.noted.append((begin_ns, end_ns))
+        return len(self.noted) > _MOST_NOTED
+
+    def drain(self) -> tuple[int, int, int, int, int, int]:
+        """What was added since the last time: `firsts`, `first_ns`, `steps`, `wait_ns`, `step_ns`, `longest_ns`."""
+        firsts = first_ns = steps = wait_ns = step_ns = longest_ns = 0
         while self.noted:
             begin, end = self.noted.popleft()
-            before, self.until_ns = self.until_ns, end
+            before, self._until_ns = self._until_ns, end
             if not begin:
                 continue
             if before:
-                loop.steps += 1
-                loop.wait_ns += end - begin
-                loop.step_ns += end - before
-                loop.longest_ns = max(loop.longest_ns, end - begin)
+                steps += 1
+                wait_ns += end - begin
+                step_ns += end - before
+                longest_ns = max(longest_ns, end - begin)
             else:
                 self.took = True
-                loop.firsts += 1
-                loop.first_ns += end - begin
+                firsts += 1
+                first_ns += end - begin
+        return firsts, first_ns, steps, wait_ns, step_ns, longest_ns
+
+
+Next: Any = None
+"""`Next(full, original, asked, context module, private.IS_EAGER, raised)` of _next.c, or None."""
+
+if not TYPE_CHECKING:
+    try:
+        from pyfunc_debug.interception._next import Asked, Next
+    except ImportError:  # no compiler when it was installed, or another system
+        pass
+
+
+def _add_up(one: Asked) -> None:
+    """Adds what was noted to the loop's sums."""
+    loop: _Loop = one.loop
+    firsts, first_ns, steps, wait_ns, step_ns, longest_ns = one.drain()
+    loop.firsts += firsts
+    loop.first_ns += first_ns
+    loop.steps += steps
+    loop.wait_ns += wait_ns
+    loop.step_ns += step_ns
+    loop.longest_ns = max(loop.longest_ns, longest_ns)
 
 
 class Inputs:
@@ -90,8 +122,8 @@ class Inputs:
         self._lock = threading.Lock()
         self._summing = threading.Lock()
         self._loops: dict[Any, _Loop] = {}
-        self._asked: dict[int, _Asked] = {}  # by id: a WeakKeyDictionary takes 2 us in place
-        self._gone: deque[_Asked] = deque(maxlen=_MOST_NOTED)  # with notes that are not in the sums yet
+        self._asked: dict[int, Asked] = {}  # by id: a WeakKeyDictionary takes 2 us in place
+        self._gone: deque[Asked] = deque(maxlen=_MOST_NOTED)  # with notes that are not in the sums yet
 
     def create_iterator(self, original: Any) -> Any:
         """The replacement of `OwnedIterator._create_iterator`."""
@@ -101,14 +133,14 @@ class Inputs:
             try:
                 number = id(iterator)
                 # It is called before another object can have this number.
-                self._asked[number] = _Asked(self._loop(dataset), weakref.ref(iterator, lambda _: self._forget(number)))
+                self._asked[number] = Asked(self._loop(dataset), weakref.ref(iterator, lambda _: self._forget(number)))
             except Exception as error:
                 self._trouble("describing a dataset", error)
 
         return _create_iterator
 
     def next_internal(self, original: Any) -> Any:
-        """The replacement of `OwnedIterator._next_internal`. Some 1.5 us in place."""
+        """The replacement of `OwnedIterator._next_internal`."""
         asked, clock = self._asked, time.monotonic_ns
         eagerly = private.eager_test(self._names.context_module)
 
@@ -123,33 +155,47 @@ class Inputs:
                 self._failed(one, error)
                 drop_our_frame(error)
                 raise
-            one.note((begin, clock()))
-            if len(one.noted) > _MOST_NOTED:
+            if one.note(begin, clock()):
                 self._sum(one, patience_s=0.0)
             return element
 
-        return _next_internal
+        def raised(one: Asked, error: BaseException) -> None:
+            """The same for an exception that C met: raises it again."""
+            context = error.__context__
+            try:
+                raise error
+            except BaseException:
+                error.__context__ = context
+                self._failed(one, error)
+                drop_our_frame(error)
+                raise
+
+        if Next is None:
+            return _next_internal
+        disguise(_next_internal, original)
+        disguise(raised, original)
+        return Next(_next_internal, original, asked, self._names.context_module, private.IS_EAGER, raised)
 
     def _forget(self, number: int) -> None:
         one = self._asked.pop(number, None)  # the garbage collector may call this while sums are made
         if one is not None and one.noted:
             self._gone.append(one)
 
-    def _failed(self, one: _Asked, error: BaseException) -> None:
+    def _failed(self, one: Asked, error: BaseException) -> None:
         """The end, or a failure: what follows is not a step."""
-        one.note((0, 0))
+        one.note(0, 0)
         self._sum(one)
         if not one.took and "End of sequence" in str(error):
             one.took = True
             one.loop.empty += 1
 
-    def _sum(self, *iterators: _Asked, patience_s: float = 1.0) -> bool:
+    def _sum(self, *iterators: Asked, patience_s: float = 1.0) -> bool:
         """Adds up what was noted; False if another thread is at it for long: one that a fork left behind."""
         if not self._summing.acquire(timeout=patience_s):
             return False
         try:
             for one in iterators:
-                one.sum()
+                _add_up(one)
         finally:
             self._summing.release()
         return True

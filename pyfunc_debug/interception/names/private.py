@@ -7,6 +7,7 @@ recording. Those that calls and gradients depend on are in modules whose texts `
 from __future__ import annotations
 
 import operator
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -24,6 +25,8 @@ CALL_FLAT = "_call_flat"
 """Of ConcreteFunction: which function is about to run."""
 CONVERT_ACTUAL = "_convert_actual"
 """In autograph.impl.api: a function's conversion."""
+IS_EAGER = ("_context", "_thread_local_data", "is_eager")
+"""Where the module `context` holds whether this thread executes eagerly."""
 CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
 """Of OwnedIterator: made, and asked for an element."""
 REGISTER_DATASET = "_register_dataset"
@@ -246,12 +249,29 @@ def profiling(profiler_trace: Any) -> Callable[[], bool]:
     return asked if callable(asked) else lambda: bool(getattr(profiler_trace, "enabled", False))
 
 
+def profiling_level(profiler_trace: Any) -> int:
+    """The address of the number by which C++ knows whether a session runs: above 0 then. 0: not known.
+
+    `tsl::profiler::internal::g_trace_level` (xla/tsl/profiler/utils/traceme_recorder): `TraceMe::Active` reads it.
+    """
+    import ctypes
+
+    folder = os.path.dirname(sys.modules["tensorflow"].__file__ or "")
+    try:
+        library = ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2"), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        level = ctypes.c_int.in_dll(library, "_ZN3tsl8profiler8internal13g_trace_levelE")
+    except (OSError, ValueError, AttributeError):
+        return 0
+    return ctypes.addressof(level) if (level.value > 0) == profiling(profiler_trace)() else 0
+
+
 def eager_test(context_module: Any) -> Callable[[], bool]:
     """What says whether this thread executes eagerly; `executing_eagerly` says so too, in three calls of Python."""
+    eager = operator.attrgetter(".".join(IS_EAGER))
 
     def eagerly() -> bool:
         try:
-            return bool(context_module._context._thread_local_data.is_eager)
+            return bool(eager(context_module))
         except AttributeError:  # there is no context yet, or it is another TensorFlow
             return bool(context_module.executing_eagerly())
 
