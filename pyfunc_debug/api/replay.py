@@ -120,9 +120,12 @@ def function_here(call: Call, node: Node, text: str | None) -> Callable[..., Any
     if node.file is not None:
         loaded = {os.path.abspath(getattr(one, "__file__", None) or "?"): one for one in [*sys.modules.values()]}
         module: Any = loaded.get(os.path.abspath(node.file))
-        place = importable_module(node.file, text or "") if module is None and os.path.exists(node.file) else None
-        if place is not None:
-            module = _imported(*place)
+        if module is None and os.path.exists(node.file):
+            place = importable_module(node.file, text or "")
+            if place is not None:
+                module = _imported(*place)
+            elif importable_module(node.file, "") is not None:
+                problem = f"was not taken from {node.file}: importing it would run the program"
         try:
             found = attrgetter(node.body)(module)
             first = (getattr(getattr(found, "__code__", None), "co_varnames", ()) or ("",))[0]

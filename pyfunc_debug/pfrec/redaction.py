@@ -49,7 +49,9 @@ _META = {
 }  # fmt: skip
 """Entries of `meta` that name nothing. `options` holds globs over names."""
 _PLACES: dict[str, Any] = {"host": "", "cwd": "", "process": {}, "ring": None, "cells": {}, "inputs": []}
-_ANY_PATH = re.compile(r"""(?:\b[A-Za-z][\w+.-]*://|~?[/\\]|\b[A-Za-z]:[/\\])[^\s'"<>|,;:()\[\]{}]*""")
+_ANY_PATH = re.compile(
+    r"""(?:\b[A-Za-z][\w+.-]*://|\b[A-Za-z]:[/\\]|(?<![\w.~-])[\w.~-]*[/\\])[^\s'"<>|,;:()\[\]{}]*"""
+)
 _TIMES = ("stop", "held")
 """Notices that say when a call was held: no time is right without them. All others hold text of the program's."""
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import random
+import runpy
 import sqlite3
 import sys
 
@@ -236,6 +237,19 @@ def test_from_a_file_bodies_are_found_by_their_module_or_given(recording, tmp_pa
     assert one(recording, "scale").replay(function=lambda x, by: x + by)[0].tolist() == [4.0, 5.0], "also here"
     found = one(pfd.open(recording.path), "scale").replay()[0]
     assert found.tolist() == [6.0, 12.0], "a module that is loaded is not imported again"
+
+
+def test_a_program_is_not_run_for_the_body_of_a_call(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import tensorflow as tf\n\n\ndef twice(x):\n    return x * 2\n\n\n"
+        "for i in range(1):\n    tf.numpy_function(twice, [2.0], tf.float32)\n"
+    )
+    with pfd.record(tmp_path / "other.pfrec", values="full", gil=False):
+        runpy.run_path(str(tmp_path / "program.py"))
+    call = one(pfd.open(tmp_path / "other.pfrec"), "twice")
+    with pytest.raises(pfd.NotKeptError, match=r"not taken from .*program.py: importing it would run the program; .*"):
+        call.replay()
+    assert call.replay(function=lambda x: x * 3)[0] == 6.0
 
 
 def test_with_the_recorded_random_state_the_same_comes_out_also_in_another_process(tmp_path, monkeypatch):

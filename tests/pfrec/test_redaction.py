@@ -21,6 +21,7 @@ SOURCE = """
 import tensorflow as tf
 
 # COMMENTED-SECRET
+IMAGES = "RELATIVE-SECRET/images"
 
 
 def body(x, name):
@@ -34,8 +35,9 @@ def body(x, name):
 def step(x, name, mode):
     return tf.py_function(body, [x, name], tf.float64)
 """
-TENSOR, PRINTED, RAISED, PYTHON, FOLDER, HOST, CWD, ARGUMENT = (
-    f"{name}-SECRET" for name in ("TENSOR", "PRINTED", "RAISED", "PYTHON", "FOLDER", "HOST", "CWD", "ARGUMENT")
+TENSOR, PRINTED, RAISED, PYTHON, FOLDER, HOST, CWD, ARGUMENT, RELATIVE = (
+    f"{name}-SECRET"
+    for name in ("TENSOR", "PRINTED", "RAISED", "PYTHON", "FOLDER", "HOST", "CWD", "ARGUMENT", "RELATIVE")
 )
 """Put together here: a recording holds the text of this file too."""
 NUMBER = 1 + 0.2345678901234567
@@ -43,7 +45,7 @@ SECRETS = {
     "values": [TENSOR.encode(), base64.b64encode(TENSOR.encode()), struct.pack("<d", NUMBER), b"%.4f" % (NUMBER - 5e-5),
                PRINTED.encode(), RAISED.encode(), PYTHON.encode()],
     "sources": [b"COMMENTED-SECRET", RAISED.encode(), b"raise ValueError", b"tf.py_function(body"],
-    "paths": [FOLDER.encode(), HOST.encode(), CWD.encode()],
+    "paths": [FOLDER.encode(), HOST.encode(), CWD.encode(), RELATIVE.encode()],
     "args": [ARGUMENT.encode()],
 }  # fmt: skip
 SHOWN = [["show"], ["show", "--all", "--json"], ["show", "--node", "*"], ["show", "--call", "1"], ["show", "--gil"],
@@ -60,7 +62,7 @@ def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "train.pfrec"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder / CWD)
-        patch.setattr(sys, "argv", [str(folder / "train.py"), f"--token={ARGUMENT}"])
+        patch.setattr(sys, "argv", [str(folder / "train.py"), f"--token={ARGUMENT}", f"{RELATIVE}/a.png"])
         patch.setattr(socket, "gethostname", lambda: HOST)
         spec = importlib.util.spec_from_file_location("train_of_secrets", folder / "train.py")
         train = importlib.util.module_from_spec(spec)
