@@ -276,7 +276,9 @@ def main() -> None:
         f"load {os.getloadavg()[0]:.1f}"
     )
     for part in options.only:
+        start = time.perf_counter()
         PARTS[part](options.rounds)
+        print(f"{part}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

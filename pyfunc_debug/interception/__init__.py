@@ -190,6 +190,10 @@ class Interception:
         """The user's file and line for a line that may be AutoGraph-generated."""
         return (self._maps.find(file, line) if is_generated(file) else None) or (file, line)
 
+    def converted(self) -> dict[tuple[str, int], str]:
+        """By file and first line, the names of functions that AutoGraph made code for graphs of while on."""
+        return dict(self._maps.converted)
+
     def statements(self, code: types.CodeType) -> Statements:
         """What the lines of AutoGraph's code stand for."""
         if self._tables is None:

@@ -33,6 +33,8 @@ class SourceMaps:
         self._names = names
         self._maps: dict[str, tuple[dict[int, int], str, int]] = {}
         self._moved: dict[tuple[str, str, int], tuple[str, int]] = {}
+        self.converted: dict[tuple[str, int], str] = {}
+        """By file and first line, the names of functions that became graphs while on."""
 
     def note(self, entity: Any, converted: Any) -> None:
         """Remembers the source map of a function that AutoGraph has just converted."""
@@ -44,6 +46,7 @@ class SourceMaps:
         if source_map is None or generated is None or entity_code is None:
             return
         file, known = entity_code.co_filename, self._maps.get(generated)
+        self.converted[file, entity_code.co_firstlineno] = readable_name(entity.__qualname__)
         if known is None or known[1] != file:  # each conversion comes by here again
             lines = known[0] if known is not None else _lines(source_map, generated)
             shift = _shift(lines, entity, entity_code)

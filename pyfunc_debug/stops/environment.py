@@ -26,6 +26,10 @@ class Environment:
         """The user's line for a line that may be generated."""
         return file, line
 
+    def converted(self) -> dict[tuple[str, int], str]:
+        """By file and first line, the names of the user's functions that became graphs."""
+        return {}
+
     def statements(self, code: CodeType) -> Statements:
         """What the lines of generated code stand for."""
         return NO_STATEMENTS

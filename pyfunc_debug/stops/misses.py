@@ -7,7 +7,8 @@ import difflib
 import functools
 import linecache
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.places import cell_label
@@ -15,8 +16,13 @@ from pyfunc_debug.program import syntax
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.rules import Breakpoint, length, same_file
 
+_IN_GRAPH = "TensorFlow runs that line: {} becomes a graph, and Python comes there only while it is traced"
 
-def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool) -> str:
+
+def why_not_hit(
+    rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool,
+    graphs: Mapping[tuple[str, int], str] = MappingProxyType({}),
+) -> str:  # fmt: skip
     """Why there are 0 hits, after "because"; empty where nothing is known.
 
     Args:
@@ -24,6 +30,7 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
       nodes: The nodes that there are.
       gone: Names of bodies whose nodes are gone.
       called: Whether a node that it may mean was called since it was made.
+      graphs: By file and first line, the names of functions that became graphs.
     """
     if rule.error or rule.unjudged:
         return ""  # said with their counts
@@ -36,9 +43,26 @@ def why_not_hit(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection
     if rule.came_false:
         return "its condition was false each time"
     nodes = [node for node in nodes if not node.internal or is_user(node.body.file or "<none>")]
+    fits = any(_means(rule, node) for node in nodes) or (called and rule.file is None)
+    if not fits and (graph := _graph(rule, graphs)):
+        return graph
     if not nodes and not gone:
         return "no node was called since it was set"
     return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)
+
+
+def _graph(rule: Breakpoint, graphs: Mapping[tuple[str, int], str]) -> str:
+    """Says so where it names a function that became a graph, or a line of one."""
+    for (file, first), name in graphs.items():
+        if rule.file is None or rule.line is None:
+            if rule.fits_name(name):
+                why = "Python runs it only while it is traced; tf.py_function runs it each time"
+                return f"{name} becomes a graph: {why}"
+        elif same_file(rule.file, file):
+            span = _function(file, rule.line)
+            if span is not None and first <= rule.line and span[0] == name.rpartition(".")[2] and span[3] == first:
+                return _IN_GRAPH.format(span[0])
+    return ""
 
 
 def _means(rule: Breakpoint, node: NodeFacts) -> bool:
@@ -79,19 +103,24 @@ def _line(rule: Breakpoint, nodes: Collection[NodeFacts], called: bool) -> str:
         return what or ("its body did not return" if rule.when == "after" else "no call came to that line")
     span = _function(known, line)
     if span is not None and any(file == known and span[1] <= at <= span[2] for file, at in sites):
-        return f"TensorFlow runs that line: {span[0]} becomes a graph, and Python comes there only while it is traced"
+        return _IN_GRAPH.format(span[0])
     return what or "no call of a body came to that line"
 
 
 @functools.lru_cache(maxsize=64)
-def _function(file: str, line: int) -> tuple[str, int, int] | None:
-    """Name, first and last line of the innermost function around a line."""
+def _function(file: str, line: int) -> tuple[str, int, int, int] | None:
+    """Name, first and last line of the innermost function around a line, and that of its first decorator."""
     try:
         tree = syntax.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return None
     found = [
-        (node.name, node.lineno, node.end_lineno or node.lineno)
+        (
+            node.name,
+            node.lineno,
+            node.end_lineno or node.lineno,
+            min([node.lineno, *(one.lineno for one in node.decorator_list)]),
+        )
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
     ]

@@ -163,7 +163,8 @@ class StopObserver:
         return not facts.internal or bool(elements)
 
     def _why_not_hit(self, rule: Breakpoint) -> str:
-        return why_not_hit(rule, list(self._nodes.values()), list(self._gone_names), rule in self._fitted)
+        nodes, graphs = list(self._nodes.values()), self.environment.converted()
+        return why_not_hit(rule, nodes, list(self._gone_names), rule in self._fitted, graphs)
 
     def tell_misses(self) -> None:
         """At the end of a program: breakpoints that were never hit, and why."""

@@ -54,6 +54,10 @@ class ProcessEnvironment(Environment):
         interception = self.interception
         return interception.user_line(file, line) if interception is not None else (file, line)
 
+    def converted(self) -> dict[tuple[str, int], str]:
+        interception = self.interception
+        return interception.converted() if interception is not None else {}
+
     def statements(self, code: CodeType) -> Statements:
         interception = self.interception
         return interception.statements(code) if interception is not None else NO_STATEMENTS

@@ -85,6 +85,27 @@ def test_no_hits_are_explained(tf, program, where, options, why, capsys):
     stop.remove()
 
 
+def test_a_mapped_function_without_a_py_function_is_said_to_become_a_graph(tf):
+    def read_record(x):
+        y = x * 2
+        return y
+
+    def body(x):
+        return x
+
+    line = f"{os.path.basename(__file__)}:{read_record.__code__.co_firstlineno + 1}"
+    rules = [pfd.break_on("*read_record"), pfd.break_on(line)]
+    data = tf.data.Dataset.range(3)
+    assert [int(x) for x in data.map(lambda x: read_record(x))] == [0, 2, 4]
+    named, at_line = map(repr, rules)
+    assert "read_record becomes a graph: Python runs it only while it is traced; tf.py_function runs it each" in named
+    assert "0 hits because TensorFlow runs that line: read_record becomes a graph" in at_line
+    assert [int(x) for x in data.map(lambda x: tf.py_function(body, [x], tf.int64))] == [0, 1, 2]
+    assert "0 hits because TensorFlow runs that line: read_record becomes a graph" in repr(rules[1])
+    for rule in rules:
+        rule.remove()
+
+
 def test_cells_are_named_as_their_lines_are(monkeypatch):
     from pyfunc_debug.events import Body, NodeFacts
     from pyfunc_debug.stops import misses
