@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import linecache
 import pdb
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and
 
 
 _OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
+_OF_A_VARIABLE = re.compile(r"\s*(\w+)(\.[^\W\d]|\[|\s*=(?!=))")
+"""Python, though it begins as pdb's commands for stepping: `q.get()`, `w.shape`, `n = 3`, and `c[0]` of a variable."""
 
 
 class Commands:
@@ -35,10 +38,24 @@ class Commands:
         def __getattr__(self, name: str) -> Any: ...
 
     def parseline(self, line: str) -> Any:
-        """`inputs` and `others 2` are commands; `inputs[0]` and `call.shape` are Python."""
+        """`inputs`, `others 2` and `w` are commands; `inputs[0]`, `call.shape`, `q.get()` and `n = 3` are Python."""
+        variable = _OF_A_VARIABLE.match(line)
+        own = variable is not None and hasattr(self, f"do_{variable[1]}")
+        if variable is not None and own and (variable[2] != "[" or self._is_variable(variable[1])):
+            return None, None, line.strip()
         command, argument, line = super().parseline(line)  # type: ignore[misc]  # pdb's, behind this class
         python = command in _OWN and argument and not (command == "others" and argument.isdecimal())
         return (None, None, line) if python else (command, argument, line)
+
+    def handle_command_def(self, line: str) -> Any:
+        """A line of `commands`: a command, or Python, which pdb drops."""
+        if line.strip() and self.parseline(line)[0] is None:
+            self.commands[self.commands_bnum].append(line)
+            return None
+        return super().handle_command_def(line)  # type: ignore[misc]  # pdb's, behind this class
+
+    def _is_variable(self, name: str) -> bool:
+        return bool(self.stack) and (name in self.curframe_locals or name in self.curframe.f_globals)
 
     def do_quit(self, arg: str) -> int:
         """q(uit)

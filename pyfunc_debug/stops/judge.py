@@ -120,7 +120,7 @@ class Judge:
         if recorded and plan.facts is not None:
             self._environment.note(
                 Notice.LOGGED, plan.facts.token, number, at=at, texts=texts, numbers=numbers,
-                locals=lines_of(names()) if rule.keep else [],
+                locals=lines_of(_own(names(), args)) if rule.keep else [],
             )  # fmt: skip
         return interrupted
 
@@ -201,6 +201,11 @@ class Judge:
             once=True,
         )
         return None
+
+
+def _own(names: dict[str, Any], args: Any) -> dict[str, Any]:
+    """The body's variables, without `inputs`, which is one only where the body has it."""
+    return {name: value for name, value in names.items() if name != "inputs" or value is not args}
 
 
 def _shown(expression: Condition, names: dict[str, Any]) -> tuple[str, float | None]:

@@ -619,7 +619,9 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
                 found += (asked or self._complete_expression)(word, line, begin, len(line)) or []
         except Exception:  # an attribute may do anything: there is nothing to offer
             return found
-        return sorted(set(found))
+        last = word.rpartition(".")[2]
+        public = {one for one in found if last.startswith("_") or not one.rpartition(".")[2].startswith("_")}
+        return sorted(public or set(found))
 
     def preloop(self) -> None:
         """Shows `display`ed expressions; pdb's own asks arrays for their truth and lets the error out."""

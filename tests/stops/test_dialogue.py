@@ -45,6 +45,25 @@ def _expect(scripted, expected):
     assert _plain(scripted.text) == textwrap.dedent(expected).lstrip("\n")
 
 
+def short_names(w, c):
+    n = [w.shape, c]
+    q = {"b": 2}
+    return w + len(n) + len(q)
+
+
+def test_variables_that_are_called_as_commands_are_variables(tf, script):
+    first = short_names.__code__.co_firstlineno
+    set_up = [f"tbreak {first + 2}", "commands", "c = 9.0", "w.shape", "end", "c", "n"]
+    said = script(*set_up, "q.get('b')", "q['b']", "n[1].ndim", "w=5.0", "p w, c", "b 9999", "c")
+    stop = pfd.break_on("short_names")
+    given = tf.py_function(short_names, [tf.constant([1.0]), tf.constant(2.0)], tf.float32)
+    stop.remove()
+    assert float(given) == 8.0
+    values = [line for line in said.text.splitlines() if not re.match(r"[(>-]|Breakpoint", line)]
+    assert values == ["TensorShape([1])", "2", "2", "0", "End of file"], said.text
+    assert ") p w, c\n(5.0, 9.0)\n" in said.text
+
+
 def test_before_stops_at_the_first_line_with_arguments_bound(tf, function, script):
     said = script("args", "n", "p y", "s", "s", "u", "p y", "d", "r", "c")
     breakpoint_ = pfd.break_on("scale")

@@ -29,7 +29,7 @@ def test_expressions_and_variables_at_each_moment_of_a_call(tf, function, capsys
     line = f"{os.path.basename(__file__)}:{noted.__code__.co_firstlineno + 3}"
     with pfd.record(gil=False) as recording:
         points = [
-            pfd.break_on("noted", log="x.shape, x.max() * 10", condition="x < 100"),
+            pfd.break_on("noted", log="x.shape, x.max() * 10", condition="x < 100", keep="locals"),
             pfd.break_on(line, log="plan, nothing"),
             pfd.break_on("noted", when="after", log="float(outputs)", keep="locals"),
             pfd.break_on("noted", when="error", log="error", keep="locals"),
@@ -54,6 +54,7 @@ def test_expressions_and_variables_at_each_moment_of_a_call(tf, function, capsys
     first, gradient, failed = recording.calls()
     shown = call_text(first, recording.reader)
     assert "logged (before): x.shape = (), x.max() * 10 = float32[] 40." in shown
+    assert ("\n    x = float32[] 4." in shown, "inputs = " in shown) == (True, False)
     assert re.search(
         r"logged \(after\): .*\n.*x = .*\n.*args = 2\n.*plan = float32\[\] 8\.\n.*rule = float32\[\] 10\.", shown
     )

@@ -444,11 +444,14 @@ def test_a_node_is_a_place_to_break_at_and_tab_knows_it(tf, script):
 
     said = script("call", "b body, int(i) == 4", "b", "disable body", "enable body", "c", "p int(i)", "clear body", "c")
     ask = said.ask
-    tabs = []
+    tabs, dots = [], []
 
     def tab(stop, prompt):
         if said.left == script_lines:
             tabs.extend([stop.complete("b bo", "bo"), stop.complete("clear bo", "bo"), stop.complete("others ", "")])
+            dots.extend(
+                [stop.complete("p x.sh", "x.sh"), stop.complete("p x.", "x."), stop.complete("p x.__ad", "x.__ad")]
+            )
         return ask(stop, prompt)
 
     script_lines = list(said.left)
@@ -460,6 +463,8 @@ def test_a_node_is_a_place_to_break_at_and_tab_knows_it(tf, script):
     assert [int(inner(tf.constant(k, tf.int64))) for k in (3, 4, 4)] == [7, 9, 9]
     breakpoint_.remove()
     assert ["body" in names for names in tabs] == [True, True, False]
+    assert (dots[0], [name for name in dots[1] if name.startswith("x._")]) == (["x.shape"], [])
+    assert "x.__add__" in dots[2]
     assert re.search(
         r"breakpoint \d+ stops calls of body\n.*<breakpoint \d+: before body if int\(i\) == 4, 0 hits", said.text, re.S
     )
