@@ -19,6 +19,14 @@ def overview(paths, findings=None):
     return unpack(html.page_together(paths, findings), 'id="pfd-together"')
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_pages():
+    """A page of 10 MB takes 2 s and more to write, and says the same of the recordings together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "MAX_BYTES", 1_000_000)
+        yield
+
+
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
     return recordings.workers(tmp_path_factory.mktemp("workers"), 3)
