@@ -121,7 +121,7 @@ def always(rounds, elements=20):
     """A pipeline beside a sampled recording that stays on: what is replaced is put back for every other stretch.
 
     Bodies do the same work in each call, some 1 ms. The recording's own threads work in any stretch: what they take is
-    left out of each, and given for itself: with no calls, and for each call that the recording saw.
+    left out of the CPU time of all, and given for itself: with no calls, and with a third of them seen.
     """
     import threading
 
@@ -154,8 +154,7 @@ def always(rounds, elements=20):
     alone = idle()
     with tempfile.TemporaryDirectory() as folder, pfd.record(os.path.join(folder, "a.pfrec"), sample="1/100"):
         ours = [getattr(*place) for place in where]
-        quiet = idle()
-        print(f"without calls: {alone * 1e6:.0f} us of CPU a second, with a recording {quiet * 1e6:.0f}", flush=True)
+        print(f"without calls: {alone * 1e6:.0f} us of CPU a second, with a recording {idle() * 1e6:.0f}", flush=True)
         for nbytes in (64 << 10, 1 << 20):
             source = np.random.default_rng(0).random(nbytes // 4).astype(np.float32)
             times = int(1e-3 * 2000 / min(once(source) for _ in range(9)))
@@ -185,7 +184,7 @@ def always(rounds, elements=20):
                         next(iterator)
                     if turn >= 10:
                         taken[name].append((time.perf_counter() - start, time.process_time() - threads() - cpu))
-            own -= threads() - (quiet - alone) * (time.perf_counter() - began)
+            began, own = time.perf_counter() - began, threads() - own
             for place, method in zip(where, ours):
                 setattr(*place, method)
             print(f"tf.data, sampled recording always on, {rounds} rounds of {elements} elements of {nbytes >> 10} kB")
@@ -198,7 +197,7 @@ def always(rounds, elements=20):
                     f"  {name:<14} {statistics.median(one[0] for one in spent) / elements * 1e6:7.0f} us an element   "
                     f"ratio {wall:.4f}, of CPU time {cpu:.4f}", flush=True,
                 )  # fmt: skip
-            print(f"  and on the recording's threads {-own / (rounds + 10) / (elements + 3) * 1e6:.1f} us an element")
+            print(f"  the recording's threads meanwhile: {own / began * 1e6:.0f} us of CPU a second", flush=True)
 
 
 def million(calls=1_000_000):

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = [
     "tests/values", "tests/recorder", "tests/pfrec/test_last_moments.py", "tests/gil/test_gil_native.py",
+    "tests/api/test_sampled.py", "tests/interception/graphs/test_next.py",
     "tests/stops/test_terminal.py::test_ctrl_c_stops_a_body_that_runs_and_ends_an_evaluation_also_in_c",
     "tests/stops/test_terminal.py::test_ctrl_c_ends_a_condition_or_a_log_that_never_returns_and_stops_there",
 ]  # fmt: skip
