@@ -65,7 +65,7 @@ def tried(recording: Recording, facts: Facts, wall_ns: int) -> Iterator[tuple[No
             continue
         body, graph_code, definition = pair
         eager = node.kind == "py_function"
-        casts = node.tout if needless_python.is_cast(node, len(edits) > 1) else ()
+        casts = node.tout if needless_python.is_cast(node, len(edits) > 1 or body is not graph_code) else ()
         twice = int(min(_TWICE, max(1, runs // _RUNS // 2)))
         trial = Trial(
             tf, body, eager, node, given, definition, twice, time.monotonic_ns() + left - left // _SHARE_TIMED
@@ -104,6 +104,13 @@ def _functions(facts: Facts, node: Node, edits: Sequence[Edit]) -> tuple[Any, An
     own = [one for one in edits if one.file == node.file]
     after = Source(applied(own, lines))
     body = _made(Source(list(lines)).tree, definition, node.file)
+    if isinstance(definition, ast.Lambda):
+        given = ast.unparse(definition.args)
+        there = [one for one in pastes.walk(after.tree, ast.Lambda) if ast.unparse(one.args) == given]
+        same = any(ast.unparse(one) == ast.unparse(definition) for one in there)
+        there = [one for one in there if same or one.lineno == definition.lineno]
+        graph_code = body if same else _made(after.tree, there[0], node.file) if len(there) == 1 else None
+        return (body, graph_code, definition) if body is not None and graph_code is not None else None
     if len(edits) == 1:  # only the call is another one
         return (body, body, definition) if body is not None else None
     name = getattr(definition, "name", "")

@@ -35,6 +35,7 @@ _UNSEEDED = re.compile(
     r"(?:(?:np|numpy)\.random\.(?:default_rng|RandomState)|random\.(?:Random|SystemRandom))\(\)$"
     r"|tf\.(?:random\.(?!stateless|experimental|set_seed|Generator|get_)|image\.random_|nn\.dropout|keras\.random\.)"
 )
+_MAKERS = ("default_rng", "RandomState", "Random", "Generator", "from_seed")
 _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Random", "SystemRandom", "seed"}
 
 
@@ -191,19 +192,68 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
     """Draws from generators that outlive the call: NumPy's and Python's global ones, and generators made outside.
 
     Args:
-      function: Where to look; functions defined inside of it are left out.
+      function: Where to look, and in methods of its object that it calls; functions defined inside of it are left out.
       tree: The file that it is in, for generators that are made elsewhere: `rng = np.random.default_rng(1)`.
     """
     made = _generators(tree) - local_names(function) if tree is not None else set()
     own = _variables(function)
+    holder = _class_of(function, tree)
+    attributes = _held_generators(holder, tree) if holder is not None else {}
     found = []
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in own:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
-            if (head in SHARED and last not in _GENERATORS) or head in made:
+            if head in attributes or (
+                _root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
+            ):
                 found.append(Write(node.lineno, head, ast.unparse(node)))
+            method = _method(holder, last) if holder is not None and head == "self" else None
+            if method is not None and method is not function:
+                found += global_random(method, None if tree is None else tree)
     return found
+
+
+def _class_of(function: Definition, tree: ast.AST | None) -> ast.ClassDef | None:
+    """The class that a method stands in."""
+    every = all_nodes(tree) if tree is not None else ()
+    return next((one for one in every if isinstance(one, ast.ClassDef) and function in one.body), None)
+
+
+def _method(holder: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((one for one in holder.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+
+
+def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, bool]:
+    """Attributes of a class's objects that hold generators of random numbers, and whether these have a seed."""
+    found: dict[str, bool] = {}
+    seeded, every = (_generators(tree, True), _generators(tree)) if tree is not None else (set(), set())
+    for one in ast.walk(holder):
+        target = one.targets[0] if isinstance(one, ast.Assign) else None
+        if not isinstance(one, ast.Assign) or not isinstance(target, ast.Attribute) or _root(target) != "self":
+            continue
+        values = [one.value, *(_given(holder, tree, one.value.id) if isinstance(one.value, ast.Name) else ())]
+        for value in values:
+            if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _MAKERS:
+                found[ast.unparse(target)] = bool(value.args)
+            elif isinstance(value, ast.Name) and value is not one.value and value.id in every:
+                found[ast.unparse(target)] = value.id in seeded
+    return found
+
+
+def _given(holder: ast.ClassDef, tree: ast.AST | None, name: str) -> list[ast.expr]:
+    """What the calls of a class give its __init__ for a parameter."""
+    maker = _method(holder, "__init__")
+    names = parameters(maker)[1:] if maker is not None else []
+    if name not in names:
+        return []
+    calls = [
+        one for one in (all_nodes(tree) if tree is not None else ())
+        if isinstance(one, ast.Call) and ast.unparse(one.func) == holder.name
+    ]  # fmt: skip
+    found = [word.value for one in calls for word in one.keywords if word.arg == name]
+    place = names.index(name)
+    return [*found, *(one.args[place] for one in calls if place < len(one.args))]
 
 
 def _variables(function: Definition) -> set[str]:
@@ -223,14 +273,15 @@ def _generators(tree: ast.AST, seeded: bool = False) -> set[str]:
     for node in all_nodes(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             last = ast.unparse(node.value.func).rpartition(".")[2]
-            if last in ("default_rng", "RandomState", "Random", "Generator") and (node.value.args or not seeded):
+            if last in _MAKERS and (node.value.args or not seeded):
                 found.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return found
 
 
 def has_seed(tree: ast.AST, name: str) -> bool:
-    """Whether a generator of a file, by its name, is made with a seed."""
-    return name in _generators(tree, seeded=True)
+    """Whether a generator of a file, by its name or as an attribute of `self`, is made with a seed."""
+    holders = (one for one in all_nodes(tree) if isinstance(one, ast.ClassDef)) if name.startswith("self.") else ()
+    return name in _generators(tree, seeded=True) or any(_held_generators(one, tree).get(name) for one in holders)
 
 
 def outside(function: Definition, tree: ast.AST, depth: int = 3) -> set[str]:
@@ -380,15 +431,42 @@ def own_gradients(function: Definition, tree: ast.AST, depth: int = 3) -> list[D
     return list(found.values())
 
 
-def is_random(function: Definition, tree: ast.AST, depth: int = 3) -> bool:
-    """Whether a function, or one of its file that it calls, draws random numbers in any way."""
-    functions = {node.name: node for node in all_nodes(tree) if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Attribute, ast.Name)):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id
-            if re.search(r"rand|shuffle|rng|seed|sample|dropout|noise|permut|uniform|normal\b|choice", name, re.I):
-                return True
-            called = functions.get(name)
-            if called is not None and called is not function and depth and is_random(called, tree, depth - 1):
-                return True
+def is_random(function: Definition, tree: ast.AST, depth: int = 4) -> bool:
+    """Whether a function draws random numbers in any way, or a function or an object of its file that it calls."""
+    return _is_random(function, tree, depth, set())
+
+
+_RANDOM = re.compile(r"rand|shuffle|rng|seed|sample|dropout|noise|permut|uniform|normal\b|choice|augment", re.I)
+
+
+def _is_random(part: ast.AST, tree: ast.AST, depth: int, seen: set[int]) -> bool:
+    if id(part) in seen:
+        return False
+    seen.add(id(part))
+    every = all_nodes(tree)
+    for node in ast.walk(part):
+        if isinstance(node, ast.keyword) and node.arg == "p" and _is_share(node.value):
+            return True  # albumentations and its like: `HorizontalFlip(p=0.5)`
+        if not isinstance(node, (ast.Attribute, ast.Name)):
+            continue
+        name = node.attr if isinstance(node, ast.Attribute) else node.id
+        if _RANDOM.search(name):
+            return True
+        if not depth:
+            continue
+        called: list[ast.AST] = [
+            one for one in every if isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name == name
+        ]
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            called += [
+                one.value for one in every
+                if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+                and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
+            ]  # fmt: skip
+        if any(_is_random(one, tree, depth - 1, seen) for one in called):
+            return True
     return False
+
+
+def _is_share(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, float) and 0 < value.value < 1

@@ -34,7 +34,9 @@ def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, na
     taken = {one.id for one in pastes.walk(tree, ast.Name)}
     name = next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
     text = own.text(what)
-    made = pastes.above(facts, file, pastes.first_line(outer), f"{name} = {text}") if "\n" not in text else None
+    made = None
+    if '"""' not in text and "'''" not in text:
+        made = pastes.above(facts, file, pastes.first_line(outer), *f"{name} = {text}".split("\n"))
     return pastes.written(pastes.replaced(facts, file, {what: name}), made)
 
 
@@ -48,11 +50,27 @@ def _above(source: Source, what: ast.AST) -> ast.stmt | None:
         if needs & _binds(one, what) or (isinstance(one, ast.For) and _inside(what, one.iter)):
             break
         if isinstance(one, ast.FunctionDef):
-            if found is None and not isinstance(source.parent(one), ast.ClassDef):
-                return one
+            holder = source.parent(one)
+            if found is None:
+                above = holder if isinstance(holder, ast.ClassDef) else one
+                return above if _known_there(source, needs, above) else None
             break
         found = one
     return found
+
+
+def _known_there(source: Source, needs: set[str], place: ast.stmt) -> bool:
+    """Whether all that something needs of the file has a value above a statement."""
+    if place not in source.tree.body:
+        return True
+    made: dict[str, int] = {}
+    for one in source.tree.body:
+        names = {one.name} if isinstance(one, (ast.FunctionDef, ast.ClassDef)) else code.stored_names(one)
+        if isinstance(one, (ast.Import, ast.ImportFrom)):
+            names = {(part.asname or part.name).partition(".")[0] for part in one.names}
+        for name in names:
+            made.setdefault(name, one.lineno)
+    return all(made.get(name, 0) < pastes.first_line(place) for name in needs)
 
 
 def _inside(what: ast.AST, part: ast.AST) -> bool:
@@ -97,7 +115,13 @@ def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.s
     own = indent_of(lines[0])
     if len(stores) != 1 or not all(line.startswith(own) or not line.strip() for line in lines):
         return ""
-    word = "loop" if isinstance(outer, (ast.For, ast.While)) else "function"
+    word = (
+        "loop"
+        if isinstance(outer, (ast.For, ast.While))
+        else "class"
+        if isinstance(outer, ast.ClassDef)
+        else "function"
+    )
     return pastes.written(
         Edit(file, first, last, (f"{own}# {name} is made once, above the {word}",)),
         Edit(file, pastes.first_line(outer), pastes.first_line(outer) - 1,

@@ -81,6 +81,12 @@ def with_pool(facts: Facts, site: Frame, threads: int, why: str) -> Edit | None:
     return pastes.above(facts, site.file, statement.lineno, *lines)
 
 
+def dataset_at(facts: Facts, site: Frame) -> str | None:
+    """The variable of the dataset that a line loops over, or hands to Keras; None where it has none."""
+    statement = pastes.source(facts, site.file).statement(site.line)
+    return None if statement is None or statement.lineno != site.line else _dataset(statement)
+
+
 def _dataset(statement: ast.stmt) -> str | None:
     """The variable that a statement takes its elements from."""
     if isinstance(statement, (ast.For, ast.AsyncFor)):

@@ -188,8 +188,9 @@ def _graph(node: ast.AST, known: dict[str, str], modules: tuple[str, ...]) -> bo
 
 
 def direct_call(
-    site: tuple[str, int], body: str | None = None, cast: tuple[str, ...] = (), source: Source | None = None
-) -> Edit | None:
+    site: tuple[str, int], body: str | None = None, cast: tuple[str, ...] = (), source: Source | None = None,
+    eager: bool = False,
+) -> Edit | None:  # fmt: skip
     """The line that calls py_function, with a plain call of the body in its place.
 
     Args:
@@ -197,6 +198,7 @@ def direct_call(
       body: What to call; None for what py_function is given.
       cast: Expressions of dtypes that the results are cast to, one a result; "" for a result that is left as it is.
       source: The file, if it is not to be read.
+      eager: Whether no graph is around it, so that its inputs may be arrays or numbers, which the body gets as tensors.
 
     Returns:
       The edit; None where the call is not written as one.
@@ -208,7 +210,9 @@ def direct_call(
     if call is None or function is None or inputs is None:
         return None
     if isinstance(inputs, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in inputs.elts):
-        given = ", ".join(_input(one, source) for one in inputs.elts)
+        given = ", ".join(
+            _input(one, source, dotted(call.func).rpartition(".")[0] if eager else "") for one in inputs.elts
+        )
     else:
         given = f"*{source.text(inputs)}"
     text = source.text(function) if body is None else body
@@ -226,9 +230,18 @@ def direct_call(
     return None if placed is None else Edit(site[0], placed[0], placed[1], (placed[2],))
 
 
-def _input(node: ast.expr, source: Source) -> str:
-    """An input as the body gets it: a tensor, also where a number was written."""
+def _input(node: ast.expr, source: Source, tf: str = "") -> str:
+    """An input as the body gets it: a tensor, also where a number was written, or with `tf` an array may stand."""
     text = source.text(node)
+    if tf and not isinstance(node, ast.Constant):
+        made = [
+            dotted(one.value.func) for one in ast.walk(source.tree)
+            if isinstance(one, ast.Assign) and isinstance(node, ast.Name) and isinstance(one.value, ast.Call)
+            and any(isinstance(target, ast.Name) and target.id == node.id for target in one.targets)
+        ]  # fmt: skip
+        known = made or ([dotted(node.func)] if isinstance(node, ast.Call) else [])
+        if not known or not all(one.startswith(f"{tf}.") for one in known):
+            return f"{tf}.convert_to_tensor({text})"
     return f"tf.constant({text})" if isinstance(node, ast.Constant) else text
 
 

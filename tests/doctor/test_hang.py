@@ -79,6 +79,7 @@ def test_a_queue_that_stays_empty(told):
     (finding,) = recording.findings(select=["hang"])
     assert "an item of a queue" in finding.message
     assert any("items.get()" in line for line in finding.evidence)
+    assert finding.fix.endswith("        return items.get(timeout=60)")
 
 
 def test_a_question_that_nobody_sees(told, monkeypatch):

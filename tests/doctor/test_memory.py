@@ -71,7 +71,7 @@ def a_function_for_each_step():
         (
             eager_calls_of_a_lambda,
             "each eager call of a py_function leaves one",
-            "total = (lambda one: one + 1)(total)",
+            "total = tf.cast((lambda one: one + 1)(total), tf.float32)",
         ),
         (a_dataset_for_each_epoch, "MB of arrays in their closures: each time the dataset", "once, before the loop"),
         (a_function_for_each_step, "3 entries for apply", "once, before the loop"),
@@ -94,7 +94,7 @@ def test_the_line_is_that_of_the_eager_calls():
 
     (found,) = found_in(program)
     assert found.line == eager_calls.__code__.co_firstlineno + 3
-    assert found.fix.endswith("\n  reward(x)")
+    assert found.fix.endswith("\n        tf.cast(reward(x), tf.float32)")
 
 
 def test_the_pasted_line_grows_nothing():
@@ -104,7 +104,7 @@ def test_the_pasted_line_grows_nothing():
     def pasted():
         names = {"total": tf.constant(0.0)}
         for _ in range(MANY):
-            exec(compile(ast.Module([line], []), "pasted", "exec"), {}, names)
+            exec(compile(ast.Module([line], []), "pasted", "exec"), {"tf": tf}, names)
         assert float(names["total"]) == MANY
 
     assert found_in(pasted) == []

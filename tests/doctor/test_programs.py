@@ -14,6 +14,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import doctor
 from pyfunc_debug.records import Finding
 from tests.doctor import programs
+from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor.alone import alone, loaded
 from tests.doctor.recordings import pasted
 
@@ -53,7 +54,6 @@ WORDS = {
     "empty-recording": "something that is not there has to be called",
     "exploding-gradient": "what the gradients are applied with is not in the recording",
     "nondeterministic": "what is wanted of a clock or a name only its author knows; np.empty has a paste",
-    "parallel-random": "a body gets a parameter, and its dataset an index",
     "range-jump": "it asks for a look at one call",
     "trace-failed": "an exception of any kind; those that are known have pastes in test_failures",
     "vanishing-gradient": "a paste where the body is a function that squashes, as for saturated",

@@ -15,6 +15,7 @@ from pyfunc_debug.program import syntax
 
 _NUMPY = {
     "sin": "sin", "cos": "cos", "tan": "tan", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "absolute": "abs",
+    "sinh": "sinh", "cosh": "cosh", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "arctan2": "atan2",
     "square": "square", "sign": "sign", "floor": "floor", "ceil": "math.ceil", "tanh": "tanh", "log": "math.log",
     "log1p": "math.log1p", "maximum": "maximum", "minimum": "minimum", "mean": "reduce_mean", "sum": "reduce_sum",
     "max": "reduce_max", "min": "reduce_min", "amax": "reduce_max", "amin": "reduce_min", "std": "math.reduce_std",

@@ -24,9 +24,52 @@ def check(facts: Facts) -> Iterator[Finding]:
         function = facts.function(nodes[0])
         if function is None:
             continue
-        writes = code.array_writes(function)
+        writes = [*code.array_writes(function), *_by_helpers(facts, nodes[0], function)]
         yield from _input(facts, nodes, function, writes)
         yield from _memory(facts, nodes, function, writes)
+
+
+def _helper(facts: Facts, node: Node, function: code.Definition, call: ast.Call) -> ast.FunctionDef | None:
+    """The function of the file, or the method of the same class, that a body calls."""
+    name = ast.unparse(call.func)
+    tree = facts.tree(node.file)
+    if name.startswith("self."):
+        holders = pastes.around(tree, function.lineno, ast.ClassDef)[-1:]
+        known = [one for holder in holders for one in holder.body if isinstance(one, ast.FunctionDef)]
+    else:
+        known = [one for one in tree.body if isinstance(one, ast.FunctionDef)] if tree is not None else []
+    found = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
+    return found[0] if len(found) == 1 else None
+
+
+def _by_helpers(facts: Facts, node: Node, function: code.Definition) -> Iterator[code.Write]:
+    """Calls of functions that write into an array that the body gives them."""
+    bound = {
+        target.id for one in code.own_nodes(function) if isinstance(one, ast.Assign)
+        for target in one.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call) and one.args):
+        helper = _helper(facts, node, function, call)
+        if helper is None:
+            continue
+        given = [one for one in code.parameters(helper) if one != "self"]
+        written = {one.name for one in code.array_writes(helper)}
+        for parameter, value in zip(given, call.args):
+            if parameter in written and isinstance(value, ast.Name) and value.id not in bound:
+                yield code.Write(call.lineno, value.id, ast.unparse(call))
+
+
+def _overwritten(function: code.Definition) -> dict[str, tuple[int, str]]:
+    """Arrays outside of a function that it writes into (`self.buffer[:] = x`), with the line and its text."""
+    local = code.local_names(function)
+    found = {}
+    for one in code.own_nodes(function):
+        for target in one.targets if isinstance(one, ast.Assign) else ():
+            inside = target.value if isinstance(target, ast.Subscript) else None
+            text = ast.unparse(inside) if isinstance(inside, (ast.Name, ast.Attribute)) else ""
+            if text and (text.startswith("self.") or text not in local):
+                found[text] = (getattr(one, "lineno", 0), ast.unparse(one))
+    return found
 
 
 def _input(facts: Facts, nodes: list[Node], function: code.Definition, writes: list[code.Write]) -> Iterator[Finding]:
@@ -67,21 +110,40 @@ def _shape(facts: Facts, call: int | None, position: int) -> str | None:
 
 def _memory(facts: Facts, nodes: list[Node], function: code.Definition, writes: list[code.Write]) -> Iterator[Finding]:
     node, local = nodes[0], code.local_names(function)
-    outer = {write.name: write for write in writes if write.name not in local}
+    outer = {write.name: (write.line, write.text) for write in writes if write.name not in local}
+    outer |= _overwritten(function)
     for one in code.own_nodes(function):
         if not isinstance(one, ast.Return) or one.value is None:
             continue
         values = one.value.elts if isinstance(one.value, (ast.Tuple, ast.List)) else [one.value]
         for value in values:
-            name = value.id if isinstance(value, ast.Name) else None
-            if name is None or name not in outer or facts.calls_of(nodes).count < 2:
-                continue
+            name, place = _reused(facts, node, function, value, outer)
             calls = facts.calls_of(nodes)
+            if not name or calls.count < 2:
+                continue
+            text = pastes.text_of(facts, node.file, value)
             yield Finding(
                 "reused-memory", "warning", node.id, (calls.first or 0, calls.last or 0),
                 f"{node.body} returns {name!r}, an array that lives outside of it and that its next call overwrites. "
                 "TensorFlow may still use that memory as the result of this call",
-                pastes.written(pastes.replaced(facts, node.file, {value: f"{name}.copy()"})), node.file, one.lineno,
-                several(one.id for one in nodes), (f"line {outer[name].line}: {outer[name].text}",), "likely",
+                pastes.written(pastes.replaced(facts, node.file, {value: f"{text}.copy()"})), node.file, one.lineno,
+                several(one.id for one in nodes), (f"line {place[0]}: {place[1]}",), "likely",
             )  # fmt: skip
             return
+
+
+def _reused(
+    facts: Facts, node: Node, function: code.Definition, value: ast.expr, outer: dict[str, tuple[int, str]]
+) -> tuple[str, tuple[int, str]]:
+    """The array that lives on of what a body returns, or of what it returns by a function that it calls."""
+    if isinstance(value, (ast.Name, ast.Attribute)):
+        name = ast.unparse(value)
+        return (name, outer[name]) if name in outer else ("", (0, ""))
+    helper = _helper(facts, node, function, value) if isinstance(value, ast.Call) else None
+    if helper is not None:
+        written = _overwritten(helper)
+        for one in pastes.returns(helper):
+            name = ast.unparse(one)
+            if name in written:
+                return name, written[name]
+    return "", (0, "")

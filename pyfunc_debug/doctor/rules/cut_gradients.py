@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
 _SHOWN = 3
+_WHOLE = re.compile(r"^(?:tf\.)?cast\(.*, (?:dtype=)?(?:tf\.)?u?int\d+\)$|\.astype\((?:np\.)?u?int\d*\)$")
 _STEPS = ("round", "around", "rint", "floor", "ceil", "trunc", "fix", "sign")
 
 
@@ -44,7 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             "cut-gradient", "warning", number, (),
             f"tape.gradient gave None for {count}: they are not trained by it. {why}",
             f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy" if not path
-            else (_straight_through(facts, node) if _steps(facts, node) else _in_ops(facts, node))
+            else (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
             or f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
             "around it, with a gradient of your own" if numpy
             else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
@@ -54,14 +56,14 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _steps(facts: Facts, node: Node) -> bool:
+def steps(facts: Facts, node: Node) -> bool:
     """Whether a body rounds: TensorFlow's ops for that have no gradient either."""
     function = facts.function(node)
-    called = (one.func for one in ast.walk(function) if isinstance(one, ast.Call)) if function is not None else ()
-    return any(ast.unparse(one).rpartition(".")[2] in _STEPS for one in called)
+    called = [one for one in ast.walk(function) if isinstance(one, ast.Call)] if function is not None else []
+    return any(ast.unparse(one.func).rpartition(".")[2] in _STEPS or _WHOLE.search(ast.unparse(one)) for one in called)
 
 
-def _straight_through(facts: Facts, node: Node) -> str:
+def straight_through(facts: Facts, node: Node) -> str:
     """The call with the gradient of what it is given, where it gives as much back: its values stay the same."""
     made = pastes.call_of(facts, node)
     inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
@@ -74,10 +76,11 @@ def _straight_through(facts: Facts, node: Node) -> str:
     if sizes[0][1:] != sizes[1][1:]:
         return ""
     given, call = (pastes.text_of(facts, made[0], one) for one in (inputs.elts[0], made[1]))
+    given = given if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({given})"
     return pastes.all_replaced(facts, made[0], {made[1]: f"{given} + tf.stop_gradient({call} - {given})"})
 
 
-def _in_ops(facts: Facts, node: Node) -> str:
+def in_ops(facts: Facts, node: Node) -> str:
     """The call as a py_function, and the body in TensorFlow's ops; "" where not all of it is one."""
     made, pieces = pastes.call_of(facts, node), pastes.in_ops(facts, node, "float32")
     if made is None or pieces is None or made[0] != node.file:

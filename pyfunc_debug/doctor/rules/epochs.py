@@ -46,7 +46,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
             return Finding(
                 "cached-random", "warning", node.id, (calls.first,) if calls.first is not None else (),
                 f"{node.body} draws random numbers, but .cache() stands behind it: it ran {calls.count:,} times, and "
-                f"each of the {loop['iterators']} passes over the dataset got these same results",
+                "every pass over the dataset got these same results",
                 _cache_first(facts, node)
                 or f"dataset.cache().map({facts.name(node)}, ...)  # cache first, then what differs in each epoch",
                 node.file, node.line,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
@@ -35,14 +37,31 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
                 "they waited for"
             )
+        if "queue" in str(what) and not ended:
+            message = f"{message.rstrip('.')}. Nobody put one in: whoever should is at its end, waits itself, or failed"
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
+        fix = _timed(facts, file, line, str(what), pool) or _fix(facts, str(what), pool)
         yield Finding(
-            "hang", "warning" if ended else "error", node, calls, message.rstrip("."), _fix(facts, str(what), pool),
+            "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
             str(file) if file is not None else None, line if isinstance(line, int) else None,
             evidence=tuple(evidence[-4:]), confidence="likely",
         )  # fmt: skip
+
+
+def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:
+    """The user's line with an end to its waiting, where it raises then; "" where it has no such call."""
+    if "queue" not in what or pool or not isinstance(file, str) or not isinstance(line, int):
+        return ""
+    calls = [
+        one for one in pastes.around(facts.tree(file), line, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "get" and not one.args and not one.keywords
+    ]  # fmt: skip
+    if len(calls) != 1:
+        return ""
+    call = calls[0]
+    return pastes.written(pastes.replaced(facts, file, {call: f"{pastes.text_of(facts, file, call.func)}(timeout=60)"}))
 
 
 def _fix(facts: Facts, what: str, pool: int) -> str:
@@ -56,7 +75,9 @@ def _fix(facts: Facts, what: str, pool: int) -> str:
     if "lock" in what:
         return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
     if "queue" in what:
-        return "queue.get(timeout=10)  # in that line: it then raises queue.Empty instead of waiting forever"
+        return (
+            "timeout=60  # as an argument of get() in that line: it then raises queue.Empty instead of waiting forever"
+        )
     if "standard input" in what:
         return "< /dev/null  # after your command: input() raises EOFError then; a file there can hold the answers"
     if "event" in what or "condition" in what:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyfunc_debug.analysis.inputs import Loop, loops_of
+from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import pastes, pipelines
+from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules import needless_python, recomputed
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Node
 
@@ -20,6 +21,9 @@ _REST_NS = 50_000
 _BUSY = 0.95
 """From this share of the steps' time on, Python's work on the input sets the pace of a loop inside a graph."""
 _GAIN = 1.15
+_HOLDS = 0.8
+_AGAIN = 0.3
+"""Share of calls with the inputs of an earlier one from which a cache is a cure."""
 _MOST, _SOME = 0.5, 0.1
 """Shares of the time that a loop waited: what the slowest body took at least, and bodies for which cures are named."""
 
@@ -53,8 +57,7 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     site = loop.site
     assert site is not None
     slow = _slowest(facts, loop)
-    cures = list(dict.fromkeys(_cures(facts, loop, slow)))  # two stages of one body may have the same
-    cures.sort(key=lambda one: one.startswith("the body "))  # a paste comes first
+    cures = sorted(dict.fromkeys(_cures(facts, loop, slow)), key=_order)  # two stages of one body may have the same
     if loop.at_most:
         where = facts.source_line(site.file, site.line)
         message = (
@@ -81,8 +84,28 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
     return Finding(
         "input-bound", "warning", None, (), message, cures[0], site.file, site.line,
         confidence="likely" if loop.at_most else "measured",
-        evidence=(bodies, *(f"also: {one}" for one in cures[1:3])),
+        evidence=(bodies, *_held(facts, slow), *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2]),
     )  # fmt: skip
+
+
+def _order(cure: str) -> int:
+    """Pastes come first, and what has to be written again last."""
+    return 0 if cure.startswith(("Put", "Replace")) else 2 if cure.startswith("the body ") else 1
+
+
+def _held(facts: Facts, slow: Node | None) -> tuple[str, ...]:
+    """That the slowest body holds the GIL, where it does: then parallel calls of it bring nothing."""
+    for stage in facts.stages:
+        one = stage.contention
+        more = max((ceiling.speedup for ceiling in stage.ceilings), default=1.0) >= _GAIN
+        if slow is None or one.node.id != slow.id or more or one.grade != "native":
+            continue
+        if (one.held_share or 0.0) >= _HOLDS:
+            return (
+                f"{facts.name(slow)} holds the GIL {percent(one.held_share or 0.0)} of its time: parallel calls wait "
+                "for each other",
+            )
+    return ()
 
 
 def _slowest(facts: Facts, loop: Loop) -> Node | None:
@@ -94,6 +117,12 @@ def _slowest(facts: Facts, loop: Loop) -> Node | None:
 
 def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     """What TensorFlow offers for this loop, with its numbers; the best first."""
+    graph_code = needless_python.paying(facts, slow) if slow is not None and _tried(facts, slow) else ""
+    if graph_code:
+        yield graph_code
+    cached = _cached(facts, slow) if slow is not None else ""
+    if cached:
+        yield cached
     for stage in facts.stages:
         node = stage.contention.node
         if node.id in loop.nodes and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns):
@@ -107,13 +136,43 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
         rest_ns = loop.step_ns - loop.wait_ns
         gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)
         if gain >= _GAIN:
-            yield (
+            yield _prefetched(facts, loop) or (
                 "dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last: makes the next element while the step runs, at "
                 f"most x{gain:.1f}"
             )
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
-    yield "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
+    if not cached:
+        yield "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
+
+
+def _tried(facts: Facts, node: Node) -> bool:
+    """Whether graph code was tried in a body's place, and is the same and faster."""
+    found = needless_python.trial(facts, node)
+    return found is not None and bool(found["pays"])
+
+
+def _cached(facts: Facts, node: Node) -> str:
+    """The map with a cache behind it, for a body that gives the same again for inputs that it had before."""
+    function, tree = facts.function(node), facts.tree(node.file)
+    if function is None or tree is None or code.is_random(function, tree) or code.state_writes(function):
+        return ""
+    if any(reason.startswith("a new dataset") for trace in facts.traces for reason in trace.reason):
+        return ""  # a new dataset has a new cache
+    known, different, results = recomputed.known(facts, node)
+    again = results == different and known - different >= max(_AGAIN * known, 1) and code.clock(function) is None
+    return recomputed.cached(facts, node) if again else ""
+
+
+def _prefetched(facts: Facts, loop: Loop) -> str:
+    """The dataset of a loop with a prefetch, above it."""
+    site = loop.site
+    name = pipelines.dataset_at(facts, site) if site is not None else None
+    tf = pastes.module(facts, site.file, "tensorflow") if site is not None else None
+    if site is None or name is None or tf is None:
+        return ""
+    line = f"{name} = {name}.prefetch({tf}.data.AUTOTUNE)  # makes the next element while the step runs"
+    return pastes.written(pastes.above(facts, site.file, site.line, line))
 
 
 def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
@@ -130,7 +189,8 @@ def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:
             yield from cures
             return
     best = max(stage.ceilings, key=lambda one: (round(one.speedup, 2), -one.calls), default=None)
-    if best is not None and best.speedup >= _GAIN:
+    tuned = stage.setting is not None and stage.setting.parallel == AUTOTUNE
+    if best is not None and best.speedup >= _GAIN and not tuned:
         text = pastes.written(pipelines.with_calls(facts, node, best.calls))
         over = f"at most x{best.speedup:.1f} over now"
         yield text or f"dataset.map({stage.function}, num_parallel_calls={best.calls})  # {over}"

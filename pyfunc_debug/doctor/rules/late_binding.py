@@ -25,7 +25,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         found = _loop(facts, nodes[0], function) if function is not None else None
         if function is None or found is None:
             continue
-        line, names = found
+        line, names, function = found
         yield Finding(
             "late-binding", "error", nodes[0].id, (),
             f"the loop at line {line} made {len(nodes)} bodies that read {names[0]!r} when they run, and the loop is "
@@ -34,8 +34,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, list[str]] | None:
-    """The loop around a body whose variables it reads. AutoGraph gives each turn of a `for` its own: only others."""
+def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, list[str], code.Definition] | None:
+    """The loop around a body whose variables it reads, and the function of the loop's own that has to bind them.
+
+    AutoGraph gives each turn of a `for` its own: only loops that were over when the node was made, and others.
+    """
     tree = facts.tree(node.file)
     found: list[ast.ListComp | ast.GeneratorExp] = [
         *pastes.around(tree, function.lineno, ast.ListComp),
@@ -45,6 +48,10 @@ def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, lis
     made_by = facts.functions.get(node.function or 0)
     if made_by is None or made_by.kind == "graph":  # a graph of TensorFlow 1, without AutoGraph
         loops += [(one, [one.target]) for one in pastes.around(tree, function.lineno, ast.For)]
+    else:
+        loops += [
+            (one, [one.target]) for one in pastes.around(tree, function.lineno, ast.For) if _is_over(node, one)
+        ]  # fmt: skip
     for loop, targets in loops:
         inside = list(ast.walk(loop))
         if not any(one is function for one in inside) or any(
@@ -52,10 +59,24 @@ def _loop(facts: Facts, node: Node, function: code.Definition) -> tuple[int, lis
         ):
             continue
         names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
-        read = [one for one in names if _reads(function, one)]
+        made = [
+            one for one in inside if isinstance(one, _FUNCTIONS) and any(part is function for part in ast.walk(one))
+        ]
+        read = [one for one in names if all(_reads(part, one) for part in made)]
         if read:
-            return getattr(loop, "lineno", function.lineno), read
+            return getattr(loop, "lineno", function.lineno), read, made[0]
     return None
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+
+
+def _is_over(node: Node, loop: ast.For) -> bool:
+    """Whether a loop had ended when a node was made, as where Keras calls what it was given: no frame stands in it."""
+    inside = {one.name for one in ast.walk(loop) if isinstance(one, ast.FunctionDef)} | {"<lambda>"}
+    lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1)
+    own = [one for one in node.stack if one.file == node.file]
+    return len(own) > 0 and not any(one.line in lines and one.function not in inside for one in own)
 
 
 def _reads(function: code.Definition, name: str) -> bool:

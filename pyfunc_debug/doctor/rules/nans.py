@@ -24,6 +24,7 @@ _REPLACED = re.compile(r"\b(?:where|boolean_mask)\b")
 _CLEANED = re.compile(r"\b(?:nan_to_num|nan(?:mean|sum|max|min|std)|multiply_no_nan|divide_no_nan)\b")
 """What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both. A
 filter does not count: it drops whole elements in silence."""
+_SUMMED = ("axis", "keepdims")
 _USUAL = 5
 """After this many calls, what is in each of them, but not in all their elements, is meant."""
 
@@ -58,7 +59,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if count == every >= _USUAL and partly == count:
             continue
         text = "\n".join(text for _, text in facts.body(nodes[0]))
-        if _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]):
+        if _DESIGN[rule].search(text) or _taken_out(facts, nodes[0]) or _begins_so(facts, nodes[0], _DESIGN[rule]):
             continue
         calls = "1 call" if every == 1 else f"{count:,} of {every:,} calls"
         given = facts.inputs(first) if known else "(inputs were not stored)"
@@ -72,6 +73,53 @@ def check(facts: Facts) -> Iterator[Finding]:
             (f"call #{first}: {given} -> {facts.outputs(first)}",),
             "measured" if known else "likely",
         )  # fmt: skip
+
+    yield from _gradients(facts)
+
+
+def _gradients(facts: Facts) -> Iterator[Finding]:
+    """One finding a body whose gradient has NaN although its values, and the gradient that came in, were finite."""
+    rows = facts.reader.rows(
+        "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
+        "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
+        "SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), c.forward FROM bad o JOIN call c ON c.id = o.call "
+        "JOIN node n ON n.id = c.node LEFT JOIN bad i ON i.call = c.id AND i.role = 'input' "
+        "LEFT JOIN bad f ON f.call = c.forward WHERE o.role = 'output' AND o.nan > 0 AND i.call IS NULL "
+        "AND f.call IS NULL AND c.kind = 'gradient' AND c.forward IS NOT NULL AND n.origin = 'user' "
+        "AND EXISTS (SELECT 1 FROM value v WHERE v.call = c.forward AND v.role = 'output') GROUP BY n.id ORDER BY n.id"
+    )
+    for group in together(rows, 4):
+        node, body, file, line, _, first, forward = min(group, key=lambda row: int(row[5]))
+        counts = {row[0]: row[4] for row in group}
+        every = sum(facts.calls(number, "gradient").count for number in counts)
+        suspect, edit = _suspect(facts, facts.nodes[node], slope=True)
+        origin = (
+            f". Line {suspect} is likely where: a slope without bounds there, times zero, is NaN" if edit else
+            ". A slope without bounds (of a root, a norm, a division or a logarithm at 0), times zero, is NaN"
+        )  # fmt: skip
+        yield Finding(
+            "nan-born", "warning", node, (first,),
+            f"the gradient of {body} was NaN in {sum(counts.values()):,} of {every:,} gradient calls, where its values "
+            f"were finite{spread(facts, counts)}, first in call #{first}, of call #{forward}{origin}",
+            edit or facts.stop_at(body, "after", "not np.isfinite(outputs[0]).all()"),
+            file, suspect or line, several(counts),
+            (f"call #{forward}: {facts.inputs(forward)} -> {facts.outputs(forward)}",
+             f"its gradient, call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}"),
+        )  # fmt: skip
+
+
+def _begins_so(facts: Facts, node: Node, design: re.Pattern[str]) -> bool:
+    """Whether a body reads what the file gives such a value: `self.best = float("inf")`."""
+    function = facts.function(node)
+    read = (
+        {ast.unparse(one) for one in ast.walk(function) if isinstance(one, (ast.Name, ast.Attribute))}
+        if function
+        else set()
+    )
+    return any(
+        design.search(ast.unparse(one.value)) and read & {ast.unparse(target) for target in one.targets}
+        for one in pastes.walk(facts.tree(node.file), ast.Assign)
+    )
 
 
 def _taken_out(facts: Facts, node: Node) -> bool:
@@ -88,11 +136,27 @@ def _taken_out(facts: Facts, node: Node) -> bool:
     return False
 
 
-def _suspect(facts: Facts, node: Node) -> tuple[int, str]:
-    """The first line of the body that can make NaN or Inf of finite numbers, and its edit; "" if there is none."""
+def _suspect(facts: Facts, node: Node, slope: bool = False) -> tuple[int, str]:
+    """The first line of the body that can make NaN or Inf of finite numbers, and its edit; "" if there is none.
+
+    Args:
+      facts: The recording.
+      node: A node of the body.
+      slope: Whether it is the gradient that is not finite.
+    """
     for number, statement in facts.statements(node):
         value = getattr(statement, "value", None)
-        fixed = _Guard()
+        if (
+            isinstance(statement, ast.AugAssign)
+            and isinstance(statement.op, ast.Div)
+            and not isinstance(value, ast.Constant)
+        ):
+            return number, pastes.written(
+                pastes.replaced(
+                    facts, node.file, {statement.value: f"{pastes.text_of(facts, node.file, statement.value)} + 1e-12"}
+                )
+            )
+        fixed = _Guard(slope)
         after = fixed.visit(copy.deepcopy(value)) if isinstance(value, ast.expr) else None
         if fixed.changed and isinstance(value, ast.expr) and after is not None:
             text = ast.unparse(ast.fix_missing_locations(after))
@@ -103,8 +167,10 @@ def _suspect(facts: Facts, node: Node) -> tuple[int, str]:
 class _Guard(ast.NodeTransformer):
     """Puts guards around what can make NaN or Inf."""
 
-    def __init__(self) -> None:
+    def __init__(self, slope: bool = False) -> None:
         self.changed = False
+        self._least = "1e-12" if slope else "0.0"
+        self._slope = slope
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -113,9 +179,15 @@ class _Guard(ast.NodeTransformer):
         tensorflow = head.startswith("tf")
         most, least = ("tf.minimum", "tf.maximum") if tensorflow else ("np.minimum", "np.maximum")
         guard = {
-            "log": (least, "1e-12"), "log2": (least, "1e-12"), "log10": (least, "1e-12"), "sqrt": (least, "0.0"),
+            "log": (least, "1e-12"), "log2": (least, "1e-12"), "log10": (least, "1e-12"), "sqrt": (least, self._least),
             "exp": (most, "80.0"), "reciprocal": (least, "1e-12"), "rsqrt": (least, "1e-12"),
         }.get(last)  # fmt: skip
+        if self._slope and last in ("norm", "euclidean_norm", "reduce_euclidean_norm") and node.args and tensorflow:
+            rest = "".join(f", {one.arg}={ast.unparse(one.value)}" for one in node.keywords if one.arg in _SUMMED)
+            if len(node.args) == 1 and all(one.arg in _SUMMED for one in node.keywords):
+                self.changed = True
+                total = f"tf.reduce_sum(tf.square({ast.unparse(node.args[0])}){rest})"
+                return syntax.expression(f"tf.sqrt(tf.maximum({total}, 1e-12))")
         if guard is not None and node.args and head not in ("math", ""):
             self.changed = True
             node.args[0] = syntax.expression(f"{guard[0]}({ast.unparse(node.args[0])}, {guard[1]})")

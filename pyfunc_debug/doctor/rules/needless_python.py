@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
@@ -125,7 +125,9 @@ def graph_edits(facts: Facts, node: Node) -> list[Edit]:
         return []
     pieces: dict[ast.expr, str] | None = {}
     if not _only_ops(function, own):
-        pieces = None if isinstance(function, ast.Lambda) else pastes.in_ops(facts, node)
+        pieces = pastes.in_ops(facts, node)
+        if isinstance(function, ast.Lambda):
+            return _lambda_in_ops(facts, node, function, pieces, there) if pieces and file == node.file else []
         if (
             pieces is None
             or file != node.file
@@ -139,6 +141,19 @@ def graph_edits(facts: Facts, node: Node) -> list[Edit]:
     edits = [direct_call((file, call.lineno), None, cast, there)]
     edits += pastes.each_replaced(facts, node.file, pieces) if pieces else []
     return [] if None in edits else [one for one in edits if one is not None]
+
+
+def _lambda_in_ops(
+    facts: Facts, node: Node, function: ast.Lambda, pieces: Mapping[ast.expr, str], source: Source
+) -> list[Edit]:
+    """The call of py_function with the lambda in TensorFlow's ops in its place."""
+    found = pastes.call_of(facts, node)
+    if found is None or len(pieces) != 1:
+        return []
+    body = f"lambda {ast.unparse(function.args)}: {next(iter(pieces.values()))}"
+    tf = dotted(found[1].func).rpartition(".")[0] or "tf"
+    edit = direct_call((found[0], found[1].lineno), body, tuple(f"{tf}.{one}" for one in node.tout), source)
+    return [] if edit is None else [edit]
 
 
 def is_cast(node: Node, rewritten: bool) -> bool:

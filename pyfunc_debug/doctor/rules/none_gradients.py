@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -9,10 +10,14 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import path, sites
+from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("none-gradient",)
-_LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\bint\(|tf\.stop_gradient|\.item\(\)|\.tolist\(\)")
+_LEAVES = re.compile(
+    r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\bint\(|\.item\(\)|\.tolist\(\)|tf\.stop_gradient"
+    r"|tf\.(?:math\.)?(?:round|floor|ceil|sign|argmax|argmin)\(|tf\.cast\(.*, tf\.u?int\d+\)"
+)
 """What takes a body out of TensorFlow."""
 
 
@@ -33,25 +38,70 @@ def check(facts: Facts) -> Iterator[Finding]:
         known = facts.nodes[node]
         key = (known.body, known.file, known.line, *(trained or without))
         seen.setdefault(key, []).append((node, call))
+    for node, call, position in _eagerly(facts):
+        known = facts.nodes[node]
+        seen.setdefault((known.body, known.file, known.line, position), []).append((node, call))
     for (_, file, line, *positions), found in seen.items():
         nodes = tuple(dict.fromkeys(node for node, _ in found))
         node, call = found[0]
         names = [path(facts.reader, node, position) for position in positions if isinstance(position, int)]
         which = f"input {names[0]}" if len(names) == 1 else f"inputs {', '.join(names)}"
-        body = facts.nodes[node].body
+        body, site = facts.nodes[node].body, facts.site(node)
         cut, text = _cut(facts, node)
         where = f" Line {cut} leaves TensorFlow: `{text}`." if cut else ""
         yield Finding(
             "none-gradient", "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
             f"trained through it{sites(facts.reader, nodes)}{listed(nodes)}.{where}",
-            _in_ops(facts, facts.nodes[node])
-            or f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
-            f"{facts.name(facts.nodes[node])} a gradient of its own with @tf.custom_gradient" if cut else
-            "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "
-            "@tf.custom_gradient; do not pass an input that has no influence",
-            str(file) if file is not None else None, cut or (line if isinstance(line, int) else None), several(nodes),
+            _fix(facts, facts.nodes[node], cut),
+            str(file) if file is not None else site.file if site else None,
+            cut or (line if isinstance(line, int) else site.line if site else None), several(nodes),
         )  # fmt: skip
+
+
+def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:
+    """Node, call and input of eager gradient calls that gave nothing for any input.
+
+    TensorFlow makes one 0 of what is missing there, whatever shape the input has.
+    """
+    rows = facts.reader.rows(
+        "SELECT c.node, c.id, x.position FROM call c JOIN value o ON o.call = c.id AND o.role = 'output' "
+        "JOIN value x ON x.call = c.forward AND x.role = 'input' AND o.path = 'd' || x.path "
+        "JOIN node n ON n.id = c.node WHERE c.kind = 'gradient' AND n.origin = 'user' AND n.graph IS NULL "
+        "GROUP BY c.id "
+        "HAVING sum(o.shape = '[]' AND x.shape <> '[]' AND o.min = 0 AND o.max = 0) = count(*) ORDER BY c.id"
+    )
+    yield from ((int(node), int(call), int(position)) for node, call, position in rows)
+
+
+def _fix(facts: Facts, node: Node, cut: int | None) -> str:
+    """What gives the inputs a gradient."""
+    own = _in_ops(facts, node) or _ported(facts, node)
+    if own or not cut:
+        through = cut_gradients.straight_through(facts, node) if not own and cut_gradients.steps(facts, node) else ""
+        return (
+            own
+            or through
+            or (
+                "compute with TensorFlow's ops from input to output, or give the function a gradient of its own with "
+                "@tf.custom_gradient; do not pass an input that has no influence"
+            )
+        )
+    return (cut_gradients.straight_through(facts, node) if cut_gradients.steps(facts, node) else "") or (
+        f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
+        f"{facts.name(node)} a gradient of its own with @tf.custom_gradient"
+    )
+
+
+def _ported(facts: Facts, node: Node) -> str:
+    """The call of a py_function that is given a function of NumPy's, with TensorFlow's of the same name."""
+    made = pastes.call_of(facts, node)
+    body = pastes.argument(made[1], 0, "func") if made is not None else None
+    numpy = pastes.module(facts, made[0], "numpy") if made is not None else None
+    if made is None or numpy is None or not isinstance(body, ast.Attribute) or ast.unparse(body.value) != numpy:
+        return ""
+    tf = pastes.module(facts, made[0], "tensorflow") or "tf"
+    return pastes.written(pastes.replaced(facts, made[0], {body: f"{tf}.experimental.numpy.{body.attr}"}))
 
 
 def _cut(facts: Facts, node: int) -> tuple[int | None, str]:

@@ -33,15 +33,15 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         if code.clock(function):
             continue
-        known, different, results = _known(facts, node)
-        saved = calls.total_ns / calls.count * (known - different)
-        if known < _LEAST or results != different or known - different < _HIT_RATE * known:
+        compared, different, results = known(facts, node)
+        saved = calls.total_ns / calls.count * (compared - different)
+        if compared < _LEAST or results != different or compared - different < _HIT_RATE * compared:
             continue
         if saved >= max(_SAVED_NS, _SHARE * wall):
-            yield _finding(facts, node, known, different, saved, wall)
+            yield _finding(facts, node, compared, different, saved, wall)
 
 
-def _known(facts: Facts, node: Node) -> tuple[int, int, int]:
+def known(facts: Facts, node: Node) -> tuple[int, int, int]:
     """Calls that can be compared, different inputs among them, and different pairs of inputs and outputs."""
     rows = facts.reader.rows(
         "SELECT count(*), count(DISTINCT given), count(DISTINCT given || '>' || gave) FROM (SELECT "
@@ -61,13 +61,13 @@ def _finding(facts: Facts, node: Node, known: int, different: int, saved: float,
         NAMES[0], "note", node.id, (),
         f"{node.body} had the inputs of an earlier call in {again:,} of {known:,} calls, and gave the same again: some "
         f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s",
-        _cached(facts, node) or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
+        cached(facts, node) or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
         site.file if site else node.file, site.line if site else node.line,
         evidence=(f"{different:,} different inputs in {known:,} calls: a cache would have served {again / known:.0%}",),
     )  # fmt: skip
 
 
-def _cached(facts: Facts, node: Node) -> str:
+def cached(facts: Facts, node: Node) -> str:
     """The line of the map that calls a node, with a cache behind it."""
     for frame in reversed(node.stack):
         calls = pastes.around(facts.tree(frame.file), frame.line, ast.Call)

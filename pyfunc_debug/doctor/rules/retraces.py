@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import growing, pastes
-from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor import code, growing, pastes
+from pyfunc_debug.doctor.facts import Facts, makes_node
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
@@ -38,7 +39,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         least = _MANY if rule == "retrace" else _MANY_OBJECTS
         if len(traces) < least or runs[number] >= _WORTH * (len(traces) + 1):
             continue
+        if rule == "dataset-in-loop" and _is_compiled(facts, function):
+            continue  # Python ran once
         yield _finding(facts, function, rule, traces, runs[number])
+
+
+def _is_compiled(facts: Facts, function: Function) -> bool:
+    """Whether a mapped function is a tf.function: it is traced once, and each dataset only calls it."""
+    own = facts.definition(function.file, function.line)
+    return any(ast.unparse(one).partition("(")[0].endswith("function") for one in getattr(own, "decorator_list", ()))
 
 
 def _rule(trace: GraphTrace) -> str:
@@ -74,6 +83,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         which = f"that maps the lambda at {place}" if "<lambda>" in name else f"that calls {name}"
         fix = (
             made_once(facts, function)
+            or _compiled(facts, function)
             or f"build the dataset {which} once, before the loop, and iterate the same object in each epoch"
         )
     elif rule == "function-in-loop":
@@ -152,6 +162,33 @@ def made_once(facts: Facts, function: Function) -> str:
     return ""
 
 
+def _compiled(facts: Facts, function: Function) -> str:
+    """The mapped function as a tf.function that is made once: its graph and its nodes then serve all datasets."""
+    own = facts.definition(function.file, function.line)
+    source = pastes.source(facts, function.file)
+    holder = source.parent(own) if own is not None else None
+    tf = pastes.module(facts, function.file, "tensorflow")
+    if not isinstance(own, ast.FunctionDef) or own.decorator_list or tf is None or function.file is None:
+        return ""
+    if not isinstance(holder, ast.FunctionDef):
+        return pastes.written(pastes.above(facts, function.file, own.lineno, f"@{tf}.function"))
+    method = isinstance(source.parent(holder), ast.ClassDef) and code.parameters(holder)[:1] == ["self"]
+    used = {one.id for one in ast.walk(own) if isinstance(one, ast.Name)} - code.local_names(own)
+    if not method or (used & code.local_names(holder)) - {"self"}:
+        return ""
+    reads = [one for one in pastes.walk(holder, ast.Name) if one.id == own.name and isinstance(one.ctx, ast.Load)]
+    kept, lines = f"_{own.name}_in_graph", facts.source(function.file)[own.lineno - 1 : own.end_lineno or own.lineno]
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    new = (
+        f'{indent}if not hasattr(self, "{kept}"):',
+        f"{indent}    @{tf}.function",
+        *(f"    {line}".rstrip() for line in lines),
+        f"{indent}    self.{kept} = {own.name}",
+    )
+    edits = pastes.each_replaced(facts, function.file, dict.fromkeys(reads, f"self.{kept}"))
+    return pastes.written(Edit(function.file, own.lineno, own.end_lineno or own.lineno, new), *edits)
+
+
 def _dataset_once(facts: Facts, function: Function) -> str:
     """The whole chain of calls around its map."""
     name, own = function.name.rpartition(".")[2], pastes.source(facts, function.file)
@@ -165,6 +202,7 @@ def _dataset_once(facts: Facts, function: Function) -> str:
         if isinstance(one, ast.Lambda) or (one.id == name and isinstance(own.parent(one), ast.Call))
     ]  # fmt: skip
     calls = [parent for one in given if isinstance(parent := own.parent(one), ast.Call) and one is not parent.func]
+    calls = [one for one in calls if not makes_node(one)]  # a lambda of a lambda's line
     if len(calls) != 1 or not isinstance(calls[0].func, ast.Attribute):
         return ""
     chain: ast.expr = calls[0]

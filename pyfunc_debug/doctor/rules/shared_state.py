@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.analysis.inputs import settings
+from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
@@ -42,10 +43,12 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
         if not counts and not draws:
             continue
         pair = _overlap(facts, [node.id for node in nodes])
-        if pair is None or _locked(facts, nodes[0]):
+        known = settings(facts.meta, nodes) if pair is None and draws else {}
+        may = any(one.parallel != 1 for one in known.values()) and facts.calls_of(nodes).count > 1
+        if (pair is None and not may) or _locked(facts, nodes[0]):
             continue
         node = nodes[0]
-        if counts:
+        if counts and pair is not None:
             write = counts[0]
             yield Finding(
                 "shared-state", "warning", node.id, pair,
@@ -58,14 +61,19 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
         if draws:
             draw, tree = draws[0], facts.tree(file)
             seeded = _seeded(facts) if seeded is None else seeded
+            in_turn = pastes.written(pipelines.with_calls(facts, node, 1))
             if (seeded and "random" in draw.name) or (tree is not None and code.has_seed(tree, draw.name)):
                 yield Finding(
-                    "parallel-random", "warning", node.id, pair,
-                    f"{node.body} draws from the generator {draw.name}, which all share, in parallel calls "
-                    f"(#{pair[0]} and #{pair[1]} ran at once). Which call draws first changes from run to run, "
-                    "whatever the seed is",
-                    _of_its_own(draw), node.file, draw.line,
-                    evidence=(f"line {draw.line}: {draw.text}",),
+                    "parallel-random", "warning", node.id, pair or (),
+                    f"{node.body} draws from the generator {draw.name}, which all share, in parallel calls"
+                    + (f" (#{pair[0]} and #{pair[1]} ran at once)" if pair else "")
+                    + ". Which call draws first changes from run to run, whatever the seed is",
+                    in_turn or _of_its_own(draw), node.file, draw.line,
+                    evidence=(
+                        f"line {draw.line}: {draw.text}",
+                        *((f"in parallel: {_of_its_own(draw)}".replace("\n", "; "),) if in_turn else ()),
+                    ),
+                    confidence="measured" if pair else "likely",
                 )  # fmt: skip
 
 
@@ -235,10 +243,53 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> str:
     )  # fmt: skip
     if empty:
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
+    of_object = _attribute(facts, function, write, inside) if "." in name else ""
+    if of_object:
+        return of_object
     if change is None or len(change[1]) != 1 or found is None or name.partition(".")[0] in code.parameters(found):
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
     made = pastes.above(facts, function.file, pastes.first_line(found), f"{name} = tf.Variable({name})")
     return pastes.written(made, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)))
+
+
+def _attribute(facts: Facts, function: Function, write: code.Write, inside: str) -> str:
+    """The same for an attribute of an object, where one line of the file makes it: that line makes the variable."""
+    root, _, attribute = (write.target or write.name).rpartition(".")
+    tree, change = facts.tree(function.file), pastes.lines_of(facts, function.file, write.line)
+    classes = (
+        pastes.around(tree, write.line, ast.ClassDef)[-1:] if root == "self" else list(pastes.walk(tree, ast.ClassDef))
+    )
+    made = [
+        one for holder in classes for one in ast.walk(holder)
+        if isinstance(one, ast.Assign) and f"self.{attribute}" in [ast.unparse(target) for target in one.targets]
+        and one.lineno != write.line
+    ]  # fmt: skip
+    if len(made) != 1 or change is None or len(change[1]) != 1 or not root.isidentifier():
+        return ""
+    value = made[0].value
+    if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("Variable"):
+        return ""
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    number = isinstance(value, ast.Constant) and isinstance(value.value, int) and not isinstance(value.value, bool)
+    kind = f", dtype={tf}.float32" if number and _in_fractions(tree, attribute) else ""
+    return pastes.written(
+        Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)),
+        pastes.replaced(
+            facts, function.file, {value: f"{tf}.Variable({pastes.text_of(facts, function.file, value)}{kind})"}
+        ),
+    )
+
+
+def _in_fractions(tree: ast.AST | None, attribute: str) -> bool:
+    """Whether an attribute is computed with fractions: then a variable of whole numbers does not fit."""
+    for one in pastes.walk(tree, ast.BinOp):
+        parts = list(ast.walk(one))
+        if any(isinstance(part, ast.Attribute) and part.attr == attribute for part in parts) and any(
+            isinstance(part, ast.Div) or (isinstance(part, ast.Constant) and isinstance(part.value, float))
+            for part in parts
+        ):
+            return True
+    return False
 
 
 def _draws(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:

@@ -1,4 +1,7 @@
-"""Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them."""
+"""Splits of a shuffled dataset, take(n) here and skip(n) there, whose parts change with each pass over them.
+
+Or by the number of each element: enumerate() and a filter here, and another filter there.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding
 
 NAMES = ("shuffled-split",)
+_WORDS = "dataset.shuffle(..., reshuffle_each_iteration=False)  # then split; shuffle the training part again"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding a split that both a take and a skip were seen of."""
+    """One finding a split that both parts were seen of."""
+    yield from _filtered(facts)
     parts: dict[str, dict[str, dict[str, Any]]] = {}
     for loop in facts.meta.get("inputs") or []:
         kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
@@ -28,6 +33,35 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _finding(facts, found["Take"], found["Skip"])
 
 
+def _filtered(facts: Facts) -> Iterator[Finding]:
+    """Two filters of one enumerated dataset, where the numbers are given behind the shuffle."""
+    parts: dict[str, dict[int, dict[str, Any]]] = {}
+    for loop in facts.meta.get("inputs") or []:
+        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
+        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+        if again is None or loop["site"] is None or "Cache" in "".join(kinds[:again]):
+            continue
+        if "Filter" in kinds[:again] and kinds[again - 1] == "Zip":  # enumerate() zips with a range
+            parts.setdefault(repr(loop["stages"][again:]), {})[int(loop["site"][1])] = loop
+    for found in parts.values():
+        loops = list(found.values())
+        file, tree = str(loops[0]["site"][0]), facts.tree(str(loops[0]["site"][0]))
+        called = [ast.unparse(one.func).rpartition(".")[2] for one in pastes.walk(tree, ast.Call)]
+        if called.count("filter") < 2 or called.count("enumerate") != 1 or len(loops) < 2:
+            continue
+        sites = [facts.source_line(*one["site"][:2]) for one in loops[:2]]
+        fix, place = _kept_order(facts, loops[0]["site"]) or ("", None)
+        file, line = place or (file, int(loops[0]["site"][1]))
+        yield Finding(
+            NAMES[0], "error", None, (),
+            "filters split this dataset by the number of each element, and the numbers are given after a shuffle that "
+            "gives each pass another order: elements that one part had in a pass are in the other part in the next, so "
+            "that what is held back is trained on",
+            fix or _WORDS,
+            file, line, evidence=(f"the parts are read at {' and at '.join(sites)}",), confidence="likely",
+        )  # fmt: skip
+
+
 def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Finding:
     sites = [facts.source_line(*one["site"][:2]) for one in (take, skip)]
     passes = take["iterators"] + skip["iterators"]
@@ -38,7 +72,7 @@ def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Findin
         "take() and skip() split this dataset after a shuffle that gives each pass another order: elements that one "
         f"part had in a pass are in the other part in the next, so that what is held back is trained on. {passes} "
         "passes were made over the two parts",
-        fix or "dataset.shuffle(..., reshuffle_each_iteration=False)  # then split; shuffle the training part again",
+        fix or _WORDS,
         file, line, evidence=(f"the part of take() is read at {sites[0]}, that of skip() at {sites[1]}",),
     )  # fmt: skip
 

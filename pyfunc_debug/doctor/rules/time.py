@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyfunc_debug.analysis.contention import NodeContention
+from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.source import read
@@ -18,12 +19,14 @@ NAMES = ("gil-wait", "inside-waits", "parallel-calls", "tiny-calls")
 _WAIT_SHARE = 0.4
 _WAIT_NS = 200_000_000
 _GAIN = 1.15
+_HOLDS, _HOLDS_SHARE, _HOLDS_NS, _KNOWN = 0.8, 0.3, 500_000_000, 50
+"""Share of a body's time with the GIL, of the recording's time in it, and the least time and calls."""
 _EACH_OTHER = "its calls only wait for each other"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """At most one finding a node and rule; nothing where the GIL was not measured."""
-    if _anybody_waited(facts):
+    if _anybody_waited(facts) or any(one.wait + one.body >= _HOLDS_NS for one in facts.waits.values()):
         yield from _contention(facts)
     yield from _tiny(facts)
 
@@ -43,13 +46,22 @@ def _contention(facts: Facts) -> Iterator[Finding]:
         if one.node.origin != "user":
             continue
         stage = stages.get(one.node.id)
-        if stage is not None and stage.at_once > 1.5 and _much(one):
+        if stage is not None and ((stage.at_once > 1.5 and _much(one)) or _holds(facts, one, stage)):
             best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)
             if best.speedup < _GAIN:
                 reported.add(one.node.id)
-                yield _useless(facts, one, stage.at_once, best.speedup)
+                yield _useless(facts, one, stage, best.speedup)
         if one.node.id not in reported and _much(one):
             yield _inside(facts, one) if (one.reacquire_ns or 0) > one.wait_ns else _waits(facts, one)
+
+
+def _holds(facts: Facts, one: NodeContention, stage: StageAnswer) -> bool:
+    """Whether parallel calls were asked for, of a body that holds the GIL while it works and takes much of the time."""
+    parallel = stage.setting is not None and stage.setting.parallel != 1
+    known = one.grade == "native" and one.held_share is not None and one.measured >= _KNOWN
+    total = one.wait_ns + one.body_ns
+    enough = total >= max(_HOLDS_NS, _HOLDS_SHARE * (facts.wall_ns or 0))
+    return parallel and known and enough and (one.held_share or 0.0) >= _HOLDS
 
 
 def _much(one: NodeContention) -> bool:
@@ -118,16 +130,23 @@ def _inside(facts: Facts, one: NodeContention) -> Finding:
     )  # fmt: skip
 
 
-def _useless(facts: Facts, one: NodeContention, at_once: float, gain: float) -> Finding:
+def _useless(facts: Facts, one: NodeContention, stage: StageAnswer, gain: float) -> Finding:
     site = facts.site(one.node.id)
     name = facts.name(one.node)
+    holds = "" if one.held_share is None else f", {percent(one.held_share)} of its time"
     return Finding(
         "parallel-calls", "warning", one.node.id, (),
-        f"{at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their time for "
-        f"the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it works",
+        f"{stage.at_once:.1f} calls of {one.node.body} run at once and wait {percent(one.wait_share or 0)} of their "
+        f"time for the GIL. More parallel calls bring at most x{gain:.2f}, because the body holds the GIL while it "
+        f"works{holds}",
         pastes.written(pipelines.with_calls(facts, one.node, 1))
         or f"dataset.map({name}, num_parallel_calls=1)  # as fast; faster: batch before the map, one call a batch",
-        site.file if site else one.node.file, site.line if site else one.node.line, evidence=_evidence(one),
+        site.file if site else one.node.file, site.line if site else one.node.line,
+        evidence=(
+            *_evidence(one),
+            f"faster: NumPy on whole arrays or tf.* in place of the Python loops of {name}, which let the GIL go; or "
+            "compute it before, in several processes, and read the results",
+        ),
     )  # fmt: skip
 
 

@@ -1,0 +1,381 @@
+"""More programs that do not fail: as `programs`, after what users report of gradients, epochs, objects and loops."""
+# ruff: noqa: B023
+
+from __future__ import annotations
+
+import random
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- nan-born, inf-born -----------------------------------------------------------------------------------------------
+
+
+@triggers("nan-born", says="the gradient of", pastes=True)
+def a_distance_of_equal_points():
+    def distance(a, b):
+        return tf.sqrt(tf.reduce_sum((a - b) ** 2, axis=-1))
+
+    @tf.function
+    def step(a, b):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            loss = tf.reduce_sum(tf.py_function(distance, [a, b], tf.float32))
+        return tape.gradient(loss, a)
+
+    for shift in (1.0, 2.0, 0.0):
+        step(tf.ones([2, 3]), tf.ones([2, 3]) + shift)
+
+
+@triggers("nan-born", says="the gradient of", pastes=True)
+def a_norm_of_zeros():
+    def length(x):
+        return tf.norm(x, axis=-1)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.py_function(length, [x], tf.float32))
+        return tape.gradient(loss, x)
+
+    for size in (1.0, 2.0, 0.0):
+        step(size * tf.ones([2, 3]))
+
+
+@near("nan-born")
+def a_distance_with_a_bound():
+    def distance(a, b):
+        return tf.sqrt(tf.reduce_sum((a - b) ** 2, axis=-1) + 1e-9)
+
+    @tf.function
+    def step(a, b):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            loss = tf.reduce_sum(tf.py_function(distance, [a, b], tf.float32))
+        return tape.gradient(loss, a)
+
+    step(tf.ones([2, 3]), tf.ones([2, 3]))
+
+
+@triggers("nan-born", pastes=True)
+def a_constant_series_divided_in_place():
+    def standard(x):
+        z = x - x.mean()
+        z /= x.std()
+        return z
+
+    data = np.concatenate([np.random.default_rng(0).random((4, 5)), np.ones((1, 5))]).astype(np.float32)
+    list(tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.numpy_function(standard, [x], tf.float32)))
+
+
+@near("inf-born")
+def the_best_so_far():
+    class Best:
+        def __init__(self):
+            self.best = float("inf")
+
+        def update(self, x):
+            before, self.best = self.best, min(self.best, float(x))
+            return np.float32(before)
+
+    best = Best()
+    list(tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(best.update, [x], tf.float32)))
+
+
+# -- none-gradient ----------------------------------------------------------------------------------------------------
+
+
+@triggers("none-gradient", says="tf.experimental.numpy.sinh", pastes=True)
+def a_function_of_numpy_in_an_eager_loop():
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(np.sinh, [x], tf.float32)
+    tape.gradient(y, x)
+
+
+@triggers("none-gradient", pastes=True)
+def a_cast_to_whole_numbers_in_a_body():
+    def quantized(x):
+        return tf.cast(tf.cast(x * 10, tf.int32), tf.float32) / 10
+
+    w = tf.Variable([0.33, 0.77])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.py_function(quantized, [x * w], tf.float32) ** 2)
+        return tape.gradient(loss, w)
+
+    step(tf.constant([1.0, 2.0]))
+
+
+@near("none-gradient")
+def a_gradient_of_zero_in_an_eager_loop():
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(lambda v: v * 0.0, [x], tf.float32)
+    tape.gradient(y, x)
+
+
+# -- random numbers, state --------------------------------------------------------------------------------------------
+
+
+@triggers("parallel-random", says="draws from the generator self.rng", pastes=True)
+def a_generator_that_an_object_holds():
+    class Crop:
+        def __init__(self, size, rng):
+            self.size = size
+            self.rng = rng
+
+        def __call__(self, x):
+            return x[self.offset() :][: self.size]
+
+        def offset(self):
+            return int(self.rng.integers(0, 3))
+
+    rng = np.random.default_rng(7)
+    crop = Crop(2, rng)
+    data = tf.data.Dataset.from_tensor_slices(np.ones((8, 5), np.float32))
+    list(data.map(lambda x: tf.numpy_function(crop, [x], tf.float32), num_parallel_calls=4))
+
+
+@near("parallel-random")
+def a_generator_that_an_object_holds_in_turn():
+    class Crop:
+        def __init__(self):
+            self.rng = np.random.default_rng(7)
+
+        def __call__(self, x):
+            return x[int(self.rng.integers(0, 3)) :]
+
+    crop = Crop()
+    data = tf.data.Dataset.from_tensor_slices(np.ones((8, 5), np.float32))
+    list(data.map(lambda x: tf.numpy_function(crop, [x], tf.float32)))
+
+
+class Flip:
+    """What a library of augmentations has."""
+
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self, image):
+        return image[::-1] if random.random() < self.p else image
+
+
+@triggers("cached-random", pastes=True)
+def an_object_that_draws_before_the_cache():
+    class Compose:
+        def __init__(self, transforms):
+            self.transforms = transforms
+
+        def __call__(self, image):
+            for one in self.transforms:
+                image = one(image)
+            return {"image": image}
+
+    transform = Compose([Flip(0.5)])
+
+    def process(x):
+        def body(image):
+            return transform(image=image)["image"]
+
+        return tf.numpy_function(body, [x], tf.float32)
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((4, 3), np.float32))
+    data = data.map(process).cache().batch(2)
+    for _ in range(3):
+        list(data)
+
+
+@triggers("trace-only", says="tf.Variable(0)", pastes=True)
+def a_counter_of_a_trainer():
+    class Trainer:
+        def __init__(self):
+            self.steps = 0
+
+        @tf.function
+        def train(self, x):
+            self.steps += 1
+            return tf.py_function(lambda v: v * 2, [x], tf.float32)
+
+    trainer = Trainer()
+    for _ in range(4):
+        trainer.train(tf.constant(1.0))
+
+
+@triggers("trace-only", says="dtype=tf.float32", pastes=True)
+def a_schedule_that_is_an_argument():
+    class Schedule:
+        def __init__(self):
+            self.value = 0
+
+        def rate(self):
+            return 0.1 / (1 + self.value)
+
+    schedule = Schedule()
+
+    @tf.function
+    def step(x, o):
+        o.value += 1
+        return tf.py_function(lambda v: v, [x * o.rate()], tf.float32)
+
+    for _ in range(4):
+        step(tf.constant(1.0), schedule)
+
+
+# -- memory of arrays -------------------------------------------------------------------------------------------------
+
+
+@triggers("writes-input", pastes=True)
+def a_helper_that_writes():
+    def body(x):
+        center(x)
+        return x * 2
+
+    tf.numpy_function(body, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+def center(a):
+    a -= a.mean()
+
+
+@near("writes-input")
+def a_helper_that_writes_into_a_copy():
+    def body(x):
+        x = x.copy()
+        center(x)
+        return x
+
+    tf.numpy_function(body, [tf.constant([1.0, 2.0])], tf.float32)
+
+
+@triggers("reused-memory", pastes=True)
+def a_buffer_of_an_object():
+    class Ring:
+        def __init__(self):
+            self.buffer = np.zeros(2, np.float32)
+
+        def fill(self, value):
+            self.buffer[:] = value
+            return self.buffer
+
+        def get(self, i):
+            return self.fill(float(i))
+
+    ring = Ring()
+    list(tf.data.Dataset.range(3).map(lambda i: tf.numpy_function(ring.get, [i], tf.float32)))
+
+
+@near("reused-memory")
+def a_state_that_is_made_anew():
+    class Smooth:
+        def __init__(self):
+            self.last = np.zeros(2, np.float32)
+
+        def __call__(self, x):
+            self.last = (0.9 * self.last + 0.1 * x).astype(np.float32)
+            return self.last
+
+    smooth = Smooth()
+    data = np.ones((3, 2), np.float32)
+    list(tf.data.Dataset.from_tensor_slices(data).map(lambda x: tf.numpy_function(smooth, [x], tf.float32)))
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+
+
+@triggers("late-binding", pastes=True)
+def lambda_layers_made_in_a_loop():
+    given = keras.Input((3,))
+    parts = []
+    for i in range(3):
+        layer = keras.layers.Lambda(
+            lambda x: tf.ensure_shape(tf.numpy_function(lambda a: a[:, i : i + 1], [x], tf.float32), [None, 1]),
+            output_shape=(1,),
+        )
+        parts.append(layer(given))
+    model = keras.Model(given, keras.layers.Concatenate()(parts))
+    model.predict(np.ones((2, 3), np.float32), verbose=0)
+
+
+@near("late-binding")
+def lambda_layers_with_defaults():
+    given = keras.Input((3,))
+    parts = []
+    for i in range(3):
+        layer = keras.layers.Lambda(
+            lambda x, i=i: tf.ensure_shape(tf.numpy_function(lambda a: a[:, i : i + 1], [x], tf.float32), [None, 1]),
+            output_shape=(1,),
+        )
+        parts.append(layer(given))
+    model = keras.Model(given, keras.layers.Concatenate()(parts))
+    model.predict(np.ones((2, 3), np.float32), verbose=0)
+
+
+@triggers("shuffled-split", says="by the number of each element", pastes=True)
+def a_split_by_numbers_after_a_shuffle():
+    data = tf.data.Dataset.range(20).map(lambda x: tf.numpy_function(lambda v: v, [x], tf.int64)).shuffle(20)
+    numbered = data.enumerate()
+    train = numbered.filter(lambda i, x: i % 5 > 0)
+    test = numbered.filter(lambda i, x: i % 5 == 0)
+    for _ in range(2):
+        list(train)
+        list(test)
+
+
+@near("shuffled-split")
+def a_split_by_numbers_before_a_shuffle():
+    data = tf.data.Dataset.range(20).map(lambda x: tf.numpy_function(lambda v: v, [x], tf.int64))
+    numbered = data.enumerate()
+    train = numbered.filter(lambda i, x: i % 5 > 0).shuffle(20)
+    test = numbered.filter(lambda i, x: i % 5 == 0)
+    for _ in range(2):
+        list(train)
+        list(test)
+
+
+@triggers("dataset-in-loop", says="@tf.function", pastes=True)
+def a_dataset_of_a_worker_for_each_task():
+    class Worker:
+        def double(self, x):
+            return x * 2
+
+        def dataset(self, data):
+            def parse(x):
+                return tf.py_function(self.double, [x], tf.float32)
+
+            return tf.data.Dataset.from_tensor_slices(data).map(parse)
+
+    worker = Worker()
+    for task in range(7):
+        list(worker.dataset(np.full(3, task, np.float32)))
+
+
+@triggers("dataset-in-loop", pastes=True)
+def a_dataset_that_a_function_returns():
+    def make():
+        return tf.data.Dataset.from_tensor_slices(np.ones(3, np.float32)).map(
+            lambda x: tf.numpy_function(lambda v: v * 2, [x], tf.float32)
+        )
+
+    for _ in range(7):
+        list(make())
+
+
+@triggers("function-in-loop", pastes=True)
+def a_method_that_makes_a_function():
+    class Predictor:
+        def predict(self, x):
+            run = tf.function(lambda v: tf.numpy_function(lambda a: a * 2, [v], tf.float32))
+            return run(x)
+
+    predictor = Predictor()
+    for _ in range(7):
+        predictor.predict(tf.constant([1.0]))
