@@ -288,3 +288,67 @@ def progress_counted_in_a_variable():
 
     for batch in slices(DATA).batch(6):
         count(batch)
+
+
+@clean
+def rows_from_a_generator_that_asks_the_first_for_its_spec():
+    def read(text, number):
+        return {"length": len(text), "letters": np.zeros(3, np.float32)}, float(number)
+
+    def as_python(ds):
+        rows = lambda: (read(text.decode(), number) for text, number in ds.as_numpy_iterator())  # noqa: E731
+        spec = tf.data.Dataset.from_tensors(next(rows())).element_spec
+        return tf.data.Dataset.from_generator(rows, output_signature=spec)
+
+    use(slices((WORDS, [0, 1, 2])).apply(as_python).batch(2))
+
+
+@clean
+def shapes_that_the_first_element_tells():
+    def shaped(ds):
+        spec = tf.data.Dataset.from_tensors(next(iter(ds))).element_spec
+        fit = lambda y, s: tf.ensure_shape(y, [None, *s.shape[1:]])  # noqa: E731
+        return ds.map(lambda *x: tf.nest.map_structure(fit, x, spec))
+
+    def halve(x):
+        return x.numpy() / 2, np.float32(x.numpy().sum())
+
+    data = slices(DATA).map(lambda x: tf.py_function(halve, [x], [tf.float32, tf.float32])).batch(4)
+    use(shaped(data))
+
+
+@clean
+def values_of_a_loop_in_a_tensor_array():
+    @tf.function
+    def sums(rows):
+        kept = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        for row in rows:
+            kept = kept.write(kept.size(), tf.py_function(lambda x: tf.reduce_sum(x), [row], tf.float32))
+        return kept.stack()
+
+    sums(tf.constant(DATA))
+
+
+@clean
+def a_loss_of_one_row_after_the_other():
+    def loss(y_true, y_pred):
+        def one_row(row):
+            t, p = row
+            return tf.reduce_sum(tf.square(t - p))
+
+        return tf.map_fn(one_row, (y_true, y_pred), fn_output_signature=tf.float32)
+
+    model = keras.Sequential([keras.Input((DATA.shape[-1],)), keras.layers.Dense(1)])
+    model.compile("sgd", loss)
+    model.fit(DATA.reshape(-1, DATA.shape[-1]), np.ones((DATA.size // DATA.shape[-1], 1), np.float32), verbose=0)
+
+
+@clean
+def a_running_total_by_reduce_and_scan():
+    def squared(x):
+        return np.square(x)
+
+    data = slices(DATA).map(lambda x: tf.numpy_function(squared, [x], tf.float32))
+    data = data.map(lambda x: tf.ensure_shape(x, DATA.shape[1:]))
+    data.reduce(tf.zeros(DATA.shape[1:]), lambda total, x: total + x)
+    use(data.scan(tf.zeros(DATA.shape[1:]), lambda total, x: (total + x, total)).prefetch(1))

@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import failed_node
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, read
+from pyfunc_debug.doctor.failures.source import Source, read, short
 from pyfunc_debug.doctor.failures.symbols import calls, dtype_of, lookup
 
 RULE = "structure"
+_RANKS = re.compile(r"Shape must be rank (\d+) but is rank (\d+)")
 _SAID = re.compile(r"too many values to unpack \(expected (\d+)\)")
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a line unpacks a shape of one size more, and a dataset is batched before it is mapped."""
+    if not situation.body:
+        return _at_trace(situation)
     found, spot = _SAID.search(situation.message), situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     value = statement.value if isinstance(statement, ast.Assign) else None
@@ -37,6 +41,28 @@ def explain(situation: Situation) -> Explanation | None:
     )
     advice = "" if edit else f"Call {batch} after the map."
     return Explanation(RULE, spot.file, spot.line, cause, Edit(node.site[0], *edit) if edit else None, advice)
+
+
+def _at_trace(situation: Situation) -> Explanation | None:
+    """An op of TensorFlow's that takes one example was given a batch while the map was traced."""
+    found, spot = _RANKS.search(situation.message), situation.last
+    if found is None or spot is None or int(found[2]) != int(found[1]) + 1:
+        return None
+    index, by = wrapping.entry(situation)
+    called, function = wrapping.dataset_call(situation, index), situation.spots[index].function
+    placed = _swapped(called[0].source) if called is not None and by == "tf.data" else None
+    statement = spot.source.statement(spot.line)
+    if called is None or placed is None or statement is None:
+        return None
+    batch, edit = placed
+    code = short(spot.source.text(statement).split("\n")[0], 44)
+    name = getattr(function, "name", "the lambda")
+    cause = (
+        f"{batch} stands before the map: {name} gets a batch, and `{code}` takes one example. Mapped first, each "
+        "example comes alone."
+    )
+    where, advice = Edit(called[0].file, *edit) if edit else None, "" if edit else f"Call {batch} after the map."
+    return Explanation(RULE, spot.file, spot.line, cause, where, advice, "likely")
 
 
 def _swapped(source: Source) -> tuple[str, tuple[int, int, tuple[str, ...]] | None] | None:

@@ -13,7 +13,8 @@ from pyfunc_debug.places import source_line
 WIDTH = 80
 _LINES = 6
 """Without the user's own lines that a paste only indents."""
-_HEAD = 3
+_HEAD = 4
+"""Lines of the cause that are kept above a longer paste."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,13 @@ def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:
     for one in sorted(edits, key=lambda one: -one.first):
         after[one.first - 1 : one.last] = one.lines
     return after
+
+
+def together(edits: Sequence[Edit], lines: Sequence[str]) -> Edit:
+    """Edits of one file, none in another's lines, as one: with the lines between them."""
+    first, last = min(one.first for one in edits), max(one.last for one in edits)
+    added = sum(len(one.lines) - (one.last + 1 - one.first) for one in edits)
+    return Edit(edits[0].file, first, last, tuple(applied(edits, lines)[first - 1 : last + added]))
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,8 @@ class Explanation:
             )
         room = max(_LINES - len(tail), _HEAD)
         if len(head) > room:
-            head = [*head[: room - 1], f"{head[room - 1][: WIDTH - 4]} ..."]
+            rest = textwrap.shorten(f"{head[room - 1]} {head[room]}", WIDTH - 4, placeholder=" ...")
+            head = [*head[: room - 1], f"  {rest}"]
         return "\n".join([*head, *tail])
 
     def facts(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.situation import Locate, Query, situation
 from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.doctor.failures.symbols import described, is_symbolic
+from pyfunc_debug.doctor.failures.wrapping import entry
 from pyfunc_debug.program.error_text import error_text
 from pyfunc_debug.values.summary import type_text
 
@@ -15,13 +17,14 @@ _SIZED = (list, tuple, dict, set, str, bytes)
 
 
 def held(error: BaseException, locate: Locate, rows: Query) -> dict[str, Any] | None:
-    """What the recording's notice `failed-line` holds of an exception that a body raised; None for any other.
+    """What the recording's notice `failed-line` holds of an exception that a body raised, or that left a trace.
 
     Holds no values: a recording may be made without them. Runs no code of the user's.
     """
     found = situation(error, locate, rows)
     spot = found.last
-    statement = spot.source.statement(spot.line) if found.body and spot is not None else None
+    traced = not found.body and spot is not None and bool(entry(found)[1])
+    statement = spot.source.statement(spot.line) if (found.body or traced) and spot is not None else None
     if spot is None or statement is None:
         return None
     header = statement.test if isinstance(statement, (ast.If, ast.While)) else statement
@@ -41,6 +44,8 @@ def _what(value: Any) -> str:
     """`int64[16, 16]`, `None`, `list of 3`; empty for what says nothing."""
     if value is None:
         return "None"
+    if is_symbolic(value):
+        return described(value)
     kind = type(value)
     if kind in (bool, int, float):
         return kind.__name__

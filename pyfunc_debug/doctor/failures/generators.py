@@ -7,12 +7,15 @@ import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
 
 RULE = "generator"
+_NEAR = 8
+"""Lines in which one paste changes several."""
 _NOT_CALLABLE = "`generator` must be a Python callable"
 _STRUCTURE = re.compile(
     r"`generator` yielded an element that did not match the expected structure\. The expected structure was (.*), but "
@@ -180,10 +183,27 @@ def _not_callable(situation: Situation) -> Explanation | None:
     if isinstance(given, ast.Name) and type(spot.value(given.id)).__name__ not in ("generator", "NoneType"):
         made = True
         cause = f"{text} is not a function. Dataset.from_generator takes a function: it calls it for each pass."
-    edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else None
+    edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else _made_each_time(spot, given)
     return Explanation(
         RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."
     )
+
+
+def _made_each_time(spot: Spot, given: ast.expr) -> Edit | None:
+    """The calls that made the generators, in the place of their names: here, and in the lines below."""
+    source = spot.source
+    own = assignments(spot.function or source.tree)
+    pieces: dict[ast.expr, str] = {}
+    for call in source.calls_of(frozenset({"from_generator"})):
+        one = _given(call)
+        made = own.get(one.id) if isinstance(one, ast.Name) else None
+        if isinstance(made, ast.Call) and type(spot.value(dotted(one))).__name__ == "generator":
+            near = given.lineno <= call.lineno < given.lineno + _NEAR
+            pieces |= {one: f"lambda: {source.text(made)}"} if near and one is not None else {}
+    if given not in pieces:
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(spot.file, first, last, source.spliced(pieces, first, last))
 
 
 def _end(node: ast.Call) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
+from typing import Any, Literal
 
+from pyfunc_debug.doctor.failures import kept_lists
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
@@ -14,6 +15,7 @@ from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, roo
 RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
 _GRAPH = re.compile(r"defined in FuncGraph\(name=(\w+)")
+_DTYPE = re.compile(r"The tensor <tf.Tensor .*? dtype=(\w+)>")
 _MOST = 32
 """A loop of up to this many rounds may stand in a graph round by round."""
 _MADE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\n')
@@ -41,6 +43,10 @@ def explain(situation: Situation) -> Explanation | None:
         if edit is not None:
             cause += " As a loop of Python's the graph holds each of its rounds, and the list keeps them."
             return Explanation(RULE, spot.file, spot.line, cause, edit)
+        arrays = _in_arrays(text, situation)
+        if arrays is not None:
+            sure: Literal["measured", "likely"] = "measured" if arrays[1] else "likely"
+            return Explanation(RULE, spot.file, spot.line, cause, arrays[0], "", sure)
         advice = (
             "Collect in the graph: kept = tf.TensorArray(dtype, size=0, dynamic_size=True); in the loop kept = "
             "kept.write(i, value); after it kept.stack()."
@@ -55,6 +61,19 @@ def explain(situation: Situation) -> Explanation | None:
             "v.assign(x) runs each time."
         )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _in_arrays(text: str, situation: Situation) -> tuple[Edit, bool] | None:
+    """What the function that has the loop collects, as TensorArrays."""
+    files, dtype = {one.file: one for one in situation.spots}, _DTYPE.search(text)
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        own = next((one for one in reversed(situation.spots) if one.file == file and _inside(one, int(line))), None)
+        spot = own or Spot(file, int(line), {}, files[file].module, "")
+        function = spot.function
+        found = kept_lists.in_arrays(spot, function, leaked=dtype[1] if dtype else "") if function is not None else None
+        if found is not None:
+            return found
+    return None
 
 
 def _unrolled(text: str, situation: Situation) -> Edit | None:

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symb
 RULE = "mixed-dtypes"
 _TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
 _OPERANDS = re.compile(r"Input 'y' of '\w+' Op has type (\w+) that does not match type (\w+) of argument 'x'")
+_LISTED = re.compile(r"have types \[([\w, ]+)\] that don't all match")
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
@@ -30,10 +31,29 @@ def explain(situation: Situation) -> Explanation | None:
     found = _OPERANDS.search(situation.message)
     if found is not None:
         return _floats(spot, statement, {found[1], found[2]})
+    found = _LISTED.search(situation.message)
+    if found is not None:
+        return _listed(spot, statement, found[1].split(", "))
     found = _TWO.search(situation.message)
     if found is not None:
         return _two(spot, statement, {found[1], found[2]})
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
+
+
+def _listed(spot: Spot, statement: ast.stmt, dtypes: list[str]) -> Explanation | None:
+    """`tf.concat([x, count], 1)` of floats and whole numbers: all get the dtype of the floats."""
+    floats = [one for one in dtypes if one in _WIDTHS]
+    lists = [one for call in calls(statement) for one in call.args[:1] if isinstance(one, (ast.List, ast.Tuple))]
+    fitting = [one for one in lists if [_dtype(part, spot) for part in one.elts] == dtypes]
+    if len(set(floats)) != 1 or len(fitting) != 1 or any(one == "string" for one in dtypes):
+        return None
+    tf = alias(spot, "tensorflow")
+    other = [(part, dtype) for part, dtype in zip(fitting[0].elts, dtypes) if dtype != floats[0]]
+    found = spot.source.replaced({part: f"{tf}.cast({spot.source.text(part)}, {tf}.{floats[0]})" for part, _ in other})
+    named = " and ".join(f"{spot.source.text(part)} is {dtype}" for part, dtype in other[:2])
+    cause = f"{named}, and the others are {floats[0]}: NumPy would convert, TensorFlow joins tensors of one dtype only."
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Cast them to one dtype.")
 
 
 def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:

@@ -119,11 +119,14 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))
-    text = as_ops(value, spot, also=inputs)
+    text = as_ops(value, spot, also=inputs, same=True)
     head = dotted(call.func).partition(".")[0]
     op = f"{head}.py_function" if "." in dotted(call.func) else "tf.py_function"
     if text is None:
         return None, f"Compute it with TensorFlow's ops, and call {op} here."
+    if text == ast.unparse(value) and isinstance(function, ast.Lambda):  # it has its gradient already
+        placed = site.source.replaced({call.func: op})
+        return (Edit(site.file, placed[0], placed[1], (placed[2],)), "") if placed is not None else (None, "")
     pieces = [site.source.replaced({call.func: op}), site.source.replaced({value: text})]
     lines = [one for one in pieces if one is not None]
     first, last = min(one[0] for one in lines), max(one[1] for one in lines)

@@ -6,15 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures import wrapping
-from pyfunc_debug.doctor.failures.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures import control_flow, wrapping
+from pyfunc_debug.doctor.failures.as_python import as_python
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.rewrites import created
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.symbols import alias, described, is_symbolic, lookup, root_is, shape_of
+from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_symbolic, lookup, root_is, shape_of
 
 RULE = "symbolic-value"
+_FARTHEST = 20
+"""Lines from the first to the last that one paste changes."""
 _NONE = re.compile(r"NoneType|\bNone\b")
 
 
@@ -35,8 +38,8 @@ def explain(situation: Situation) -> Explanation | None:
     for node in header:
         for read, tensor, value in _reads(node, spot):
             if _size(read, value) is None:
-                return _explanation(spot, statement, tensor, value, _in_place(spot, node), read)
-    return _bound_before(spot, statement, header)
+                return _explanation(situation, statement, tensor, value, _in_place(spot, node), read, spot.line)
+    return _bound_before(situation, spot, statement, header)
 
 
 def _reads(node: ast.AST, spot: Spot) -> Iterator[tuple[ast.Subscript, str, object]]:
@@ -44,7 +47,9 @@ def _reads(node: ast.AST, spot: Spot) -> Iterator[tuple[ast.Subscript, str, obje
     for one in ast.walk(node):
         if not isinstance(one, ast.Subscript):
             continue
-        owner = _tensor_of(one.value)
+        function = spot.function
+        kept = assignments(function).get(one.value.id) if function and isinstance(one.value, ast.Name) else None
+        owner = _tensor_of(kept if kept is not None else one.value)
         value = lookup(owner, spot) if owner is not None else None
         if owner is not None and is_symbolic(value) and shape_of(value) is not None:
             yield one, spot.source.text(owner), value
@@ -81,7 +86,12 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
     pieces: dict[ast.expr, str] = {}
     for one, name, other in _reads(node, spot):
         if _size(one, other) is None:
-            pieces[one] = f"{tf}.shape({name})[{spot.source.text(one.slice)}]"
+            text, around = f"{tf}.shape({name})[{spot.source.text(one.slice)}]", spot.source.parent(one)
+            if isinstance(around, ast.BinOp):  # a size is int32
+                beside = Guess(spot).of(around.left if around.right is one else around.right)
+                text = f"{tf}.cast({text}, {beside})" if "float" in (beside or "") else text
+            whole = isinstance(around, ast.Call) and dotted(around.func) == "int"
+            pieces[around if whole and isinstance(around, ast.expr) else one] = text
     for call in ast.walk(node):  # NumPy makes no array of such a size, and range has no such length
         if isinstance(call, ast.Call) and any(_inside(part, call) for part in pieces):
             makes = created(dotted(call.func).rpartition(".")[2]) if root_is(call.func, spot, "numpy") else None
@@ -91,7 +101,7 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
 
 
-def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:
+def _bound_before(situation: Situation, spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:
     """`batch = x.shape[0]` or `b, h, w = x.shape`, and a later line that computes with it."""
     used = [name for node in header for name in names(node) if name in spot.variables and spot.variables[name] is None]
     function = spot.function
@@ -105,32 +115,54 @@ def _bound_before(spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Ex
         if isinstance(target, ast.Name) and target.id in used:
             for read, tensor, value in _reads(one.value, spot):
                 if _size(read, value) is None:
-                    return _explanation(spot, statement, tensor, value, _in_place(spot, one.value), read)
+                    edit = _in_place(spot, one.value)
+                    return _explanation(situation, statement, tensor, value, edit, read, one.lineno)
         if isinstance(target, (ast.Tuple, ast.List)) and isinstance(one.value, ast.Tuple):
             for part, value in zip(target.elts, one.value.elts):
                 for read, tensor, owned in _reads(value, spot) if getattr(part, "id", "") in used else ():
                     if _size(read, owned) is None:
-                        return _explanation(spot, statement, tensor, owned, _in_place(spot, one.value), read)
+                        edit = _in_place(spot, one.value)
+                        return _explanation(situation, statement, tensor, owned, edit, read, one.lineno)
             continue
         if isinstance(target, (ast.Tuple, ast.List)) and any(getattr(part, "id", "") in used for part in target.elts):
-            owner = _tensor_of(one.value)
+            sliced = one.value.slice if isinstance(one.value, ast.Subscript) else None
+            owner = _tensor_of(one.value.value if isinstance(one.value, ast.Subscript) else one.value)
             value = lookup(owner, spot) if owner is not None else None
             shape = shape_of(value) if is_symbolic(value) else None
-            if owner is not None and shape is not None:
+            chosen = _sliced(sliced, len(shape)) if shape is not None else None
+            if owner is not None and shape is not None and chosen is not None and len(chosen) == len(target.elts):
                 name = spot.source.text(owner)
-                sizes = [
-                    f"{tf}.shape({name})[{index}]" if size is None else str(size) for index, size in enumerate(shape)
-                ]
+                sizes = [f"{tf}.shape({name})[{at}]" if shape[at] is None else str(shape[at]) for at in chosen]
                 blanks = indent_of(spot.source.lines[one.lineno - 1])
                 line = f"{blanks}{spot.source.text(target).strip('()')} = {', '.join(sizes)}"
                 edit = Edit(spot.file, one.lineno, one.end_lineno or one.lineno, (line,))
-                return _explanation(spot, statement, name, value, edit, None)
+                return _explanation(situation, statement, name, value, edit, None, one.lineno)
     return None
 
 
+def _sliced(part: ast.expr | None, rank: int) -> list[int] | None:
+    """Which axes `x.shape`, `x.shape[:2]` and `x.shape[1:]` name; None where the text does not say."""
+    if part is None:
+        return [*range(rank)]
+    if not isinstance(part, ast.Slice):
+        return None
+    try:
+        bounds = [None if one is None else ast.literal_eval(one) for one in (part.lower, part.upper, part.step)]
+        return [*range(rank)][slice(*bounds)]
+    except (ValueError, TypeError):
+        return None
+
+
 def _explanation(
-    spot: Spot, statement: ast.stmt, tensor: str, value: object, edit: Edit | None, read: ast.Subscript | None
-) -> Explanation:
+    situation: Situation, statement: ast.stmt, tensor: str, value: object, edit: Edit | None,
+    read: ast.Subscript | None, line: int,
+) -> Explanation:  # fmt: skip
+    spot = situation.spots[-1]
+    wrap = None if _stays_in_graph(spot, line) else as_python(situation)
+    if wrap is not None:  # Python goes on computing with it, as it may with values only
+        edit = wrap.edit
+    elif edit is not None:
+        edit = _with_the_rest(situation, edit, line)
     code = short(spot.source.text(statement).split("\n")[0], 44)
     tf = alias(spot, "tensorflow")
     what = f"{tensor}.shape" if read is None else spot.source.text(read)
@@ -140,6 +172,74 @@ def _explanation(
         f"graph runs. {tf}.shape({tensor}) is a tensor that has it then."
     )
     return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
+def _stays_in_graph(spot: Spot, line: int) -> bool:
+    """Whether what a function computes with sizes, from a line on, are sums and products: tensors have them, too."""
+    function = spot.function
+    if function is None:
+        return True
+    sizes = {name for name in spot.variables if spot.variables[name] is None}
+    for one in own_nodes(function):
+        if getattr(one, "lineno", 0) < line:
+            continue
+        if isinstance(one, ast.Assign) and sizes & set(names(one.value)) and not isinstance(one.value, ast.Call):
+            sizes |= {part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+        plain = isinstance(one, ast.Call) and not root_is(one.func, spot, "tensorflow") and dotted(one.func) != "range"
+        if isinstance(one, ast.Call) and any(dotted(one.func) == function for function in ("print", "isinstance")):
+            continue
+        if plain or isinstance(one, ast.Compare) or (isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)):
+            inside = one.args if isinstance(one, ast.Call) else [one]
+            if any(sizes & set(names(part)) for part in inside) and _computes(one, spot):
+                return False
+    return True
+
+
+def _with_the_rest(situation: Situation, edit: Edit, line: int) -> Edit:
+    """The line, and what fails after it: a loop that Python runs, and floats beside sizes, which are int32."""
+    spot = situation.spots[-1]
+    function, source, tf = spot.function, spot.source, alias(spot, "tensorflow")
+    if not isinstance(function, ast.FunctionDef):
+        return edit
+    sizes = _sizes(function, spot, line)
+    guess, edits = Guess(spot, assignments(function)), [edit]
+    pieces: dict[ast.expr, str] = {}
+    for one in own_nodes(function):
+        if not isinstance(one, ast.BinOp) or not edit.last < one.lineno:
+            continue
+        for side, other in ((one.left, one.right), (one.right, one.left)):
+            plain = names(side) and set(names(side)) <= sizes and next(calls(side), None) is None
+            if plain and not set(names(other)) <= sizes and "float" in (guess.of(other) or ""):
+                pieces[side] = f"{tf}.cast({source.text(side)}, {guess.of(other)})"
+    loops = [one for one in own_nodes(function) if isinstance(one, ast.For) and sizes & set(names(one.iter))]
+    outside = wrapping.entry(situation)[1] == "Keras" and not spot.generated and not function.decorator_list
+    if loops and outside and control_flow.converts(function):
+        above = wrapping.above_function(spot, function, f"@{tf}.function")
+        edits += [above] if above is not None else []
+    for side, text in pieces.items():
+        found = source.replaced({side: text})
+        edits += [Edit(spot.file, found[0], found[1], (found[2],))] if found is not None else []
+    whole = together(edits, source.lines)
+    apart = len({one.first for one in edits}) == len(edits)
+    return whole if apart and whole.last - whole.first < _FARTHEST else edit
+
+
+def _sizes(function: ast.FunctionDef, spot: Spot, line: int) -> set[str]:
+    """Names that hold sizes."""
+    sizes = {name for name in spot.variables if spot.variables[name] is None}
+    for one in own_nodes(function):
+        simple = isinstance(one, ast.Assign) and isinstance(one.value, (ast.BinOp, ast.Name)) and one.lineno > line
+        if simple and set(names(one.value)) <= sizes:  # type: ignore[attr-defined]
+            sizes |= {name for target in one.targets for name in names(target)}  # type: ignore[attr-defined]
+    return sizes
+
+
+def _computes(node: ast.AST, spot: Spot) -> bool:
+    """Whether it is NumPy's, Python's or an operator's, and not one of the program's own functions or a layer."""
+    if not isinstance(node, ast.Call):
+        return True
+    known = dotted(node.func) in ("int", "float", "round", "max", "min", "abs", "divmod")
+    return known or any(root_is(node.func, spot, module) for module in ("numpy", "math"))
 
 
 def _inside(node: ast.AST, other: ast.AST) -> bool:

@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.keras_calls import fits
+from pyfunc_debug.doctor.failures.keras_inputs import keras_name
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.symbols import calls, lookup
 
 RULE = "mixed-dtypes"
@@ -29,7 +31,7 @@ def explain(situation: Situation) -> Explanation | None:
                 if dtype is not None:
                     pieces[part] = f'{spot.source.text(part)}.astype("{dtype}")'
     if not pieces:
-        return None
+        return _sequences(spot, statement)
     names = list(dict.fromkeys(spot.source.text(one) for one in pieces))
     found = spot.source.replaced(pieces)
     several = len(names) > 1
@@ -41,6 +43,38 @@ def explain(situation: Situation) -> Explanation | None:
     edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
     advice = "" if edit else f"Give it {pieces[next(iter(pieces))]}."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _sequences(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """Rows of numbers that differ in length, given to Keras: padded, they are one array."""
+    for call in fits(statement):
+        for one in (*call.args, *(keyword.value for keyword in call.keywords)):
+            value: Any = lookup(one, spot) if isinstance(one, (ast.Name, ast.Attribute)) else None
+            lengths = _lengths(value)
+            if not lengths:
+                continue
+            text, keras = spot.source.text(one), keras_name(spot)
+            kind = ', dtype="float32"' if any(isinstance(part, float) for row in value for part in row) else ""
+            found = spot.source.replaced({one: f'{keras}.utils.pad_sequences({text}, padding="post"{kind})'})
+            cause = (
+                f"{text} holds rows of {min(lengths)} to {max(lengths)} numbers as Python objects (dtype object): a "
+                "tensor has rows of one length. Padded with zeros at their ends they have."
+            )
+            edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+            return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else "Pad the rows.")
+    return None
+
+
+def _lengths(value: Any) -> list[int]:
+    """The lengths of a list's or an array's rows of numbers; empty for any other value, and for one length of all."""
+    kind = type(value)
+    array = (kind.__module__, kind.__name__) == ("numpy", "ndarray") and value.dtype == object and value.ndim == 1
+    rows = list(value) if (array or kind is list) and len(value) <= _LOOKED_AT else []
+    if not rows or not all(type(row) is list for row in rows):
+        return []
+    plain = all(type(part) in (int, float) for row in rows for part in row)
+    lengths = [len(row) for row in rows]
+    return lengths if plain and len(set(lengths)) > 1 else []
 
 
 def _numbers(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
-from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, root_is, symbolic_parts
 from pyfunc_debug.program import syntax
 
 _NUMPY = {
@@ -265,7 +265,9 @@ class _Conditions(_Ops):
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
 
 
-def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str, ...] = ()) -> str | None:
+def as_ops(
+    node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str, ...] = (), same: bool = False
+) -> str | None:
     """An expression with TensorFlow's ops in the place of Python and NumPy; None where some of it has none.
 
     Args:
@@ -273,6 +275,7 @@ def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str
       spot: Where it ran: knows which of its names are symbolic.
       conditions: Whether `and`, comparisons and the like are what failed.
       also: Other names that are symbolic.
+      same: Whether an expression that is graph code as it is counts, too.
     """
     tainted = {*symbolic_parts(node, spot), *also}
     ops = (_Conditions if conditions else _Ops)(spot, tainted)
@@ -280,7 +283,7 @@ def as_ops(node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str
         found = ops.visit(copy.deepcopy(node))
     except _NoOpError:
         return None
-    return ast.unparse(ast.fix_missing_locations(found)) if ops.changed else None
+    return ast.unparse(ast.fix_missing_locations(found)) if ops.changed or same else None
 
 
 def whole_as_ops(function: Function, spot: Spot) -> bool:
@@ -309,6 +312,32 @@ def whole_as_ops(function: Function, spot: Spot) -> bool:
     except _NoOpError:
         return False
     return True
+
+
+def rest_as_ops(function: Function, spot: Spot, after: int, also: tuple[str, ...] = ()) -> dict[ast.expr, str]:
+    """What else of a function cannot run on symbolic tensors, behind a line, as ops: it would fail next.
+
+    Args:
+      function: The function.
+      spot: A frame of it, or of its module.
+      after: The line that failed.
+      also: Names that are symbolic there besides those that the frame knows.
+    """
+    tainted = {*also, *(name for name, value in spot.variables.items() if is_symbolic(value))}
+    pieces: dict[ast.expr, str] = {}
+    for one in own_nodes(function):
+        value = getattr(one, "value", None)
+        if not isinstance(one, (ast.Assign, ast.AugAssign, ast.Return)) or not isinstance(value, ast.expr):
+            continue
+        targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+        read = set(names(value)) & tainted
+        if one.lineno > after and read:
+            text = as_ops(value, spot, also=tuple(tainted))
+            if text is not None:
+                pieces[value] = text
+        if read or one.lineno == after:
+            tainted |= {name for target in targets if target is not None for name in names(target)}
+    return pieces
 
 
 def _part_of(target: ast.expr, ops: _Ops) -> bool:

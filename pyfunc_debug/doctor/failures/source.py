@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
@@ -85,12 +85,19 @@ class Source:
         """
         first = min(node.lineno for node in pieces)
         last = max(node.end_lineno or node.lineno for node in pieces)
+        return first, last, _joined(list(self.spliced(pieces, first, last)))
+
+    def spliced(self, pieces: Mapping[ast.expr, str], first: int, last: int) -> tuple[str, ...]:
+        """Lines `first` to `last` with other text in the place of some expressions, and the breaks between lines kept.
+
+        Where an expression goes over several lines, its new text stands on one.
+        """
         lines = [line.encode() for line in self.lines[first - 1 : last]]
         for node, text in sorted(pieces.items(), key=lambda one: (one[0].lineno, one[0].col_offset), reverse=True):
             start, end = node.lineno - first, (node.end_lineno or node.lineno) - first
             after = lines[end][node.end_col_offset :]
             lines[start : end + 1] = [lines[start][: node.col_offset] + text.encode() + after]
-        return first, last, _joined([line.decode() for line in lines])
+        return tuple(line.decode() for line in lines)
 
     def span(self, statement: ast.stmt) -> tuple[int, int]:
         """First and last line of a statement, or of a compound statement's header."""

@@ -303,6 +303,9 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
         new = f"lambda *x: (lambda out: [out[key] for key in sorted(out)])({called}(*x))"
         order = "in the order of its sorted keys"
         declared = _dtypes_of_dict(node, situation)
+    elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
+        cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
+        return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures import keras_calls, shapes
+from pyfunc_debug.doctor.failures import keras_calls, learned_shapes, shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import (
     Node,
@@ -23,13 +23,12 @@ from pyfunc_debug.doctor.failures.nodes import (
 )
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, read, short
+from pyfunc_debug.doctor.failures.source import dotted, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import (
     Described,
     alias,
     calls,
     dtype_of,
-    is_dataset,
     is_symbolic,
     shape_of,
     symbolic_parts,
@@ -134,9 +133,12 @@ def _made_of(tensor: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
 
 
 def _of_layer(situation: Situation) -> Node | None:
-    """The only node of the layer whose `call` Keras says that it tried: it cuts the frames."""
+    """The only node of the layer whose `call` Keras says that it tried, or of all layers: it cuts the frames."""
     match = _CALLING.search(str(situation.error))
-    found = []
+    found: list[Node] = []
+    every = [node for node in user_nodes(situation, scratch=True) if node.call() is not None] if match else []
+    if len({node.site for node in every}) == 1:
+        return every[0]
     for node in user_nodes(situation, scratch=True) if match is not None else ():
         classes = [
             one for one in ast.walk(node.source.tree)
@@ -238,16 +240,15 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
-    edit = _edit(node, spot, call, known)
+    learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
+    said = said if learned is None else " The first element tells it."
+    edit = learned or _edit(node, spot, call, known)
     if edit is None and tensor is not None and op is None:
         edit = _like_its_input(spot, call)
         said = " The shape here is that of its input: check it." if edit is not None else said
     if edit is None:
         edit = _of_compiled(spot, call)
         said = " For a loss or metric a list of its values will do." if edit is not None else said
-    if edit is None:
-        edit = _one_call(situation, node)
-        said = " Its calls will tell, and none is recorded: let one run before." if edit is not None else said
     last = situation.last
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
@@ -258,7 +259,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     kind = "numpy_function" if node.kind == "numpy_function" else "py_function"
     cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
-    return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure else "likely")
+    return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
 
 
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
@@ -357,23 +358,6 @@ def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
     text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {one.id}.shape)"
     found = spot.source.replaced({call: text})
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
-
-
-def _one_call(situation: Situation, node: Node) -> Edit | None:
-    """A line that runs the node's dataset once, above the one that gives it to Keras: its result is then known."""
-    found = [(spot, statement) for spot in situation.spots if (statement := spot.source.statement(spot.line))]
-    handed = next(((spot, one) for spot, one in reversed(found) if keras_calls.fits(one)), None)
-    if handed is None or not _in_data(node, situation):
-        return None
-    spot, statement = handed
-    for call in keras_calls.fits(statement):
-        for given in [*call.args[:1], *(one.value for one in call.keywords if one.arg == "x")]:
-            value = spot.value(given.id) if isinstance(given, ast.Name) else None
-            if is_dataset(value):
-                blanks = indent_of(spot.source.lines[statement.lineno - 1])
-                line = f"{blanks}next(iter({spot.source.text(given)}))  # for the recording: what {node.called} returns"
-                return Edit(spot.file, statement.lineno, statement.lineno - 1, (line,))
-    return None
 
 
 def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:

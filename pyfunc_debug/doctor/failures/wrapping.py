@@ -94,7 +94,7 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
     function = spot.function
     if found is None or function is None or found[1].func.attr not in _ELEMENTS:  # type: ignore[attr-defined]
         return None
-    if _is_graph(function):
+    if is_graph(function):
         return None
     outer, call, given = found
     inputs = parameters(function)
@@ -140,8 +140,10 @@ def _shaped(text: str, known: list[shapes.Shape | None], many: bool, spot: Spot)
     Returns:
       The text, and whether there is no guess in it.
     """
-    if not any(one is not None for one in known) or not fits(spot):
+    if not fits(spot):
         return text, True
+    if not any(one is not None for one in known):
+        return text, False
     tf = alias(spot, "tensorflow")
     written = ["None" if one is None else shapes.written(one) for one in known]
     if not many:
@@ -178,7 +180,7 @@ def _given_by_map(function: Function, inputs: list[str], spot: Spot) -> list[str
     return filled
 
 
-def _is_graph(function: Function) -> bool:
+def is_graph(function: Function) -> bool:
     """Whether a function is traced wherever it is called, in a py_function too."""
     return any(
         dotted(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2] == "function"
@@ -203,11 +205,12 @@ def _asks_for_values(function: Function) -> bool:
 def as_python(name: str, spot: Spot, function: ast.AST) -> str:
     """A tensor's value as Python takes it: text for text, where nothing in the function says that bytes are meant."""
     value = spot.value(name)
-    text = dtype_of(value) == "string" and shape_of(value) == () and not _means_bytes(function, spot)
+    text = dtype_of(value) == "string" and shape_of(value) == () and not means_bytes(function, spot)
     return f"{name}.numpy().decode()" if text else f"{name}.numpy()"
 
 
-def _means_bytes(function: ast.AST, spot: Spot) -> bool:
+def means_bytes(function: ast.AST, spot: Spot) -> bool:
+    """Whether something in a function says that bytes are meant where a tensor is text."""
     for one in ast.walk(function):
         if isinstance(one, ast.Constant) and isinstance(one.value, bytes):
             return True
@@ -244,7 +247,7 @@ def helper_call(situation: Situation) -> Wrap | None:
     function = spot.function
     if outer is None or function is None or situation.spots.index(spot) <= index or isinstance(function, ast.Lambda):
         return None
-    if _is_graph(function):
+    if is_graph(function):
         return None
     statement = outer.source.statement(outer.line)
     if statement is None:
@@ -261,10 +264,11 @@ def helper_call(situation: Situation) -> Wrap | None:
         wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
         tout = f"[{', '.join(wanted)}]" if many else wanted[0]
         whole = f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"
-        whole, known = _shaped(whole, [] if many else shapes.guessed(function, spot), many, outer)
+        plain = whole
+        whole, known = _shaped(plain, [] if many else shapes.guessed(function, spot), many, outer)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
         same = isinstance(target, ast.Name) and target.id in inputs and not _SIZES.search(spot.source.text(function))
-        if known and not many and isinstance(target, ast.Name) and same and fits(outer):
+        if whole == plain and not many and isinstance(target, ast.Name) and same and fits(outer):
             whole, known = f"{tf}.ensure_shape({whole}, {target.id}.shape)", False  # changed in place, it may seem
         pieces: dict[ast.expr, str] = {one: whole}
         kept = _without_dicts(function)
@@ -316,7 +320,8 @@ def expression(situation: Situation) -> Wrap | None:
         inner = values_of(part, spot, inputs)
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     edit = _edit(spot, {part: new})
-    return None if edit is None else Wrap(edit, dtype is not None or tout == "[]")
+    known = dtype is not None and not fits(spot)  # Keras asks for the shape, too
+    return None if edit is None else Wrap(edit, known or tout == "[]")
 
 
 def _of_map_fn(function: Function | None, part: ast.expr, spot: Spot) -> str | None:

@@ -38,8 +38,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{_message(str(failure.get('message', '')), error or '')}. At that time there is no data yet: tensors are "
             "symbolic, and the line runs once for each graph, not for each element",
             _fix(function, error or "", str(failure.get("message", "")), text), file, line,
-            evidence=(f"the line: {text}",) if text else (),
+            evidence=(*((f"the line: {text}",) if text else ()), *_held(facts, file, line)),
         )  # fmt: skip
+
+
+def _held(facts: Facts, file: str | None, line: int | None) -> tuple[str, ...]:
+    """What the names in the line stood for, of the exception that reached the user."""
+    for _, _, one in facts.notices["failed-line"]:
+        if (one["file"], one["line"]) == (file, line):
+            return ("in it " + ", ".join(f"{name} is {what}" for name, what in one["held"]),)
+    return ()
 
 
 def _line(function: Function, frames: list[list[object]]) -> tuple[str | None, int | None]:

@@ -1,0 +1,128 @@
+"""Python, NumPy or TensorFlow on a Keras input, which only describes what a model will be given."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.keras_calls import whole_call
+from pyfunc_debug.doctor.failures.nodes import argument
+from pyfunc_debug.doctor.failures.results import body_shape
+from pyfunc_debug.doctor.failures.shapes import written
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import dotted, indent_of
+from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.traced_text import explained
+
+
+def keras_input(
+    situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
+) -> Explanation:
+    if value is None:
+        return explained(situation, spot, statement, parts, None)
+    keras = keras_name(spot)
+    outer = whole_call(situation, keras)
+    if outer is not None:
+        return explained(situation, spot, statement, parts, outer, False)
+    if isinstance(value, ast.IfExp):
+        texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
+        edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
+        return explained(situation, spot, statement, parts, edit)
+    touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
+    tops = [one for one in touching if not any(one is not other and _holds(other, one) for other in touching)]
+    piece: ast.expr = tops[0] if len(tops) == 1 else value
+    text = spot.source.text(piece)
+    inputs = list(symbolic_parts(piece, spot)) or list(parts)
+    sure = True
+    if isinstance(piece, ast.Call) and dotted(piece.func).endswith(("py_function", "numpy_function")):
+        shape = body_shape(piece, spot)
+        if shape == ():
+            advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
+            advice += "in a function for compile(metrics=[...])."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        tf, said = alias(spot, "tensorflow"), _said_shape(spot, statement)
+        size = spot.source.text(said[1]) if said is not None else written(shape) if shape is not None else ""
+        zeros = "" if size else _of_zeros(piece, spot, inputs)
+        if zeros and len(inputs) == 1:
+            above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
+            new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {tf}.ensure_shape({text}, size))({inputs[0]})"
+            first, last = statement.lineno, statement.end_lineno or statement.lineno
+            lines = (above, *spot.source.spliced({piece: new}, first, last))
+            return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
+        if not size:
+            advice = f"Put it in {keras}.layers.Lambda, and say its shape there: {tf}.ensure_shape(y, [None, ...])."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        text, sure = f"{tf}.ensure_shape({text}, {size})", False
+        if said is not None and len(inputs) == 1 and "." not in inputs[0]:
+            new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+            first, last = statement.lineno, said[0].end_lineno or said[0].lineno
+            lines = spot.source.spliced({piece: new}, first, said[0].lineno - 1)
+            return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines))
+    if isinstance(piece, ast.Call) and root_is(piece.func, spot, "numpy"):
+        import sys
+
+        ops = getattr(sys.modules.get("keras"), "ops", None)
+        name = dotted(piece.func).partition(".")[2]
+        if hasattr(ops, name):
+            new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
+            return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+        text = (
+            f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
+            f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
+        )
+    if any("." in name for name in inputs):
+        return explained(
+            situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
+        )
+    if len(inputs) == 1:
+        new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+    else:
+        listed = ", ".join(inputs)
+        new = f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
+    return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:
+    """`y.set_shape(...)` behind `y = tf.py_function(...)`, and the shape in it: a Keras tensor has no set_shape."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    block = getattr(spot.source.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :][:1] if statement in block else []
+    value = after[0].value if after and isinstance(after[0], ast.Expr) else None
+    if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or len(value.args) != 1:
+        return None
+    return (after[0], value.args[0]) if dotted(value.func) == f"{target.id}.set_shape" else None
+
+
+def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
+    """The shape of what the body gives for one sample of zeros, as an expression; empty where sizes are open."""
+    function, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    open_ = any(None in (shape_of(spot.value(one)) or ())[1:] for one in inputs)
+    if not dotted(function) or not isinstance(inp, (ast.List, ast.Tuple)):
+        return ""
+    if [spot.source.text(one) for one in inp.elts] != inputs or open_:
+        return ""
+    tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).endswith("py_function") else ".numpy()"
+    zeros = [f"{tf}.zeros([1, *{one}.shape[1:]], {one}.dtype){end}" for one in inputs]
+    return f"[None, *{dotted(function)}({', '.join(zeros)}).shape[1:]]"
+
+
+def keras_name(spot: Spot) -> str:
+    """How the user's module calls Keras."""
+    for name, value in spot.module.items():
+        called = str(getattr(value, "__name__", ""))
+        if (
+            not name.startswith("_")
+            and (called == "keras" or called.endswith(".keras"))
+            and not isinstance(value, type)
+        ):
+            return name
+    return f"{alias(spot, 'tensorflow')}.keras"
+
+
+def _layer(call: ast.Call, spot: Spot) -> bool:
+    return root_is(call.func, spot, "keras") or ".layers." in dotted(call.func) or isinstance(call.func, ast.Call)
+
+
+def _holds(node: ast.AST, other: ast.AST) -> bool:
+    return any(one is other for one in ast.walk(node))
