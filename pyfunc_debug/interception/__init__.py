@@ -61,7 +61,7 @@ class Interception:
         self._functions = Functions(self._names, observer, library, maps)
         self._nodes = Nodes(self._names, observer, self._functions, library, maps)
         self.inputs = Inputs(self._names, library, observer.trouble)
-        self._departures = Departures(observer, self._gradients.outputs_of)
+        self._departures = Departures(observer)
         self._annotations = Annotations(self._names, maps, observer.trouble)
         self._maps = maps
         self._tables: Any = None
@@ -69,7 +69,6 @@ class Interception:
         self._line_patches = Patches()  # on top of the others, and switched on their own
         self.lines: Lines | None = None
         self.failures = Failures()
-        self.failures.outputs_of = self._gradients.outputs_of
         self._elements = Elements(self._names, observer, self.failures, maps)
         self.live_runs = self._functions.live
         self.limits: str = "" if self._names.construction else _names.explain_missing(self._names)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pyfunc_debug.events import Observer
 from pyfunc_debug.interception.failures import Failures, ends_data
 from pyfunc_debug.interception.patches import disguise
+from pyfunc_debug.interception.tokens import plain
 
 _OURS = "pyfunc_debug.interception."
 
@@ -155,7 +156,7 @@ def registry_call(
     def replace(original: Any) -> Any:
         def __call__(self: Any, token: str, device: Any, args: Any) -> Any:  # noqa: N807 - it replaces this method
             if token in others:
-                event = annotations.begin(token) if profiled() else None
+                event = annotations.begin(plain(token)) if profiled() else None
                 try:
                     return original(self, token, device, args)
                 except BaseException as error:

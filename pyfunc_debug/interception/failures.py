@@ -31,8 +31,6 @@ _WRONG_COUNT = re.compile(
     re.DOTALL,
 )
 """A node with a call id counts its results itself (interception/differentiation.py); it is said as TensorFlow does."""
-_COUNTED = re.compile(r"(?<!ValueError: )(pyfunc_\d+) returns (\d+) values, but expects to see (\d+) values\.")
-"""What TensorFlow's kernel says of a node without a call id that names a function which gives one."""
 
 
 def ends_data(error: BaseException) -> bool:
@@ -120,9 +118,6 @@ class Failures:
         self.on_failure: Callable[[BaseException], None] = lambda error: None
         """Called with each exception that has left a body, before TensorFlow makes text of it."""
 
-        self.outputs_of: Callable[[str], int | None] = lambda token: None
-        """How many outputs the body of a node with call ids has; None for other nodes."""
-
         self.on_known: Callable[[BaseException], None] = lambda error: None
         """Called with an exception that has left a body, as the program learns of it. Must not raise."""
 
@@ -203,19 +198,9 @@ class Failures:
         if failed is not None and not self.keep:
             failed.leave_to(op_error, self._forgetting(number), through=True)
 
-    def _met(self, said: re.Match[str]) -> str:
-        """TensorFlow's sentence, with its cause where that is the call id."""
-        token, found, expected = said.groups()
-        if not int(found) - 1 == int(expected) == self.outputs_of(token):
-            return said.group()
-        return (
-            f"{said.group()}\npyfunc_debug: this node was made without it and names {token}, which in this process is "
-            "a function traced while recording, with one output more (docs/limits.md, SavedModel)."
-        )
-
     def op_error_init(self, original: Any) -> Any:
         """The replacement of `OpError.__init__`; the parameters are read by `OpError.__reduce__`."""
-        kept, leave_to, met = self._kept, self._leave_to, self._met
+        kept, leave_to = self._kept, self._leave_to
 
         def known(error: BaseException) -> None:
             self.on_known(error)
@@ -223,7 +208,7 @@ class Failures:
         def __init__(self: Any, node_def: Any, op: Any, message: Any, error_code: Any, *args: Any) -> None:  # noqa: N807
             found = None
             if isinstance(message, str) and _COUNT in message:
-                message = _WRONG_COUNT.sub(r"\1\n", _COUNTED.sub(met, message))
+                message = _WRONG_COUNT.sub(r"\1\n", message)
             if kept and isinstance(message, str):
                 try:
                     number, found, message = _find(kept, message)

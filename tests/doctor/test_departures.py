@@ -67,7 +67,6 @@ def test_a_node_that_is_saved_is_told(program, tmp_path):
     folder = str(tmp_path / "model")
     (found,) = recorded(lambda: program(folder))
     assert found[:2] == ("serialization", f"the py_function of normalise was saved to {folder}")
-    assert "has one output more: without a recording no function fits it" in found[3]  # to save it traces it again
     if program is save:
         assert found[2].endswith("\n        return normalise(x)")
 

@@ -75,7 +75,7 @@ def state() -> dict:
     gc.collect()
     kinds = Counter(map(type, gc.get_objects()))
     return {
-        "tokens": [registry._unique_id, sorted(registry._funcs)],
+        "tokens": [registry._unique_id, sorted({token.removesuffix("+") for token in registry._funcs})],
         "tape cache": [key.decode() for key in script_ops.tape_cache],
         "context": [here is not None, getattr(here, "_context_handle", None) is not None],
         "seed": [getattr(here, "_seed", None), digest(getattr(here, "_rng", None))],
@@ -136,7 +136,10 @@ def counters() -> dict:
         "graph": concrete.graph.name,
         "ops": [(op.name, op.type) for op in concrete.graph.get_operations()],
         "uid": pywrap_tfe.TFE_Py_UID(),
-        "tokens": [script_ops._py_funcs._unique_id, sorted(script_ops._py_funcs._funcs)],
+        "tokens": [
+            script_ops._py_funcs._unique_id,
+            sorted({token.removesuffix("+") for token in script_ops._py_funcs._funcs}),
+        ],
         "gradient": gradient,
         "text": text,
         "random": float(tf.random.uniform([])) if tf.random.set_seed(1) is None else None,

@@ -33,6 +33,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     shape_of,
     symbolic_parts,
 )
+from pyfunc_debug.interception.tokens import token_of
 
 RULE = "unknown-shape"
 _SAID = re.compile(
@@ -198,8 +199,7 @@ def _made_by(tensor: Any, nodes: list[Node]) -> tuple[Node, Any] | None:
     """The node whose output a tensor was computed from."""
     by_token = {node.token: node for node in nodes}
     for op in _made_of(tensor, _OPS):
-        token = op.get_attr("token")
-        node = by_token.get(token.decode() if isinstance(token, bytes) else token)
+        node = by_token.get(token_of(op))
         if node is not None:
             return node, op
     return None

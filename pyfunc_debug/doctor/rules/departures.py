@@ -41,10 +41,6 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
             f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
-        if noted.get("counted"):
-            message += (
-                ". It was traced while recording and has one output more: without a recording no function fits it"
-            )
         fix = _in_graph(facts, nodes) or leaving.replacement(node, "what is saved")
     elif node.generator:
         message = (

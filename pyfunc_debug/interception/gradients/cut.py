@@ -13,6 +13,7 @@ from pyfunc_debug.events import Notice, Observer
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.interception.tokens import token_of
 
 _FARTHEST = 3000
 """How many ops are looked at."""
@@ -88,7 +89,7 @@ class CutGradients:
             return
         for op in _ancestors(ends):
             if op.type in _NO_GRADIENT:
-                self._tell(op.get_attr("token").decode(), [_name(one) for one in missing], [], count)
+                self._tell(token_of(op), [_name(one) for one in missing], [], count)
                 return
 
     def _tell(self, token: str, names: list[str], path: list[str], count: int) -> None:
@@ -141,7 +142,7 @@ def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]
         while op is not None:
             path.append(op.type)
             op = came[id(op)]
-        found.append((id(start), cut.get_attr("token").decode(), path[::-1][-_LONGEST:]))
+        found.append((id(start), token_of(cut), path[::-1][-_LONGEST:]))
     return found
 
 

@@ -19,6 +19,7 @@ from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, NOBODY, drop_
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
 from pyfunc_debug.interception.names.private import inner_tape, pop_tape, push_tape, supports_gradient
+from pyfunc_debug.interception.tokens import MARK
 
 if TYPE_CHECKING:
     from pyfunc_debug.interception.gradients.hub import Gradients
@@ -79,6 +80,8 @@ class TapedCalls:
     Attributes:
       hub: Knows the mode, and to whom calls are reported.
       plan: What the node is.
+      token: Of the function. A node with a call id names it by the token with a mark.
+      stand_in: Of a gradient node with a call id: the body that TensorFlow's own node has, and its dtypes.
       call_tape: Of an eager call, its tape, until that is recorded on the user's tapes.
       making_ours: Whether the gradient node that TensorFlow is making is one of ours.
       stock_gradient: Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`.
@@ -86,6 +89,8 @@ class TapedCalls:
 
     hub: Gradients
     plan: Plan
+    token: str
+    stand_in: tuple[Any, list[Any]] | None = None
     call_tape: CallTape | None = None
     making_ours = False
     stock_gradient = False
@@ -100,6 +105,9 @@ class TapedCalls:
 
     def __call__(self, device: Any, token: str, args: Any) -> Any:
         hub, plan, given, tape = self.hub, self.plan, args, None
+        if token == self.token and not plan.eager:
+            return self._call_as_stock(device, token, args)
+        key, token = token, self.token
         names, way = hub.names, hub.way
         thread = get_ident()
         outer = IN_PROGRESS.get(thread)
@@ -155,7 +163,7 @@ class TapedCalls:
                 if plan.eager:
                     names.tape_stop()
             if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
-                names.script_ops.tape_cache[token.encode()] = (tape, given, outputs)
+                names.script_ops.tape_cache[key.encode()] = (tape, given, outputs)
             outputs = leave(ticket, outputs)
             if plan.eager:
                 self.call_tape = tape
@@ -163,6 +171,19 @@ class TapedCalls:
             return self._with_id(token, outputs, tape, device)
         finally:
             IN_PROGRESS[thread] = outer
+
+    def _call_as_stock(self, device: Any, token: str, args: Any) -> Any:
+        """A node without a call id names the function: one of a SavedModel, which TensorFlow leads here."""
+        try:
+            if self.stand_in is not None:
+                names, (body, tout) = self.hub.names, self.stand_in
+                return names.eager_func_type(names.script_ops.autograph.do_not_convert(body), tout, True)(
+                    device, token, args
+                )
+            return super().__call__(device, token, args)  # type: ignore[misc]  # EagerFunc's
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
 
     def _new_tape(self, token: str, given: Any, ticket: Any) -> CallTape:
         """A tape for this call, not recording yet."""
@@ -273,17 +294,10 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
             raise
 
     def stock(own: CallTape | None, dys: Any, observer: Any, ticket: Any) -> Any:
-        entry = names.script_ops.tape_cache.pop(token, None)
+        entry = names.script_ops.tape_cache.pop(token + MARK.encode(), None)
         used = entry[0] if entry is not None and isinstance(entry[0], CallTape) else None
         _report_pair(observer, ticket, own, used, plan)
-        scope = {
-            "tape_cache": {} if entry is None else {token: entry},
-            "compat": names.script_ops.compat,
-            "__name__": names.script_ops.__name__,
-        }
-        function = types.FunctionType(
-            names.stock_gradient_body, scope, "eagerly_executed_grad", None, (types.CellType(token),)
-        )
+        function = _stock_body(names, token, entry)
         found: Any = None
         try:
             all_found = function(*dys)
@@ -303,6 +317,33 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
                     if any(one is None for one in found):
                         _report_none(observer, ticket, own, plan, found)
                     _report_variables(observer, ticket, own)
+
+    return eagerly_executed_grad
+
+
+def _stock_body(names: GradientNames, token: bytes, entry: Any) -> Any:
+    """The body of TensorFlow's own gradient node, which finds this entry or none under the token."""
+    scope = {
+        "tape_cache": {} if entry is None else {token: entry},
+        "compat": names.script_ops.compat,
+        "__name__": names.script_ops.__name__,
+    }
+    return types.FunctionType(
+        names.stock_gradient_body, scope, "eagerly_executed_grad", None, (types.CellType(token),)
+    )  # fmt: skip
+
+
+def make_stock(hub: Gradients, token: bytes) -> Any:
+    """The body of a gradient node that is left to TensorFlow; its forward node, whose token it is, has a call id."""
+    names = hub.names
+
+    def eagerly_executed_grad(*dy: Any) -> Any:
+        entry = names.script_ops.tape_cache.pop(token + MARK.encode(), None)
+        try:
+            return _stock_body(names, token, entry)(*dy)
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
 
     return eagerly_executed_grad
 

@@ -33,11 +33,14 @@ from pyfunc_debug.interception.gradients.differentiation import (
     Plan,
     make_function_type,
     make_gradient,
+    make_stock,
 )
+from pyfunc_debug.interception.gradients.saved import build_meta_graph
 from pyfunc_debug.interception.gradients.tapes import CallTape, Owner, Tapes
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.names.gradients import PYFUNC, load_gradients, stock_callers
 from pyfunc_debug.interception.patches import Patch, Patches, disguise
+from pyfunc_debug.interception.tokens import MARK, plain, token_of
 
 _KEPT_ELSEWHERE = 1024
 """Tapes kept for ids that had to be copied to another device, where their end cannot be seen."""
@@ -65,7 +68,7 @@ class Gradients:
       output_types: By thread, dtypes of the outputs that the gradient call it is in has in stock mode.
       taped_caller, untaped_caller: Run a body as TensorFlow does, with a tape and without.
       failures: Where exceptions that leave their bodies are remembered.
-      tokens: Nodes with call ids: they report to the observer themselves.
+      tokens: What nodes with call ids name their functions by: these report to the observer themselves.
     """
 
     def __init__(self) -> None:
@@ -122,10 +125,13 @@ class Gradients:
             return self._patches.revert() if not self._uses else ()
 
     def _wanted(self) -> list[Patch]:
-        return [
+        patches = [
             Patch(self.names.gen_script_ops, "eager_py_func", self._eager_py_func),
             Patch(self.names.gradient_registry, PYFUNC, self._registered_gradient),
         ]
+        if self.names.save_module is not None:
+            patches.append(Patch(self.names.save_module, private.BUILD_META_GRAPH, build_meta_graph))
+        return patches
 
     def connect(self, observer: Any, failures: Any) -> None:
         """Sets to whom calls are reported from now on; None for nobody."""
@@ -147,11 +153,6 @@ class Gradients:
         self._lock = threading.Lock()
         IN_PROGRESS.clear()
         self.output_types.clear()
-
-    def outputs_of(self, token: str) -> int | None:
-        """How many outputs the body of a node with call ids has; None for other nodes."""
-        plan = getattr(self.names.registry.get(token), "plan", None) if token in self.tokens else None
-        return None if plan is None or plan.eager else int(plan.outputs)
 
     # -- ids ----------------------------------------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Gradients:
                 if made is None:
                     return original(input=input, token=token, Tout=Tout, is_async=is_async, name=name)
                 if not made.plan.eager:
-                    result = original(input=made.inputs, token=token, Tout=made.tout, is_async=is_async, name=name)
+                    result = original(input=made.inputs, token=made.key, Tout=made.tout, is_async=is_async, name=name)
                     return finish(made, result)
                 with stop(), push():
                     result = original(input=made.inputs, token=token, Tout=made.tout, is_async=is_async, name=name)
@@ -219,19 +220,23 @@ class Gradients:
 
         made.function.__class__ = self._function_type
         made.function.plan = made.plan
-        self.tokens.add(made.token)
+        made.function.token = made.token
         if not made.plan.eager:
             made.tout = [*made.tout, tf.float64]
+            made.key = made.token + MARK
+            private.name_again(self.names.registry, made.key, made.function)
+        self.tokens.add(made.key)
         return made
 
-    def _prepare_gradient(self, function: Any, token: str, inputs: Any, tout: Any) -> _Making | None:
+    def _prepare_gradient(self, function: Any, own: str, inputs: Any, tout: Any) -> _Making | None:
         """A gradient node that TensorFlow makes: given the call id, if its forward node has one."""
         if self._here.differentiated is None:  # made by hand, by a call of TensorFlow's private function
             return None
         op, dys = self._here.differentiated
-        forward: Any = self.names.registry.get(op.get_attr("token").decode())
+        token = token_of(op)
+        forward: Any = self.names.registry.get(token)
         plan = getattr(forward, "plan", None)
-        if plan is None or len(op.outputs) != plan.outputs + 1:
+        if plan is None or token == op.get_attr("token").decode():  # TensorFlow's own, or a SavedModel's
             return None
         dys = dys[: plan.outputs]
         sources = list(op.inputs)
@@ -242,7 +247,9 @@ class Gradients:
             flat = self.names.nest.flatten(list(dys), expand_composites=True)
             plain = Plan(len(tout))
             plain.wanted = tuple(range(plan.first, plan.last or len(sources)))
-            made = _Making(function, token, plain, flat, list(tout), unchanged=True)
+            made = _Making(function, own, plain, flat, list(tout), unchanged=True)
+            body = make_stock(self, token.encode())
+            private.replace_body(function, self.names.script_ops.autograph.do_not_convert(body), tout)
             made.input_count = len(sources)
             return made
         last = plan.last if plan.last is not None else len(sources)
@@ -260,14 +267,17 @@ class Gradients:
         new.first, new.last = 1, 1 + len(flat)
         new.outputs = len(new.wanted)
         others = () if plan.level or len(new.wanted) == len(sources) else tuple(source.dtype for source in sources)
-        body = make_gradient(self, op.get_attr("token"), new, structure, others)
+        body = make_gradient(self, token.encode(), new, structure, others)
         dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.output_types)
         private.replace_body(function, self.names.script_ops.autograph.do_not_convert(body), dtypes)
         forward.making_ours = True
+        stand_in = make_stock(self, token.encode()), list(tout)
         extra = [sources[index] for index in new.wanted] if more else []
-        made = _Making(function, token, new, [op.outputs[-1], *flat, *extra], list(dtypes))
+        made = _Making(function, own, new, [op.outputs[-1], *flat, *extra], list(dtypes))
         made.input_count = len(sources)
-        return self._adopt(made)
+        self._adopt(made)
+        function.stand_in = stand_in
+        return made
 
     def _registered_gradient(self, entry: dict[str, Any]) -> dict[str, Any]:
         """What stands in TensorFlow's registry for `_EagerPyFuncGrad` while on: it notes what is differentiated."""
@@ -291,7 +301,7 @@ class Gradients:
         observer = self.observer
         if observer is None or not plan.level or (self.order > 1 and plan.level == 1):
             return
-        observer.gradient_notice(Notice.SECOND_ORDER, op.get_attr("token").decode(), None, order=plan.level + 1)
+        observer.gradient_notice(Notice.SECOND_ORDER, token_of(op), None, order=plan.level + 1)
 
     def _finish(self, made: _Making, result: Any) -> Any:
         """What the op's maker is given: the outputs without the id."""
@@ -378,15 +388,18 @@ class Gradients:
 
 
 class _Making:
-    """An op while it is made. `input_count`: for a gradient node, how many inputs its forward node has."""
+    """An op while it is made. `input_count`: for a gradient node, how many inputs its forward node has.
 
-    __slots__ = ("function", "input_count", "inputs", "plan", "token", "tout", "unchanged")
+    `key` is what the op names its function by: the token, marked where the op has a call id.
+    """
+
+    __slots__ = ("function", "input_count", "inputs", "key", "plan", "token", "tout", "unchanged")
 
     def __init__(
         self, function: Any, token: str, plan: Plan, inputs: list[Any], tout: list[Any], unchanged: bool = False
     ) -> None:
         self.function = function
-        self.token = token
+        self.token = self.key = token
         self.plan = plan
         self.inputs = inputs
         self.tout = tout
@@ -443,7 +456,7 @@ def stock_tapes() -> dict[str, int]:
             if address is not None and address not in seen:
                 seen.add(address)
                 size += (one.shape.num_elements() or 0) * one.dtype.size
-        found[token.decode()] = size
+        found[plain(token)] = size
     return found
 
 

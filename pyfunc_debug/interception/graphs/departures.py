@@ -20,12 +20,10 @@ class Departures:
 
     Args:
       observer: Gets the notices.
-      outputs_of: As `failures.Failures.outputs_of`.
     """
 
-    def __init__(self, observer: Observer, outputs_of: Callable[[str], int | None]) -> None:
+    def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._outputs_of = outputs_of
 
     def save_and_return_nodes(self, original: Any) -> Any:
         """The replacement of `saved_model.save.save_and_return_nodes`."""
@@ -69,7 +67,7 @@ class Departures:
                 self._observer.notice(
                     notice, None if node.generator else node.token, None, name=node.token, body=body.name,
                     file=body.file, line=body.line, kind=node.kind, op=node.op, function=node.graph, to=to, site=site,
-                    generator=node.generator, counted=self._outputs_of(node.token) is not None,
+                    generator=node.generator,
                 )  # fmt: skip
         except Exception as error:
             self._observer.trouble("describing what leaves the process", error)

@@ -20,6 +20,7 @@ from pyfunc_debug.interception.graphs.library import PYFUNC_OPS, python_ops
 from pyfunc_debug.interception.graphs.live import keras_step
 from pyfunc_debug.interception.graphs.retraces import entries
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.tokens import token_in, token_of
 from pyfunc_debug.program.frames import is_generated, user_frames
 from pyfunc_debug.records import Frame
 
@@ -129,7 +130,7 @@ class _Reader:
         return tuple(dict.fromkeys(node for node in found if node is not None))
 
     def _node(self, op: Any, graph: Any) -> HeldNode | None:
-        token = _text(op.get_attr("token"))
+        token = token_of(op)
         registered = self._names.registry.get(token)
         generator = None if registered is None else user_generator(unwrap(registered, self._names))
         if generator is not None and not generator.asks:
@@ -223,7 +224,7 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
         for function, nodes in held_by:
             for node in nodes:
                 if node.op in PYFUNC_OPS:
-                    token = node.attr["token"].s.decode()
+                    token = token_in(node)
                     registered = names.registry.get(token)
                     body = None if registered is None else find_body(registered, names, maps)
                     found.append(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.tokens import token_in, token_of
 
 _REST_S = 0.001
 """The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
@@ -110,7 +111,7 @@ class Library:
         try:
             for op in graph.get_operations():
                 if op.type in PYFUNC_OPS and op.traceback is not None:  # a SavedModel's may have another's token
-                    found[op.get_attr("token").decode()] = weakref.ref(graph), op.name
+                    found[token_of(op)] = weakref.ref(graph), op.name
         except Exception:  # a graph that is being dismantled
             pass
 
@@ -135,9 +136,7 @@ def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:
 
     Python made the other nodes and TensorFlow keeps its stack with them; these have none. Nested functions included.
     """
-    return [
-        (op.get_attr("token").decode(), op.name, here.name) for here, op in python_ops(graph) if op.traceback is None
-    ]
+    return [(token_of(op), op.name, here.name) for here, op in python_ops(graph) if op.traceback is None]
 
 
 def live_graphs(names: TensorFlowNames) -> list[Any]:
@@ -161,7 +160,7 @@ def live_graphs(names: TensorFlowNames) -> list[Any]:
 def _scan(node_defs: Any) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Tokens of nodes among these ops, names of the functions they call, and whether there is a collective op."""
     nodes = list(node_defs)
-    tokens = {node.attr["token"].s.decode() for node in nodes if node.op in PYFUNC_OPS}
+    tokens = {token_in(node) for node in nodes if node.op in PYFUNC_OPS}
     types, functions = scan_ops(nodes)
     return tuple(tokens), functions, not types.isdisjoint(_COLLECTIVES)
 

@@ -21,6 +21,7 @@ from pyfunc_debug.interception.graphs import structures
 from pyfunc_debug.interception.graphs.functions import FROM_GENERATOR_FACTS, Functions
 from pyfunc_debug.interception.graphs.library import Library
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.tokens import plain
 from pyfunc_debug.program.frames import caller, is_tensorflow, user_frames
 from pyfunc_debug.records import NodeKind
 
@@ -273,4 +274,4 @@ def gradient_of(func: Any, names: TensorFlowNames) -> str | None:
     if not hasattr(function, "__closure__"):
         return None
     token = closure(function).get("token")
-    return token.decode() if isinstance(token, bytes) else token
+    return None if token is None else plain(token)

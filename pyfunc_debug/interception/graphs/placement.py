@@ -13,6 +13,7 @@ from pyfunc_debug.events import FunctionFacts, Notice, Observer
 from pyfunc_debug.interception.bodies import SourceMaps, find_body
 from pyfunc_debug.interception.graphs.library import python_ops
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.tokens import token_of
 from pyfunc_debug.program.frames import is_generated, user_frames
 
 
@@ -68,8 +69,7 @@ class Placement:
 
     def _compiled(self, op: Any, function: FunctionFacts) -> None:
         """Tells of one node that XLA is to compile, with its body and the line that made it."""
-        token = op.get_attr("token")
-        token = token.decode() if isinstance(token, bytes) else str(token)
+        token = token_of(op)
         registered = self._names.registry.get(token)
         body = None if registered is None else find_body(registered, self._names, self._maps)
         frames = [] if op.traceback is None else user_frames(op.traceback)
@@ -109,7 +109,7 @@ class Placement:
                 others += [("output", position, _device(user.device)) for user in one.consumers()]
             found = [one for one in dict.fromkeys(others) if one[2] in here - {own}]
             if found and own in here:
-                token = op.get_attr("token").decode()
+                token = token_of(op)
                 self._tell(token, Notice.CROSSING, token, device=own, values=found)
 
     def _tell(self, key: object, notice: Notice, token: str | None, **facts: Any) -> None:

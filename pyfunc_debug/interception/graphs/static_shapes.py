@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyfunc_debug.interception.graphs.library import python_ops
+from pyfunc_debug.interception.tokens import token_of
 
 Shape = tuple[int | None, ...] | None
 """None for an unknown rank, with None for unknown dimensions."""
@@ -17,7 +18,7 @@ _ELEMENTS = ("IteratorGetNext", "IteratorGetNextSync")
 def node_shapes(graph: Any) -> dict[str, tuple[tuple[str, int, str, Shape], ...]]:
     """By token, ("input" or "output", position, dtype, shape) of each node in a graph and in its branches and loops."""
     return {
-        op.get_attr("token").decode(): tuple(
+        token_of(op): tuple(
             (role, position, tensor.dtype.name, shape_of(tensor))
             for role, tensors in (("input", op.inputs), ("output", op.outputs))
             for position, tensor in enumerate(tensors)

@@ -39,6 +39,10 @@ GRADIENTS = {
     "tensorflow.python.util.nest:pack_sequence_as": None,
 }  # fmt: skip
 
+_SAVING, _SAVED = (
+    "tensorflow.python.saved_model.save:_build_meta_graph",
+    ("obj", "signatures", "options", "meta_graph_def"),
+)
 PYFUNC = "EagerPyFunc"
 """The op type of a py_function: what its gradient is registered under."""
 
@@ -50,6 +54,7 @@ class GradientNames:
     Attributes:
       stock_gradient: `_EagerPyFuncGrad`, which makes gradient nodes.
       stock_gradient_body: The code of their body, `eagerly_executed_grad`: a function inside the former.
+      save_module: Holds what makes the graphs of a SavedModel; None where that has moved.
       gradient_registry: Op type -> {"type": what `tf.RegisterGradient` decorated, ...}.
     """
 
@@ -78,6 +83,7 @@ class GradientNames:
     nest: Any
     ops: Any
     from_capsule: Any
+    save_module: Any
 
 
 def load_gradients() -> GradientNames:
@@ -117,6 +123,7 @@ def load_gradients() -> GradientNames:
         nest=importlib.import_module("tensorflow.python.util.nest"),
         ops=importlib.import_module("tensorflow.python.framework.ops"),
         from_capsule=_from_capsule(),
+        save_module=None if find(_SAVING, _SAVED) is None else importlib.import_module(_SAVING.partition(":")[0]),
     )
 
 

@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any, Literal
 
+from pyfunc_debug.interception.tokens import MARK
+
 # -- attributes that are replaced while on (patches.py) ---------------------------------------------------------------
 
 EAGER_CALL = "_call"
@@ -31,6 +33,8 @@ CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
 """Of OwnedIterator: made, and asked for an element."""
 REGISTER_DATASET = "_register_dataset"
 """In data_service_ops: hands a dataset to the tf.data service."""
+BUILD_META_GRAPH = "_build_meta_graph"
+"""In saved_model.save: makes the graphs of a SavedModel."""
 RUN_EAGERLY = "_run_functions_eagerly"
 """A property of Function: whether it runs as plain Python."""
 IF_STATEMENT, WHILE_LOOP, PYTHON_LOOP = "_tf_if_stmt", "_tf_while_stmt", "_py_for_stmt"
@@ -50,7 +54,12 @@ def next_token(registry: Any) -> int | None:
 
 def entries(registry: Any) -> int:
     """How many functions of a FuncRegistry are alive."""
-    return len(getattr(registry, "_funcs", ()))
+    return sum(not key.endswith(MARK) for key in list(getattr(registry, "_funcs", ())))
+
+
+def name_again(registry: Any, key: str, function: Any) -> None:
+    """Gives a function of a FuncRegistry a second name, for as long as it lives."""
+    registry._funcs[key] = function
 
 
 def registered_since(registry: Any, number: int) -> list[tuple[str, Any]]:
