@@ -65,7 +65,7 @@ def _answer(folder: Path, text: str, argument: object) -> object:
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_restored_functions_give_what_they_give_without_us(tmp_path, seed):
-    """Seed 2: a restored node has the token of a gradient. The long form: `python -m tests.interception.saved_programs`."""
+    """Seed 2: a restored node has a gradient's token. Long form: `python -m tests.interception.saved_programs`."""
     assert _answer(tmp_path, PROGRAM, seed) == {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyfunc_debug as pfd
+from pyfunc_debug.interception.tokens import token_of
 from pyfunc_debug.stops import Broker, Rules, StopObserver
 from pyfunc_debug.stops.observer import _MOST_EAGER
 from tests.recorder.test_recorder import node
@@ -50,7 +51,7 @@ def test_a_call_that_no_breakpoint_names_asks_nobody_wherever_its_graph_was_trac
     rule = pfd.break_on("another")
     armed = traced()
     (mine, outputs), *others = [
-        (one.get_attr("token").decode(), len(one.outputs)) for function in (armed, before, recorded)
+        (token_of(one), len(one.outputs)) for function in (armed, before, recorded)
         for one in function.get_concrete_function(tf.constant(2.0)).graph.get_operations() if one.type == "EagerPyFunc"
     ]  # fmt: skip
     assert outputs == 1, "no call id"
