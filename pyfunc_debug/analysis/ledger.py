@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -240,7 +241,7 @@ def ledger_of(reader: Reader, facts: ProgramFacts, columns: Columns, include_int
         rows.append(_function_row(function, facts, runs.get(function.id, NO_RUNS), tuple(shown)))
     calls = sum(row.calls + row.gradients for row in rows_of)
     everything = float(columns.duration.clip(0).sum() + np.nansum(columns.wait))
-    below = (*_legend(rows, facts.meta.get("state") == "complete"), *footer(reader, facts.meta, hidden))
+    below = (*_legend(rows, facts.meta), *footer(reader, facts.meta, hidden))
     whole = bool(rows) or not missing_parts(reader.path, facts.meta)
     return Ledger(reader.path, tuple(rows), hidden, calls, below, everything, whole)
 
@@ -411,12 +412,15 @@ def times_of(durations: Array) -> Times:
     return Times(durations.size, float(durations.mean()), p95, int(durations.sum()), int(durations.max()))
 
 
-def _legend(rows: list[FunctionRow], complete: bool) -> list[str]:
+def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
     """Why some runs show as "-"; those that Python starts are stored as they end."""
     kinds = {row.function.kind for row in rows if row.runs is None}
     starters = [who for kind, who in (("tf.data", "tf.data"), ("graph", "a Session"), ("tf.function", "another graph"))
                 if kind in kinds]  # fmt: skip
-    still = "" if complete or "tf.function" not in kinds else "; or the first had not ended"
+    still = ""
+    if "tf.function" in kinds:
+        still = "" if meta.get("state") == "complete" else "; or the first had not ended"
+        still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
     return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}"] if starters else []
 
 

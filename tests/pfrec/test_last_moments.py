@@ -179,6 +179,17 @@ def test_nothing_is_said_of_what_traced_a_node_where_a_death_took_that(tmp_path)
     assert "Session" not in text
 
 
+def test_runs_that_were_not_stored_are_not_said_to_be_started_in_cpp_only(tmp_path):
+    with pfd.record(tmp_path / "train.pfrec", gil=False) as recording:
+        tf.function(lambda x: tf.py_function(lambda x: x, [x], tf.float32))(1.0)
+    lost = '{"calls": 0, "runs": 1, "reasons": {"runs": {"budget": 1}}}'
+    with contextlib.closing(sqlite3.connect(recording.path)) as file, file:
+        file.executescript(f"DELETE FROM run; INSERT OR REPLACE INTO meta VALUES ('dropped', '{lost}')")
+    text = " ".join(str(Recording(recording.path).ledger()).split())
+    assert "started in C++ by another graph, where nobody counts; or they were not stored" in text
+    assert "1 runs were not stored" in text
+
+
 def test_a_recording_that_came_without_its_parts_says_which(program, tmp_path):
     path, _, _ = run_to_death(program, tmp_path, "segv")
     alone = tmp_path / "alone" / "train.pfrec"
