@@ -173,8 +173,10 @@ def _nobodys_code() -> str:
 def _stand_for(address: str, arguments: list[str]) -> int:
     """Is, for who started this process, the program that is forked: hands on signals, ends as it does."""
     _address.append(address)
-    if arguments[:2] == ["-X", "frozen_modules=off"]:  # debugpy has Python's own modules traced with it
-        del arguments[:2]
+    # Of debugpy, to see into Python's own modules, and of xdist, which writes to no stream of Python's.
+    for ignored in (["-X", "frozen_modules=off"], ["-u"]):
+        if arguments[: len(ignored)] == ignored:
+            del arguments[: len(ignored)]
     program = Program(arguments, stdin=0, stdout=1, stderr=2, session=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.killpg(program.pid, number))

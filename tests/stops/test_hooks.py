@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shlex
 import sys
 
 import pytest
 
 from tests import forked
-from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
 UNDER_PYTEST = """
@@ -73,9 +72,11 @@ def test_a_worker_of_xdist_says_why_nobody_can_answer(tmp_path):
         "        assert float(tf.py_function(body, [4.0], tf.float32)) == 4.0\n"
         "    assert 'run pytest with -n 0' in capfd.readouterr().err\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", "test_it.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=tmp_path)
+    worker = f"popen//python={shlex.join(forked.python())}"
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--dist=load", f"--tx={worker}", "test_it.py"]
+    done = forked.run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
 
 
 OTHERS = """
