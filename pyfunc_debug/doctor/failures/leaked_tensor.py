@@ -18,6 +18,8 @@ _GRAPH = re.compile(r"defined in FuncGraph\(name=(\w+)")
 _DTYPE = re.compile(r"The tensor <tf.Tensor .*? dtype=(\w+)>")
 _MOST = 32
 """A loop of up to this many rounds may stand in a graph round by round."""
+_NEAR = 6
+"""Lines between loops in each other that one paste changes."""
 _MADE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\n')
 
 
@@ -89,12 +91,17 @@ def _unrolled(text: str, situation: Situation) -> Edit | None:
         one for one in ast.walk(source.tree)
         if isinstance(one, ast.For) and one.lineno < line <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
+    pieces: dict[ast.expr, str] = {}
     for loop in sorted(loops, key=lambda one: -one.lineno):
         new = _in_python(loop.iter, frame, spot is not None)
         if new is not None:
-            placed = source.replaced({loop.iter: new})
-            return None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
-    return None
+            pieces[loop.iter] = new
+        elif pieces:
+            break
+    if not pieces:
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, source.spliced(pieces, first, last)) if last - first <= _NEAR else None
 
 
 def _inside(spot: Spot, line: int) -> bool:
