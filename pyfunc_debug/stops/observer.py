@@ -361,7 +361,7 @@ class StopObserver:
         tracer = call_watch.tracer_for(None, why)
         tracer.header = header
         tracer.stop.aborted = ending
-        tracer.from_running(frame, bottom, alone=watch is None)
+        tracer.from_running(frame, bottom, alone=watch is None, here=why == "breakpoint()")
         return True
 
     def hold_here(

@@ -208,20 +208,47 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if at is not None:
             self.host.steps_on(at)
 
-    def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True) -> None:
+    def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True, here: bool = False) -> None:
         """Stops at the next line of a frame that is running: `breakpoint()`.
 
         Args:
           frame: The frame.
           bottom: What called the body.
           alone: Whether nobody else watches the end of this call.
+          here: Whether it may stop where it is, if AutoGraph left its statement no next line.
         """
         self.botframe = bottom
         outermost = self._take(frame, bottom)
         if alone:
             self._bottom, self._outermost = bottom, outermost
         self._set_stopinfo(None, None)
-        settrace(self.trace_dispatch)
+        joined = self._in_joined(frame, bottom) if here else None
+        if joined is not None:
+            settrace(None)  # what the prompt runs is not to be traced
+            try:
+                self._dispatch(joined, "line", None)
+            except Abort as abort:
+                raise abort.with_traceback(None) from None  # our frames are not the program's
+        if not self.ended:
+            settrace(self.trace_dispatch)
+
+    def _in_joined(self, frame: FrameType | None, bottom: FrameType) -> FrameType | None:
+        """The innermost frame of the user's, where AutoGraph joined the lines of the statement that it is in.
+
+        There is no next line in such a statement: a step would go into the next function that it calls.
+        """
+        generated = self.host.generated
+        while frame is not None and frame is not bottom and not self._shown(frame):
+            frame = frame.f_back
+        base, one, shown = generated.base(frame) if frame is not None else None, frame, None
+        while base is not None and one is not None:
+            if generated.base(one) is base:
+                if shown is None and generated.at_statement(one) is not None:
+                    shown = one
+                if generated.joined(one.f_code, one.f_lineno):
+                    return shown
+            one = None if one is base else one.f_back
+        return None
 
     def _take(self, frame: FrameType | None, bottom: FrameType | None) -> FrameType | None:
         """Traces frames that are running; the outermost of them."""

@@ -212,3 +212,47 @@ def test_a_variable_that_autograph_dropped_unseen_is_said_to_be_so(tf, capsys):
     assert "(there are call, inputs, np, tf, v)" in said
     error.remove()
     log.remove()
+
+
+def make_joined(tf):
+    @tf.function
+    def joined(x):
+        def body(v):
+            z = pick(
+                v if float(v) < 0 else breakpoint(),
+                other(v),
+            )
+            ask = lambda q: (  # noqa: E731 - what is tried
+                q + 1
+                if float(q) < 0 else
+                breakpoint()
+            )  # fmt: skip
+            ask(v)
+            return z
+
+        return tf.py_function(body, [x], tf.float32)
+
+    return joined
+
+
+def pick(a, b):
+    return b
+
+
+def other(v):
+    w = v + 1
+    return w
+
+
+def test_breakpoint_in_a_statement_over_several_lines_stops_in_it_and_q_ends_there(tf):
+    joined, first = make_joined(tf), make_joined.__code__.co_firstlineno
+    with pfd.record(gil=False):
+        with pfd.answers("p float(v)", "n", "c", "p float(q)", "w", "c", "never read") as said:
+            assert float(joined(tf.constant(3.0))) == 4.0
+        with pfd.answers("q"), pytest.raises(tf.errors.UnknownError) as raised:
+            joined(tf.constant(3.0))
+    assert said.left == ["never read"], said
+    shown = [int(line) - first for line in re.findall(r"> \S*test_generated\.py\((\d+)\)", str(said))]
+    assert shown == [4, 8, 11, 11], said
+    assert "stops/stop" not in str(raised.value)
+    assert "in body" in str(raised.value)
