@@ -165,12 +165,6 @@ def around_layer(situation: Situation) -> int | None:
     return None
 
 
-def layer_in_map(situation: Situation) -> Wrap | None:
-    """The function of a Dataset.map that calls a layer, where the layer's `call` is what needs values."""
-    outer = around_layer(situation)
-    return None if outer is None else mapped_function(situation, outer)
-
-
 def _given_by_map(function: Function, inputs: list[str], spot: Spot) -> list[str]:
     """The parameters that the dataset fills: without those at the end that kept their defaults."""
     filled = list(inputs)
