@@ -12,11 +12,13 @@ Importing it imports neither TensorFlow nor IPython: public names are loaded whe
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 import pyfunc_debug.program.file_lines  # noqa: F401 - notes the folder, before the program goes to another one
 
+TYPE_CHECKING = False  # that of `typing`, which is not loaded as each process of a recorded job starts
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyfunc_debug.api.breakpoints import answers, break_on, breakpoints, post_mortem
     from pyfunc_debug.api.check import check
     from pyfunc_debug.api.compare import compare

@@ -32,6 +32,25 @@ def test_neither_tensorflow_nor_ipython_is_imported(statement):
     assert loaded_by(statement) == set()
 
 
+def test_a_process_that_waits_for_tensorflow_loads_next_to_nothing(tmp_path):
+    program = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "os.rmdir(os.getcwd())\n"  # and it needs no folder to stand in
+        "before = {*sys.modules}\n"
+        "from pyfunc_debug.job.waiter import wait\n"
+        "wait()\n"
+        "print(type(sys.meta_path[0]).__name__, *sorted({*sys.modules} - before - {'__future__'}))\n"
+    )
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program], cwd=tmp_path / "gone", capture_output=True, text=True,
+        env={"PYFUNC_DEBUG": f"record:{tmp_path}/run/"}, check=False,
+    )  # fmt: skip
+    own = "pyfunc_debug pyfunc_debug.job pyfunc_debug.job.waiter pyfunc_debug.program pyfunc_debug.program.file_lines"
+    assert done.stdout.split() == ["Waiter", *own.split()], done.stderr
+
+
 def test_every_public_name_is_there():
     import pyfunc_debug
 

@@ -5,12 +5,14 @@ Imports next to nothing: it runs as each Python process of a recorded job starts
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 VARIABLE = "PYFUNC_DEBUG"
 """`record:FOLDER`: each Python process that loads TensorFlow writes a recording of its own in that folder.
@@ -28,6 +30,8 @@ class Waiter:
         if name != "tensorflow":
             return None
         self.stop()
+        import importlib.util
+
         from pyfunc_debug.job import child
 
         child.start()

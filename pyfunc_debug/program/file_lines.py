@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 
-_BEGAN_IN = os.getcwd()
+try:
+    _BEGAN_IN = os.getcwd()
+except OSError:  # it is there no more
+    _BEGAN_IN = ""
+# linecache is imported where it is needed: this module is loaded as each process of a recorded job starts.
 
 
 def absolute(file: str) -> str:
@@ -17,6 +20,8 @@ def absolute(file: str) -> str:
 
 def current_lines(file: str) -> list[str]:
     """The lines of a file, or of a cell; none where it cannot be read."""
+    import linecache
+
     while True:
         try:
             linecache.checkcache(file)
@@ -28,4 +33,6 @@ def current_lines(file: str) -> list[str]:
 
 def is_dropped(error: KeyError) -> bool:
     """Whether linecache raised it: it looks a file up that another thread dropped a moment ago, as out of date."""
+    import linecache
+
     return bool(error.args) and isinstance(error.args[0], str) and error.args[0] not in linecache.cache

@@ -134,7 +134,7 @@ def test_the_line_that_a_wheel_brings_records_a_process_where_the_variable_asks_
     setup = ast.parse((ROOT / "setup.py").read_text())
     line = next(ast.literal_eval(one.value) for one in setup.body if isinstance(one, ast.Assign))
     (tmp_path / "tensorflow.py").write_text("print('imported')")
-    program = f"{line}\nimport sys, tensorflow\nprint([n for n in sys.modules if n.startswith('pyfunc_debug')][:1])"
+    program = f"{line}\nimport sys, tensorflow\nprint([n for n in sys.modules if n == 'pyfunc_debug'])"
     for variable, told in (
         ({}, "imported\n[]\n"),
         ({"PYFUNC_DEBUG": f"record:{tmp_path}/run"}, "imported\n['pyfunc_debug']\n"),
