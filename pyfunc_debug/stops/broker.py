@@ -214,7 +214,10 @@ class Broker:
         self._ended_nodes.update(stop.node.token for stop in stops if stop.node is not None)
 
     def _front(self, stop: Stop) -> Front | None:
-        for front in list(self.fronts):
+        fronts = list(self.fronts)
+        if stop.front is not None:  # it goes on: what it has changed, it puts back at the end of the stop
+            fronts.insert(0, stop.front)
+        for front in fronts:
             try:
                 if front.can_answer(stop):
                     return front

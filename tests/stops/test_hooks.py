@@ -41,7 +41,7 @@ def test_body(capsys):
 """
 
 TYPED = [
-    ("(body #1) ", "y = tf.constant(100.0)\r"), ("(body #1) ", "c\r"), ("(body #", "c\r"),
+    ("(body #1) ", "y = tf.constant(100.0)\r"), ("(body #1) ", "c\r"), ("(body #", "n\r"), ("(body #", "c\r"),
     ("(Pdb) ", "w\r"), ("(Pdb) ", "here = 2\r"), ("(Pdb) ", "c\r"),
     ("(plain #1) ", "c\r"),
 ]  # fmt: skip
