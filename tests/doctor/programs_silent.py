@@ -230,6 +230,51 @@ def a_schedule_that_is_an_argument():
         step(tf.constant(1.0), schedule)
 
 
+@triggers("shared-state", says="in a map with parallel calls")
+def a_running_mean_of_an_object_in_parallel_calls():
+    class Mean:
+        def __init__(self):
+            self.count = 0
+
+        def update(self, x):
+            self.count += 1
+            return x
+
+    mean = Mean()
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 1  # its calls never run at once
+    data = tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(mean.update, [x], tf.int64), num_parallel_calls=2)
+    list(data.with_options(options))
+
+
+@triggers("bytes-compared", pastes=True)
+def a_label_from_a_path_split_as_bytes():
+    known = {"cat": 1, "dog": 2}
+
+    def label(path):
+        name = path.numpy().split(b"/")[-1]
+        return np.int64(known.get(name, 0))
+
+    paths = tf.data.Dataset.from_tensor_slices(["x/cat", "x/dog"] * 3)
+    list(paths.map(lambda p: tf.py_function(label, [p], tf.int64)))
+
+
+@near("vanishing-gradient")
+def a_hinge_that_is_satisfied():
+    def hinge(x):
+        return tf.reduce_sum(tf.maximum(x - 5.0, 0.0))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.py_function(hinge, [x], tf.float32)
+        return tape.gradient(loss, x)
+
+    for _ in range(6):
+        step(tf.ones([3]))
+
+
 # -- memory of arrays -------------------------------------------------------------------------------------------------
 
 

@@ -71,16 +71,16 @@ def _finding(
 ) -> Finding:
     text = pastes.text_of(facts, node.file, one.node)
     edit = ""
-    if node.kind == "py_function":
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, bytes) for part in ast.walk(function)):
+        edit = pastes.written(pastes.replaced(facts, node.file, {
+            one.side: f"{pastes.text_of(facts, node.file, one.side)}.decode()"
+        }))  # fmt: skip
+    elif node.kind == "py_function":
         edit = pastes.all_replaced(facts, node.file, {
             part: f"{pastes.text_of(facts, node.file, part)}.decode()"
             for part in code.own_nodes(function)
             if isinstance(part, ast.Call) and ast.unparse(part) == f"{one.root}.numpy()"
         })  # fmt: skip
-    elif any(isinstance(part, ast.Constant) and isinstance(part.value, bytes) for part in ast.walk(function)):
-        edit = pastes.written(pastes.replaced(facts, node.file, {
-            one.side: f"{pastes.text_of(facts, node.file, one.side)}.decode()"
-        }))  # fmt: skip
     elif (line := pastes.beginning(function)) is not None:
         new = f"[one.decode() for one in {one.root}]" if strings[one.root] else f"{one.root}.decode()"
         edit = pastes.written(pastes.above(facts, node.file, line, f"{one.root} = {new}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from statistics import median
 
@@ -17,6 +18,7 @@ _LEAST_CALLS = 5
 _ROWS = 2000
 """How many gradient calls of a body are looked at."""
 _LARGE, _SMALL = 1e4, 1e-6
+_HINGE = re.compile(r"\bmaximum\(|\brelu\(|hinge")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -47,8 +49,13 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         if median(growth) > _LARGE:
             yield _found(facts, group, NAMES[0], first, median(growth), len(growth))
-        elif median(share) < _SMALL:
+        elif median(share) < _SMALL and not (median(share) == 0 and _is_hinge(facts, group[0])):
             yield _found(facts, group, NAMES[1], first, median(share), len(growth))
+
+
+def _is_hinge(facts: Facts, node: Node) -> bool:
+    """Whether a body is flat on purpose where nothing is left to learn, as a triplet loss is."""
+    return any(_HINGE.search(text) for _, text in facts.body(node))
 
 
 def _found(facts: Facts, group: list[Node], rule: str, call: int, ratio: float, calls: int) -> Finding:

@@ -43,18 +43,19 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
         if not counts and not draws:
             continue
         pair = _overlap(facts, [node.id for node in nodes])
-        known = settings(facts.meta, nodes) if pair is None and draws else {}
+        known = settings(facts.meta, nodes) if pair is None else {}
         may = any(one.parallel != 1 for one in known.values()) and facts.calls_of(nodes).count > 1
         if (pair is None and not may) or _locked(facts, nodes[0]):
             continue
         node = nodes[0]
-        if counts and pair is not None:
+        if counts:
             write = counts[0]
             yield Finding(
-                "shared-state", "warning", node.id, pair,
-                f"{node.body} changes {(write.target or write.name)!r}, which its calls share, while others of them "
-                f"run: calls #{pair[0]} and #{pair[1]} ran at once. Two threads that do so at the same time can lose a "
-                "change",
+                "shared-state", "warning", node.id, pair or (),
+                f"{node.body} changes {(write.target or write.name)!r}, which its calls share, "
+                + (f"while others of them run: calls #{pair[0]} and #{pair[1]} ran at once" if pair
+                   else "in a map with parallel calls")
+                + ". Two threads that do so at the same time can lose a change",
                 _with_lock(facts, node.file, write), node.file, write.line,
                 evidence=(f"line {write.line}: {write.text}",), confidence="likely",
             )  # fmt: skip
