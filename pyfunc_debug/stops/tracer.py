@@ -640,7 +640,7 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         begin = len(line) - len(word)
         command = "" if not line[:begin].strip() else self.parseline(line)[0]
         asked = getattr(self, f"complete_{command}", None) if command else None
-        found: list[str] = list(self.completenames(word)) if command == "" else []
+        found: list[str] = list(self.completenames(word, line, begin, len(line))) if command == "" else []
         try:
             with self.evaluating():
                 found += (asked or self._complete_expression)(word, line, begin, len(line)) or []

@@ -444,11 +444,12 @@ def test_a_node_is_a_place_to_break_at_and_tab_knows_it(tf, script):
 
     said = script("call", "b body, int(i) == 4", "b", "disable body", "enable body", "c", "p int(i)", "clear body", "c")
     ask = said.ask
-    tabs, dots = [], []
+    tabs, dots, words = [], [], []
 
     def tab(stop, prompt):
         if said.left == script_lines:
             tabs.extend([stop.complete("b bo", "bo"), stop.complete("clear bo", "bo"), stop.complete("others ", "")])
+            words.extend(stop.complete("disa", "disa"))
             dots.extend(
                 [stop.complete("p x.sh", "x.sh"), stop.complete("p x.", "x."), stop.complete("p x.__ad", "x.__ad")]
             )
@@ -464,7 +465,7 @@ def test_a_node_is_a_place_to_break_at_and_tab_knows_it(tf, script):
     breakpoint_.remove()
     assert ["body" in names for names in tabs] == [True, True, False]
     assert (dots[0], [name for name in dots[1] if name.startswith("x._")]) == (["x.shape"], [])
-    assert "x.__add__" in dots[2]
+    assert ("x.__add__" in dots[2], words) == (True, ["disable"])  # Python 3.13 wants more arguments for a first word
     assert re.search(
         r"breakpoint \d+ stops calls of body\n.*<breakpoint \d+: before body if int\(i\) == 4, 0 hits", said.text, re.S
     )
