@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from types import TracebackType
 from typing import Any
 
@@ -43,7 +44,8 @@ def _is_text_of_ops(situation: Situation) -> bool:
     if function is None or statement is None:
         return False
     parts = symbolic_parts(statement, spot)
-    made = [one for name, one in parts.items() if name not in parameters(function)]
+    given = parameters(function)
+    made = [one for name, one in parts.items() if re.split(r"\W", name, maxsplit=1)[0] not in given]
     return bool(made) and all(dtype_of(one) == "string" for one in made)
 
 

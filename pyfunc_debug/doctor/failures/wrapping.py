@@ -296,7 +296,7 @@ def expression(situation: Situation) -> Wrap | None:
         return None
     part = _needing_values(value, spot)
     inputs = list(symbolic_parts(part, spot))
-    if any("." in name for name in inputs):
+    if not all(name.isidentifier() for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
