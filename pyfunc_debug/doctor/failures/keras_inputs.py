@@ -71,7 +71,7 @@ def keras_input(
             f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
             f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
         )
-    if any("." in name for name in inputs):
+    if not all(name.isidentifier() for name in inputs):
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
