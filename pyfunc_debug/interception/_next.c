@@ -191,6 +191,14 @@ static void next_dealloc(Next *self) {
 static PyMemberDef next_members[] = {
     {"__wrapped__", T_OBJECT, offsetof(Next, full), READONLY, "The same in Python."}, {NULL, 0, 0, 0, NULL}};
 
+/* `__name__`, `__module__`, ...: those of the function that stands there where nothing is in C. */
+static PyObject *next_attribute(Next *self, PyObject *name) {
+    PyObject *found = PyObject_GenericGetAttr((PyObject *)self, name);
+    if (found || !self->full || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    PyErr_Clear();
+    return PyObject_GetAttr(self->full, name);
+}
+
 static PyTypeObject next_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.interception._next.Next",
     .tp_doc = "OwnedIterator._next_internal, timed.",
@@ -202,6 +210,7 @@ static PyTypeObject next_type = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Next, call),
     .tp_descr_get = next_bind,
+    .tp_getattro = (getattrofunc)next_attribute,
     .tp_traverse = (traverseproc)next_traverse,
     .tp_dealloc = (destructor)next_dealloc,
 };

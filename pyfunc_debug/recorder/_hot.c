@@ -998,6 +998,14 @@ static PyMethodDef shortcut_methods[] = {
     {"take", (PyCFunction)(void (*)(void))take_hot, METH_FASTCALL, "Whose calls are sampled: a HotPath, or None."},
     {NULL, NULL, 0, NULL}};
 
+/* `__name__`, `__module__`, ...: those of the function that stands there where nothing is in C. */
+static PyObject *shortcut_attribute(Shortcut *self, PyObject *name) {
+    PyObject *found = PyObject_GenericGetAttr((PyObject *)self, name);
+    if (found || !self->full || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    PyErr_Clear();
+    return PyObject_GetAttr(self->full, name);
+}
+
 static PyTypeObject shortcut_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Shortcut",
     .tp_doc = "FuncRegistry.__call__, with a way of its own for calls that sampling leaves out.",
@@ -1010,6 +1018,7 @@ static PyTypeObject shortcut_type = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Shortcut, call),
     .tp_descr_get = shortcut_bind,
+    .tp_getattro = (getattrofunc)shortcut_attribute,
     .tp_traverse = (traverseproc)shortcut_traverse,
     .tp_clear = (inquiry)shortcut_clear,
     .tp_dealloc = (destructor)shortcut_dealloc,
