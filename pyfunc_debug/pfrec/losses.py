@@ -13,6 +13,7 @@ class Loss(str, Enum):
     LARGE = "too large"
     UNREAD = "not read"
     DISK = "disk full"
+    LIMIT = "file size limit"
     IO = "disk failed"
     LOCKED = "locked"
     BATCH = "batch failed"
@@ -35,6 +36,7 @@ _WORDS = {
     Loss.LARGE: "one value alone is more than the budget takes",
     Loss.UNREAD: "they could not be read",
     Loss.DISK: "the disk was full",
+    Loss.LIMIT: "a limit on the size of files was reached (ulimit -f)",
     Loss.IO: "the disk did not take them",
     Loss.LOCKED: "another process had locked the file",
     Loss.BATCH: "SQLite refused them",

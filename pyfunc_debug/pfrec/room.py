@@ -6,6 +6,8 @@ import contextlib
 import os
 from dataclasses import dataclass
 
+from pyfunc_debug.pfrec.losses import Loss
+
 try:
     import resource
 except ImportError:  # Windows
@@ -15,8 +17,8 @@ _RESERVE = 128 << 10
 """So much of a disk is never used up: how the recording ended, and what was lost, is written there."""
 
 
-def has_room(folder: str, size: int, log: int, more: int) -> bool:
-    """Whether the disk, and the limit on this process's files, have room for a batch.
+def no_room(folder: str, size: int, log: int, more: int) -> Loss | None:
+    """Why there is no room for a batch: the disk, or the limit on this process's files; None if there is.
 
     Args:
       folder: Where the recording is.
@@ -27,12 +29,12 @@ def has_room(folder: str, size: int, log: int, more: int) -> bool:
     with contextlib.suppress(OSError, AttributeError):
         disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize < _RESERVE + log + 2 * more:
-            return False
+            return Loss.DISK
     if resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         if limit != resource.RLIM_INFINITY and max(size, log) + more + _RESERVE > limit:
-            return False
-    return True
+            return Loss.LIMIT
+    return None
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError, BadRecordingError, CannotWriteError, RecordingBusyError
+from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import SUFFIX
-from pyfunc_debug.pfrec.room import Place, has_room
+from pyfunc_debug.pfrec.room import Place, no_room
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION, schema_text
 
 Row = Sequence[Any]
@@ -188,13 +189,13 @@ class Writer:
         self._measured = size, log
         return self._measured
 
-    def ready(self, more: int) -> bool:
-        """Whether the disk has room for a batch of this many bytes; to make some, the log is folded."""
+    def no_room(self, more: int) -> Loss | None:
+        """Why there is no room for a batch of this many bytes, or None; to make some, the log is folded."""
         folder = os.path.dirname(self.path)
-        if has_room(folder, *self._measured, more):
-            return True
+        if no_room(folder, *self._measured, more) is None:
+            return None
         self.fold()
-        return has_room(folder, *self.measure(), more)
+        return no_room(folder, *self.measure(), more)
 
     def fold(self) -> bool:
         """Puts the log into the file and empties it; whether that worked: a reader or a full disk may be in the way."""

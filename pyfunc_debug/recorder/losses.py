@@ -10,7 +10,7 @@ from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.recorder.ticket import Ticket
 from pyfunc_debug.values import QUEUE_FULL, TOO_LARGE
 
-NOTES = {why: f"dropped: {why.said('')}" for why in (Loss.DISK, Loss.LOCKED, Loss.IO)}
+NOTES = {why: f"dropped: {why.said('')}" for why in (Loss.DISK, Loss.LIMIT, Loss.LOCKED, Loss.IO)}
 """What is noted of a value that found no room while nothing could be written."""
 DROPPED = {QUEUE_FULL: Loss.QUEUE, TOO_LARGE: Loss.LARGE, **{note: why for why, note in NOTES.items()}}
 """Why a value is missing, by its note."""

@@ -438,8 +438,9 @@ class Worker:
         """Tries once; returns why it has to wait."""
         writer = self._writer
         try:
-            if not writer.ready(batch.weight()):
-                return Loss.DISK
+            why = writer.no_room(batch.weight())
+            if why is not None:
+                return why
             try:
                 self._insert(batch)
             except _ODD:
