@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function
 
@@ -22,6 +22,16 @@ def in_place(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
         return None
     found = spot.source.replaced(pieces)
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def of_a_tensor(spot: Spot, pieces: dict[ast.expr, str], said: str) -> Explanation | None:
+    """Names in a line, which hold eager tensors, and what is to stand in their place."""
+    edit = in_place(spot, pieces)
+    if edit is None:
+        return None
+    name = next(iter(pieces)).id  # type: ignore[attr-defined]
+    cause = f"a py_function gives its body eager tensors, and {name} is one: {said}"
+    return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
 def value_of(spot: Spot, name: str) -> str:

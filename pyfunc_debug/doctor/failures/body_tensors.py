@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.body_edits import RULE, holds, in_place
+from pyfunc_debug.doctor.failures.body_edits import RULE, holds, in_place, of_a_tensor
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import indent_of
@@ -40,16 +40,8 @@ def array_method(situation: Situation, spot: Spot) -> Explanation | None:
             if holds(spot, name, "EagerTensor"):
                 text = match[2] in _STRINGS and match[2] != "decode"
                 pieces[one.value] = f"{name}.numpy()" + (".decode()" if text else "")
-    edit = in_place(spot, pieces)
-    if edit is None:
-        return None
-    name = next(iter(pieces)).id  # type: ignore[attr-defined]
-    return Explanation(
-        RULE, spot.file, spot.line,
-        f"a py_function gives its body eager tensors, and {name} is one: it has no `.{match[2]}`. `.numpy()` gives its "
-        f"value, {'bytes for text' if match[2] in _STRINGS else 'a NumPy array'}.",
-        edit,
-    )  # fmt: skip
+    kind = "bytes for text" if match[2] in _STRINGS else "a NumPy array"
+    return of_a_tensor(spot, pieces, f"it has no `.{match[2]}`. `.numpy()` gives its value, {kind}.")
 
 
 def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.body_edits import RULE, first_statement, holds, in_place, is_generator, value_of
+from pyfunc_debug.doctor.failures.body_edits import (
+    RULE,
+    first_statement,
+    holds,
+    in_place,
+    is_generator,
+    of_a_tensor,
+    value_of,
+)
 from pyfunc_debug.doctor.failures.body_numbers import is_number
 from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
@@ -61,16 +69,7 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
         for part in [one] if hashed else inside:
             if isinstance(part, ast.Name) and holds(spot, part.id, "EagerTensor"):
                 pieces[part] = value_of(spot, part.id)
-    edit = in_place(spot, pieces)
-    if edit is None:
-        return None
-    name = next(iter(pieces)).id  # type: ignore[attr-defined]
-    return Explanation(
-        RULE, spot.file, spot.line,
-        f"a py_function gives its body eager tensors, and {name} is one: this line takes Python's own values. "
-        "`.numpy()` gives its value, bytes for text.",
-        edit,
-    )  # fmt: skip
+    return of_a_tensor(spot, pieces, "this line takes Python's own values. `.numpy()` gives its value, bytes for text.")
 
 
 def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:

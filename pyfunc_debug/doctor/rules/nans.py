@@ -25,6 +25,11 @@ _CLEANED = re.compile(r"\b(?:nan_to_num|nan(?:mean|sum|max|min|std)|multiply_no_
 """What takes NaN and Inf out again where the node was made: a test with a choice, or a function that does both. A
 filter does not count: it drops whole elements in silence."""
 _SUMMED = ("axis", "keepdims")
+_BAD = (
+    "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
+    "WHERE nan > 0 OR inf > 0 GROUP BY call, role)"
+)
+"""Calls with NaN or Inf in what they were given or returned."""
 _USUAL = 5
 """After this many calls, what is in each of them, but not in all their elements, is meant."""
 
@@ -32,9 +37,7 @@ _USUAL = 5
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body whose outputs hold NaN or Inf although its inputs were finite."""
     rows = facts.reader.rows(
-        "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
-        "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
-        "SELECT n.id, n.body, n.file, n.line, o.nan > 0, count(*), min(c.id), "
+        f"{_BAD} SELECT n.id, n.body, n.file, n.line, o.nan > 0, count(*), min(c.id), "
         "sum(EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'output' AND v.min IS NOT NULL)), "
         "n.paths = '[]' OR EXISTS (SELECT 1 FROM value v WHERE v.call = o.call AND v.role = 'input') AS known "
         "FROM bad o JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
@@ -80,10 +83,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _gradients(facts: Facts) -> Iterator[Finding]:
     """One finding a body whose gradient has NaN although its values, and the gradient that came in, were finite."""
     rows = facts.reader.rows(
-        "WITH bad AS (SELECT call, role, sum(nan) AS nan, sum(inf) AS inf FROM value "
-        "WHERE nan > 0 OR inf > 0 GROUP BY call, role) "
-        "SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), c.forward FROM bad o JOIN call c ON c.id = o.call "
-        "JOIN node n ON n.id = c.node LEFT JOIN bad i ON i.call = c.id AND i.role = 'input' "
+        f"{_BAD} SELECT n.id, n.body, n.file, n.line, count(*), min(c.id), c.forward FROM bad o "
+        "JOIN call c ON c.id = o.call JOIN node n ON n.id = c.node "
+        "LEFT JOIN bad i ON i.call = c.id AND i.role = 'input' "
         "LEFT JOIN bad f ON f.call = c.forward WHERE o.role = 'output' AND o.nan > 0 AND i.call IS NULL "
         "AND f.call IS NULL AND c.kind = 'gradient' AND c.forward IS NOT NULL AND n.origin = 'user' "
         "AND EXISTS (SELECT 1 FROM value v WHERE v.call = c.forward AND v.role = 'output') GROUP BY n.id ORDER BY n.id"
