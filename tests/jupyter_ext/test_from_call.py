@@ -420,10 +420,12 @@ def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(la
     own.locator(".worst .lk").first.click()
     behind = own.locator(".d-call .behind")
     expect(behind).to_be_visible()
+    expect(lanes).to_have_attribute("aria-busy", "false")
     whole = lanes.get_attribute("aria-label")
     lanes.focus()
     page.keyboard.press("f")
     expect(lanes).not_to_have_attribute("aria-label", whole)
+    expect(lanes).to_have_attribute("aria-busy", "false")  # its calls have come
     name = own.locator(".d-call .ttl").inner_text()
     box, tip = lanes.bounding_box(), own.locator(".tip")
     for row in range(int(box["height"] // 26)):  # a busy machine uses more threads

@@ -127,8 +127,14 @@ export class Timeline {
 
   private moved(): void {
     this.draw();
+    this.busy(true);
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.fetch(), this.answered ? 60 : 0);
+  }
+
+  /** Says whether the picture is still to be made for the view. */
+  private busy(is: boolean): void {
+    this.lanes.setAttribute("aria-busy", String(is));
   }
 
   private refresh(): void {
@@ -150,24 +156,36 @@ export class Timeline {
   }
   private lastEnd: number | null = null;
 
+  private pixels(): number {
+    return Math.max(1, Math.floor((this.width - LEFT - RIGHT) / COLUMN_PX));
+  }
+
+  /** Whether what was answered last shows the view as it is now. */
+  private shown(): boolean {
+    const got = this.answered;
+    if (!got || got.revision !== this.state.overview?.revision) return false;
+    const { start, end } = this.state.view;
+    const inside = start >= got.start && end <= got.end;
+    const sharp = (got.end - got.start) / got.width <= ((end - start) / this.pixels()) * 1.3;
+    return inside && (sharp || this.scene.viewport?.mode === "calls");
+  }
+
   private fetch(): void {
     const overview = this.state.overview;
     if (!overview || !this.width || this.signal.aborted) return;
+    if (this.asked) return; // one question at a time: the next one follows the answer
+    const shown = this.shown();
+    this.busy(!shown);
+    if (shown) return;
     const { start, end } = this.state.view;
     const span = end - start;
-    const pixels = Math.floor((this.width - LEFT - RIGHT) / COLUMN_PX);
-    const got = this.answered;
-    const fresh = got && got.revision === overview.revision;
-    const inside = got && start >= got.start && end <= got.end;
-    const sharp = got && (this.scene.viewport?.mode === "calls" || (got.end - got.start) / got.width <= (span / pixels) * 1.3);
-    if (fresh && inside && sharp) return;
-    const asking = { start: start - span * 0.25, end: end + span * 0.25, width: Math.ceil(pixels * 1.5) };
+    const asking = { start: start - span * 0.25, end: end + span * 0.25, width: Math.ceil(this.pixels() * 1.5) };
     const { folds } = this.state;
-    if (this.asked) return; // one question at a time: the next one follows the answer
     this.asked = asking;
     const revision = overview.revision;
     window.clearTimeout(this.slow);
     this.slow = window.setTimeout(() => text(this.note, "reading…"), 300);
+    let failed = false;
     this.source
       .ask("timeline", { start_ns: folds.real(asking.start), end_ns: folds.real(asking.end), width: asking.width })
       .then(({ result, arrays }) => {
@@ -184,13 +202,19 @@ export class Timeline {
         text(this.note, "");
         this.draw();
       })
-      .catch((error: Error) => text(this.note, error.message))
+      .catch((error: Error) => {
+        failed = true;
+        text(this.note, error.message);
+      })
       .finally(() => {
         window.clearTimeout(this.slow);
         this.asked = null;
-        const view = this.state.view;
-        const moved = view.start < asking.start || view.end > asking.end;
-        if (!this.signal.aborted && this.answered && (moved || this.state.overview?.revision !== revision)) this.moved();
+        this.busy(false);
+        if (this.signal.aborted || !this.answered) return;
+        // A question that failed is not asked again as it was.
+        const { start: from, end: to } = this.state.view;
+        const other = from < asking.start || to > asking.end || this.state.overview?.revision !== revision;
+        if (failed ? other : !this.shown()) this.moved();
       });
   }
 
