@@ -109,7 +109,7 @@ def post_mortem(call: Call | int | None = None) -> None:
     """
     error = _failure(call)
     original = original_of(error) or error
-    _look(_debugger(), original, with_callers(_holder(original)))
+    _look(_debugger(), original, with_callers(_holder(original), board.as_written))
 
 
 def debug(call: Call) -> None:
@@ -186,7 +186,7 @@ def _holder(error: BaseException) -> BaseException:
 
 def _look(debugger: Any, error: BaseException, traceback: TracebackType | None = None) -> None:
     """The prompt at the user's frame of an exception."""
-    traceback = traceback or user_traceback(error.__traceback__) or error.__traceback__
+    traceback = traceback or board.as_written(user_traceback(error.__traceback__) or error.__traceback__)
     if traceback is None:
         raise NotKeptError(f"{type(error).__name__} has no frames to look at")
     print(f"{type(error).__name__}: {error}")

@@ -241,7 +241,7 @@ class LiveRecording(Recording):
         self.note_end(error)
         if error is not None:
             self.explain_failure(error)
-            chain(error)  # it will be displayed when the hooks that do this are gone
+            chain(error, board.as_written)  # it will be displayed when the hooks that do this are gone
         self.stop()
 
     def explain_failure(self, error: BaseException, quietly: bool = False) -> Finding | None:

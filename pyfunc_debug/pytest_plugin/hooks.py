@@ -57,7 +57,7 @@ class _Watch:
         if recording is None:
             return
         for one in errors:
-            chain(one)  # pytest shows the body's lines, and --pdb opens there
+            chain(one, board.as_written)  # pytest shows the body's lines, and --pdb opens there
         if recording.state != "recording":
             self.gave_way = True
             return

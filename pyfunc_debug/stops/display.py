@@ -19,6 +19,8 @@ from pyfunc_debug.stops.stop import Abort
 
 _RAISERS = ("pyfunc_debug.stops.interrupts", "pyfunc_debug.switchboard.relay")
 """Modules of ours in which a KeyboardInterrupt of the program's is raised."""
+Written = Callable[[TracebackType | None], TracebackType | None]
+"""A traceback without AutoGraph's code in it, for one that may have some (`stops.written`)."""
 _SIGINT_STATUS = 130
 """What a shell says of a program that Ctrl-C ended."""
 
@@ -32,7 +34,7 @@ def original_of(error: BaseException | None) -> BaseException | None:
     return found if len(seen) > 1 else None
 
 
-def chain(error: BaseException) -> None:
+def chain(error: BaseException, written: Written) -> None:
     """Makes the original the direct cause of TensorFlow's exception, with the user's frames first, for good.
 
     For an exception that leaves a `with record():` block: it is displayed when nothing of ours is there any more.
@@ -41,7 +43,7 @@ def chain(error: BaseException) -> None:
     original = getattr(error, "pyfunc_exception", None)
     if original is None:
         return
-    original.__traceback__ = _from_first_user_frame(original.__traceback__)
+    original.__traceback__ = written(_from_first_user_frame(original.__traceback__))
     if error.__cause__ is None:
         error.__cause__ = original
     last = error.__traceback__
@@ -65,14 +67,14 @@ def drop_handler_frame(error: BaseException) -> None:
 
 
 @contextlib.contextmanager
-def _chained(error: BaseException | None) -> Iterator[None]:
+def _chained(error: BaseException | None, written: Written) -> Iterator[None]:
     """The same while an exception is displayed, and undone after."""
     original = getattr(error, "pyfunc_exception", None)
     if error is None or original is None or error.__cause__ is not None:
         yield
         return
     suppressed, traceback = error.__suppress_context__, original.__traceback__
-    original.__traceback__ = _from_first_user_frame(traceback)
+    original.__traceback__ = written(_from_first_user_frame(traceback))
     error.__cause__ = original
     try:
         yield
@@ -95,7 +97,7 @@ def _last_frame(traceback: TracebackType) -> Any:
     return traceback.tb_frame
 
 
-def with_callers(error: BaseException | None) -> TracebackType | None:
+def with_callers(error: BaseException | None, written: Written) -> TracebackType | None:
     """The user's frames of TensorFlow's exception, from who called it to where the innermost body raised."""
     entries: list[TracebackType] = []
     seen: set[int] = set()
@@ -111,13 +113,13 @@ def with_callers(error: BaseException | None) -> TracebackType | None:
     found: TracebackType | None = None
     for entry in reversed(entries):
         found = TracebackType(found, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return found
+    return written(found)
 
 
-def remember_for_debuggers(error: BaseException | None) -> None:
+def remember_for_debuggers(error: BaseException | None, written: Written) -> None:
     """Makes `pdb.pm()` and `%debug` open at the user's frame."""
     original = original_of(error)
-    traceback = with_callers(error) if original is not None else None
+    traceback = with_callers(error, written) if original is not None else None
     if original is not None and traceback is not None:
         _remember(error if isinstance(error, KeyboardInterrupt) else original, traceback)
 
@@ -134,13 +136,18 @@ class Display:
 
     Args:
       take_interrupt: Whether a stop was interrupted and that was not reported yet; asking ends it.
+      written: Takes AutoGraph's code out of a traceback.
       shown: Told of each exception after it was displayed.
     """
 
     def __init__(
-        self, take_interrupt: Callable[[], bool], shown: Callable[[BaseException], None] = lambda error: None
+        self,
+        take_interrupt: Callable[[], bool],
+        written: Written,
+        shown: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
         self._take_interrupt = take_interrupt
+        self._written = written
         self._shown = shown
         self._excepthook: Any = None
         self._shell: Any = None
@@ -174,15 +181,15 @@ class Display:
         hook = self._excepthook or sys.__excepthook__
         interrupt = self._interrupt(error)
         if interrupt is not None:
-            hook(KeyboardInterrupt, interrupt, _where(error))
-            _remember(interrupt, with_callers(error))
+            hook(KeyboardInterrupt, interrupt, self._where(error))
+            _remember(interrupt, with_callers(error, self._written))
             if not at_a_prompt():
                 _end(_SIGINT_STATUS)
             return
         drop_handler_frame(error)
-        with _chained(error):
+        with _chained(error, self._written):
             hook(kind, error, traceback)
-        remember_for_debuggers(error)
+        remember_for_debuggers(error, self._written)
         self._shown(error)
 
     def _showtraceback(self, exc_tuple: Any = None, *args: Any, **named: Any) -> Any:
@@ -191,28 +198,27 @@ class Display:
         error = exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1]
         interrupt = self._interrupt(error)
         if interrupt is not None:
-            result = show(shell, (KeyboardInterrupt, interrupt, _where(error)), *args, **named)
-            _remember(interrupt, with_callers(error))
+            result = show(shell, (KeyboardInterrupt, interrupt, self._where(error)), *args, **named)
+            _remember(interrupt, with_callers(error, self._written))
             return result
         if error is not None:
             drop_handler_frame(error)
-        with _chained(error):
+        with _chained(error, self._written):
             result = show(shell, exc_tuple, *args, **named)
         original = original_of(error)
         if original is not None:
-            remember_for_debuggers(error)
-            traceback = with_callers(error)
+            remember_for_debuggers(error, self._written)
+            traceback = with_callers(error, self._written)
             if traceback is not None and hasattr(shell, "InteractiveTB"):
                 shell.InteractiveTB.tb = traceback
         if error is not None:
             self._shown(error)
         return result
 
-
-def _where(error: BaseException | None) -> TracebackType | None:
-    """The user's lines at which a call was ended."""
-    original = original_of(error) or error
-    return user_traceback(original.__traceback__) if original is not None else None
+    def _where(self, error: BaseException | None) -> TracebackType | None:
+        """The user's lines at which a call was ended."""
+        original = original_of(error) or error
+        return self._written(user_traceback(original.__traceback__)) if original is not None else None
 
 
 def _end(status: int) -> None:

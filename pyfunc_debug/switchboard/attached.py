@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
+
+from pyfunc_debug.program.frames import is_generated
 
 _LEFT_ALONE = "pydev_do_not_trace"
 
@@ -58,7 +61,7 @@ def keep_off(on: bool) -> None:
             frame = frame.f_back
 
 
-def hold(frame: FrameType, error: BaseException | None = None) -> bool:
+def hold(frame: FrameType, error: BaseException | None, user_line: Callable[[str, int], tuple[str, int]]) -> bool:
     """Stops in the IDE until it goes on. The stack begins with this frame, whoever called this.
 
     pydevd's own stop of a thread (pydevd.py, `do_wait_suspend`): its `settrace` would stop at a later line, or
@@ -67,6 +70,7 @@ def hold(frame: FrameType, error: BaseException | None = None) -> bool:
     Args:
       frame: Where it stops.
       error: The exception that left the body, where that is the reason: the stack is that of its traceback.
+      user_line: The user's file and line for one that AutoGraph generated, which the IDE shows instead.
 
     Returns:
       Whether it goes on with a step.
@@ -78,6 +82,7 @@ def hold(frame: FrameType, error: BaseException | None = None) -> bool:
     debugger, thread = pydevd_constants.get_global_debugger(), threading.current_thread()
     if debugger is None:
         return False
+    _show_as_written(debugger, frame, error, user_line)
     info = set_additional_thread_info(thread)
     monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
     suspend = getattr(monitoring, "suspend_current_thread_tracing", None)
@@ -95,3 +100,30 @@ def hold(frame: FrameType, error: BaseException | None = None) -> bool:
         if before:
             monitoring.resume_current_thread_tracing()
     return bool(info.pydev_step_cmd != -1)
+
+
+def _show_as_written(debugger: Any, frame: FrameType | None, error: BaseException | None, user_line: Any) -> None:
+    """Has the IDE show lines of AutoGraph's files as the user's, also after steps.
+
+    pydevd asks its source mapping for the line of each frame that it shows. An entry of that would move the IDE's
+    breakpoints in the user's file, too; what it remembers of answers does not.
+    """
+    answers = getattr(getattr(debugger, "source_mapping", None), "_cache", None)
+    codes: list[Any] = []
+    while frame is not None:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    traceback = error.__traceback__ if error is not None else None
+    while traceback is not None:
+        codes.append(traceback.tb_frame.f_code)
+        traceback = traceback.tb_next
+    while codes and isinstance(answers, dict):
+        code = codes.pop()
+        file = code.co_filename
+        if not is_generated(file):
+            continue
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        for line in {line for _, _, line in code.co_lines() if line}:
+            shown = user_line(file, line)
+            if shown[0] != file:
+                answers[line, "client", file] = *shown, True

@@ -52,7 +52,11 @@ class ProcessEnvironment(Environment):
 
     def user_line(self, file: str, line: int) -> tuple[str, int]:
         interception = self.interception
-        return interception.user_line(file, line) if interception is not None else (file, line)
+        if interception is not None:
+            return interception.user_line(file, line)
+        from pyfunc_debug.interception.rerun import user_line  # for a post-mortem later
+
+        return user_line(file, line)
 
     def converted(self) -> dict[tuple[str, int], str]:
         interception = self.interception
@@ -159,4 +163,4 @@ class ProcessEnvironment(Environment):
         keep_off(on)
 
     def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
-        return hold(frame, error)
+        return hold(frame, error, self.user_line)

@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Container
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import PyfuncDebugError, PyfuncDebugWarning
@@ -68,7 +68,7 @@ class Switchboard:
         self._wanted_by: list[Any] = []
         self._cancel_import: Callable[[], None] | None = None
         self._cancel_cell: Callable[[], None] | None = None
-        self._display = Display(self.broker.show_interrupt, lambda error: self.exception_shown(error))
+        self._display = Display(self.broker.show_interrupt, self.as_written, lambda error: self.exception_shown(error))
         self.exception_shown: Callable[[BaseException], None] = _nothing
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
@@ -387,6 +387,12 @@ class Switchboard:
             "default.",
             once=True,
         )
+
+    def as_written(self, traceback: TracebackType | None) -> TracebackType | None:
+        """A traceback in which functions that AutoGraph rewrote are as the user wrote them."""
+        from pyfunc_debug.stops.written import as_written
+
+        return as_written(traceback, self._environment)
 
     def failures(self) -> list[tuple[int | None, BaseException]]:
         """Failed calls whose exceptions are alive, newest first: of now, else of the last time that calls were seen.

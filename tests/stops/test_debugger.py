@@ -34,9 +34,9 @@ STOPS = textwrap.dedent(
         stop = pfd.break_on(where, **more)
         print(stop.when, run(), stop.hits, flush=True)
         stop.remove()
-    def failing():
+    def failing(value=6.0):
         try:
-            f(tf.constant(6.0))
+            f(tf.constant(value))
         except tf.errors.InvalidArgumentError as error:
             return type(error.pyfunc_exception).__name__
     def gradient():
@@ -68,6 +68,19 @@ STOPS = textwrap.dedent(
     CallWatch.arm = armed
     with pfd.record(gil=False):
         print(float(f(tf.constant(-1.0))), flush=True)
+    @tf.function
+    def rewritten(x):
+        def inside(v):
+            if v > 0:
+                breakpoint()  # here
+                v = v * 3
+            if v > 3:
+                raise ValueError("rewritten")
+            return v
+        return tf.py_function(inside, [x], tf.float32)
+    stops("no such node", lambda: float(rewritten(tf.constant(1.0))))
+    f = rewritten
+    stops("*inside", lambda: failing(2.0), when="error")
     """
 ).replace("{LINE}", "10")
 
@@ -133,6 +146,18 @@ def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
 
         goes_on(at("body", "breakpoint()")[0], "", "next")
         goes_on(at("body", "return y + 1", "step")[0], "-1.0\n")
+
+        def shown(*lines):  # code that AutoGraph generated, in frames of its own
+            thread, _, frames = client.stop()
+            assert [(one["source"]["path"], one["line"]) for one in frames[: len(lines)]] == [
+                (str(program), line[text]) for text in lines
+            ]
+            return thread
+
+        goes_on(shown("breakpoint()  # here", "if v > 0:"), "", "next")
+        goes_on(shown("v = v * 3", "if v > 0:"), "before 3.0 0\n")
+        goes_on(shown("breakpoint()  # here"), "")
+        goes_on(shown('raise ValueError("rewritten")', "if v > 3:"), "error ValueError 1\n")
         client.end()
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import os
+import pdb
 import re
 import sys
 
@@ -256,3 +260,62 @@ def test_breakpoint_in_a_statement_over_several_lines_stops_in_it_and_q_ends_the
     assert shown == [4, 8, 11, 11], said
     assert "stops/stop" not in str(raised.value)
     assert "in body" in str(raised.value)
+
+
+def test_what_is_displayed_and_a_post_mortem_are_in_the_users_file(tf, step, capsys):
+    hook = sys.excepthook
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised, pfd.record(gil=False):
+        step(tf.constant(-300.0))
+    error = raised.value
+    assert sys.excepthook is hook
+    hook(type(error), error, error.__traceback__)  # its recording has ended
+    cause = capsys.readouterr().err.partition("direct cause")[0]
+    assert f'test_generated.py", line {FIRST + 11}, in body\n    raise ValueError("too small")\nValueError' in cause
+    assert not re.search("ag__|autograph|written.py", cause), cause
+    _looks(error.__traceback__)
+    stop = pfd.break_on("nothing*")
+    try:
+        step(tf.constant(-300.0))
+    except tf.errors.InvalidArgumentError as raised_now:
+        sys.excepthook(type(raised_now), raised_now, raised_now.__traceback__)
+    cause = capsys.readouterr().err.partition("direct cause")[0]
+    assert not re.search("ag__|autograph|written.py", cause), cause
+    stop.remove()
+    _looks(sys.last_traceback)
+
+
+def _looks(traceback):
+    """What pdb shows at the innermost frame of a traceback, and at the one above."""
+    out = io.StringIO()
+    debugger = pdb.Pdb(stdin=io.StringIO("ll\np i, total, float(v)\nw\nup\nq\n"), stdout=out)
+    debugger.reset()
+    debugger.interaction(None, traceback)
+    text = out.getvalue()
+    assert not re.search("ag__|autograph", text.partition("(0, 0.0, -600.0)")[0]), text
+    shown = [int(line) - FIRST for line in re.findall(r"> \S*test_generated\.py\((\d+)\)body", text)]
+    assert shown == [11, 11], text
+    listed = r"def body\(v\):.*->\s+raise ValueError\(.too small.\).*return out.*\(0, 0.0, -600.0\)"
+    assert re.search(listed, text, re.S), text
+
+
+def test_a_failure_in_generated_code_lives_no_longer_for_being_displayed(tf):
+    class MineError(Exception):
+        pass
+
+    @tf.function
+    def fails(x):
+        def body(v):
+            for _ in range(1):
+                raise MineError(float(v))
+            return v
+
+        return tf.py_function(body, [x], tf.float32)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(tf.errors.UnknownError), pfd.record(gil=False):
+            fails(tf.constant(1.0))
+        assert not [one for one in gc.get_objects() if isinstance(one, MineError)]
+    finally:
+        gc.enable()

@@ -45,6 +45,10 @@ def kernel():
         yield kernel
 
 
+def _plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
 def test_the_input_box_prompts_in_the_right_cell(kernel):
     text, error, prompts = kernel.run(
         "%pyfunc_break body --if 'x > 1'\nprint(float(f(tf.constant(4.0))))", ["n", "p y", "!y = y * 10", "c"]
@@ -178,6 +182,24 @@ def test_debug_opens_at_the_users_frame_and_the_original_is_the_cause(kernel):
     kernel.run("r.stop()")
     text, error, _ = kernel.run("%pyfunc_debug", ["p secret", "q"])
     assert "numpy=6.0" in text, text
+
+
+def test_debug_after_q_in_a_body_that_autograph_rewrote_is_in_the_users_cell(kernel):
+    kernel.run("""@tf.function
+def rewritten(x):
+    def body(v):
+        seen = 0
+        for i in range(3):
+            breakpoint()
+            seen += 1
+        return v
+    return tf.py_function(body, [x], tf.float32)""")
+    text, _, _ = kernel.run("rewritten(tf.constant(1.0))", ["c", "q"])
+    assert "autograph" not in text.partition("direct cause")[0].partition("Abort")[2], text
+    text, _, _ = kernel.run("%debug", ["p seen, i", "ll", "q"])
+    assert "(1, 1)" in _plain(text), text
+    assert re.search(r"> \S*ipykernel\S*\(\d\)\S*body\(\).*def body\(v\)", _plain(text), re.S), text
+    assert "ag__" not in text
 
 
 def test_debug_runs_a_recorded_call_again(kernel):
