@@ -33,16 +33,22 @@ def summary(reader: Reader) -> Sums | None:
 
 
 def _kept(reader: Reader) -> dict[tuple[int, str], CallSum]:
-    """The table `summary`; empty in a file of before there was one, and where it was not completed or lacks calls."""
-    if not reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'summary'"):
+    """The table `summary`; empty in a file of before there was one, while it is recorded, and where it lacks calls."""
+    state = reader.meta.get("state")
+    if state == "recording" or not reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'summary'"):
         return {}
-    return {
+    found = {
         (node, kind): CallSum(calls, errors, 0, calls, total, longest, measured, tuple(gil))
         for node, kind, calls, errors, total, longest, measured, *gil in reader.rows(
             "SELECT node, kind, calls, errors, total_ns, max_ns, measured, wait_ns, held_ns, released_ns, reacquire_ns "
             "FROM summary"
         )
     }
+    if found and state == "interrupted":
+        for key, running in reader.running_calls().items():
+            one = found.setdefault(key, CallSum())
+            one.calls, one.running = one.calls + running, running
+    return found
 
 
 def _call_sums(one: CallSum, lost: int, lost_errors: int, lost_ns: int) -> CallSums:

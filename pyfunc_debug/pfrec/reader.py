@@ -26,7 +26,7 @@ from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.recovery import recover, tidy
 from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION
-from pyfunc_debug.pfrec.sums import CallSum, read_sums
+from pyfunc_debug.pfrec.sums import CallSum, read_running, read_sums
 from pyfunc_debug.places import learn_cells, one_line
 from pyfunc_debug.records import (
     Call,
@@ -396,6 +396,15 @@ class Reader:
         self.look("FROM node")
         with self._reading(), self._at_work() as desk:
             return read_sums(desk.cursor)
+
+    def running_calls(self) -> dict[tuple[int, str], int]:
+        """How many stored calls have not ended, by node and kind; the tables are not checked for it, as above.
+
+        Raises:
+          BadRecordingError: the file turned out to be damaged.
+        """
+        with self._reading(), self._at_work() as desk:
+            return read_running(desk.cursor)
 
     # -- nouns --------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 from pyfunc_debug.pfrec.ring import Brief, RingCall, RingReader, is_held, is_ring, place_of
 from pyfunc_debug.pfrec.schema import NEW
+from pyfunc_debug.pfrec.sums import add_to_summary, summary_is_whole
 
 _BUSY_S = 2.0
 _TOGETHER = 1000
@@ -96,6 +97,8 @@ def missing_text(parts: Sequence[str]) -> str:
 def _complete(path: str, ring: RingReader, meta: Mapping[str, Any]) -> bool:
     db = sqlite3.connect(os.fsencode(path), isolation_level=None, timeout=_BUSY_S)
     try:
+        if str(db.execute("PRAGMA journal_mode").fetchone()[0]) == "wal":
+            db.execute("PRAGMA synchronous = NORMAL")  # the disk is waited for when the log is folded into the file
         db.execute("BEGIN IMMEDIATE")
         try:
             now = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('state', 'process')"))
@@ -111,6 +114,7 @@ def _complete(path: str, ring: RingReader, meta: Mapping[str, Any]) -> bool:
         with contextlib.suppress(sqlite3.Error):  # a reader is in the way: then the log stays, and both are valid
             db.execute("PRAGMA busy_timeout = 0")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.execute("PRAGMA synchronous = OFF")  # two bytes change in one page: either way a valid file
             db.execute("PRAGMA journal_mode = DELETE")
         return True
     finally:
@@ -134,6 +138,9 @@ class _Rows:
                 self._trace(number, facts)
         given, running = 0, []
         found: list[tuple[int, str, int]] = []
+        summed = summary_is_whole(db)  # else a row did not come into the file, or the recording is an older version's
+        if not summed and db.execute("SELECT 1 FROM sqlite_master WHERE name = 'summary'").fetchone():
+            db.execute("DELETE FROM summary")
         for call in self._ring.calls(known=self._ended(self._ring.numbers())):
             node, kind = self._node(call.token)
             status = "running" if call.end_ns is None else "error" if call.failed else "ok"
@@ -149,6 +156,8 @@ class _Rows:
                 running.append(call.call)
             else:
                 found.append((node, kind, call.end_ns - call.start_ns))
+                if summed:
+                    add_to_summary(db, *found[-1], call.failed)
                 given += call.inputs is not None
             self._inputs(call)
         total = db.execute("SELECT count(*) FROM call").fetchone()[0]

@@ -121,8 +121,8 @@ CREATE TABLE extra (call INTEGER PRIMARY KEY, why TEXT NOT NULL);
 -- has_gauss, gauss]}.
 CREATE TABLE random_state (call INTEGER PRIMARY KEY, facts TEXT NOT NULL, python BLOB, numpy BLOB);
 
--- Sums over the rows of call and gil, by node and kind, for the ledger of many recordings (since version 2): there only when
--- a recording was completed and all calls in it have ended.
+-- Sums over the rows of call that ended and their rows of gil, by node and kind, for the ledger of many recordings (since
+-- version 2). They grow with each batch; empty at the end where they are not those of all calls.
 CREATE TABLE summary (
     node INTEGER NOT NULL, kind TEXT NOT NULL, calls INTEGER NOT NULL, errors INTEGER NOT NULL, total_ns INTEGER NOT NULL,
     max_ns INTEGER NOT NULL, measured INTEGER NOT NULL, wait_ns INTEGER, held_ns INTEGER, released_ns INTEGER,

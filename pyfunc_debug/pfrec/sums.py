@@ -69,6 +69,38 @@ def read_sums(cursor: sqlite3.Cursor) -> dict[tuple[int, str], CallSum]:
     return found
 
 
+def read_running(cursor: sqlite3.Cursor) -> dict[tuple[int, str], int]:
+    """How many calls have not ended, by node and kind.
+
+    Raises:
+      DamagedError: a row holds what no recording does.
+      sqlite3.Error: the file is damaged.
+    """
+    query = "SELECT node, kind, count(*) FROM call NOT INDEXED WHERE status = 'running' GROUP BY node, kind"
+    found = {(node, kind): calls for node, kind, calls in cursor.execute(query)}
+    if not all(kind in words("call", "kind") for _, kind in found):
+        raise DamagedError("its table call holds what no recording has")
+    return found
+
+
+def summary_is_whole(db: sqlite3.Connection) -> bool:
+    """Whether the table `summary` is there and has all calls that ended and all that were measured."""
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'summary'").fetchall():
+        return False
+    calls, measured = db.execute("SELECT coalesce(sum(calls), 0), coalesce(sum(measured), 0) FROM summary").fetchone()
+    ended = db.execute("SELECT count(*) FROM call NOT INDEXED WHERE status <> 'running'").fetchone()[0]
+    return bool((calls, measured) == (ended, db.execute("SELECT count(*) FROM gil").fetchone()[0]))
+
+
+def add_to_summary(db: sqlite3.Connection, node: int, kind: str, ns: int, failed: bool) -> None:
+    """Adds a call that ended to the table `summary`."""
+    db.execute(
+        "INSERT INTO summary VALUES (?1, ?2, 1, ?3, ?4, ?4, 0, NULL, NULL, NULL, NULL) ON CONFLICT (node, kind) "
+        "DO UPDATE SET calls = calls + 1, errors = errors + ?3, total_ns = total_ns + ?4, max_ns = max(max_ns, ?4)",
+        (node, kind, int(failed), max(ns, 0)),
+    )
+
+
 def _groups(cursor: sqlite3.Cursor) -> Iterator[Sequence[Any]]:
     last = cursor.execute("SELECT min(id) - 1 FROM call").fetchone()[0]
     while last is not None:

@@ -150,6 +150,10 @@ class Writer:
             self._cursor.execute(_insert(table, columns, _TOGETHER), [value for row in several for value in row])
         self._cursor.executemany(_insert(table, columns, 1), rows[whole:])
 
+    def clear(self, table: str) -> None:
+        """Deletes all rows of a table."""
+        self._cursor.execute(f"DELETE FROM {table}")
+
     def stored(self, digest: bytes) -> bool:
         """Whether contents are known to be in the file."""
         return digest in self._digests

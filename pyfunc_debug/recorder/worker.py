@@ -422,6 +422,7 @@ class Worker:
         """Puts rows into the file. Where it does not take them now, waits until it does: the queue is the buffer."""
         if not (batch.rows or batch.blobs):
             return
+        self._rows.calls.sums.join(batch)
         while not self.stopped:
             try:
                 why = self._store(batch)
@@ -569,6 +570,7 @@ class Worker:
         writer = self._writer
         writer.rollback()
         writer.begin()
+        self._rows.calls.sums.join(batch)
         for table, rows in batch.rows.items():
             writer.add(table, rows)
         for blob in batch.blobs:
@@ -578,8 +580,9 @@ class Worker:
         stored = writer.count("call")
         self._losses.unfinished(begun, stored)
         dropped = {**self._rows.lost(last), "counted": begun}
-        if not self.stopped and self._losses.only_left_out():
-            self._rows.calls.sums.rows(last, stored, writer.count("gil"))
+        all_there = not self.stopped and self._losses.only_left_out()
+        if not (all_there and self._rows.calls.sums.are_of(stored, writer.count("gil"))):
+            writer.clear("summary")
         for table, rows in last.rows.items():
             writer.add(table, rows)
         writer.set_meta(

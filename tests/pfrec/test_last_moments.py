@@ -233,6 +233,14 @@ def test_no_call_that_ended_is_missing_after_a_signal_at_any_moment(program, tmp
         assert numbers == [*range(1, len(numbers) + 1)]
         assert ended <= len(numbers) <= ended + 1
         assert recording.meta["death"]["missing"] == 0
+        sums = "count(*), total(status = 'error'), sum(end_ns - start_ns), max(end_ns - start_ns)"
+        calls = recording.sql(f"SELECT node, {sums} FROM call WHERE status <> 'running' GROUP BY node")
+        kept = recording.sql("SELECT node, calls, errors, total_ns, max_ns FROM summary")
+        assert [tuple(row.values()) for row in kept] == [tuple(row.values()) for row in calls]
+        running = sum(call.status == "running" for call in recording.calls())
+    (row,) = pfd.open([str(path)]).ledger().rows  # from these sums, and what was in progress
+    sums = row.by[0]
+    assert (sums.stored, sums.running, sums.times.count) == (len(numbers) + running, running, len(numbers))
 
 
 def test_sigterm_ends_a_program_as_ever_loses_no_call_and_is_named(program, tmp_path):
