@@ -99,6 +99,27 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
 
 
+LOSS_OF_NUMPY = """
+import numpy as np
+import keras
+class Far(keras.losses.Loss):
+    def call(self, y_true, y_pred):
+        given = np.sort(y_pred.numpy().ravel())
+        return np.float32(np.percentile(given, 90))
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", Far())
+model.fit(np.ones([4, 3], "float32"), np.ones([4, 1], "float32"), verbose=0)
+"""
+
+
+def test_a_loss_that_numpy_computes_is_not_run_eagerly_as_nothing_of_it_has_a_gradient(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(LOSS_OF_NUMPY)
+    _, told, _ = run(path)
+    assert "while Keras traced call" in " ".join(told.split())
+    assert "run_eagerly" not in told
+
+
 COMPILED = """
 import numpy as np
 import tensorflow as tf

@@ -44,6 +44,7 @@ from pyfunc_debug.doctor.failures import (
     unbatched,
     unknown_shape,
     variables,
+    whole_functions,
     whole_numbers,
     xla,
 )
@@ -94,7 +95,11 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     output_contract.explain,
     foreign_code.elsewhere,
     autograph.explain,
+    whole_functions.explain,
 )
+
+OF_VALUES = (symbolic_value.explain, foreign_code.elsewhere)
+"""Those whose paste is for the one line that needed a value."""
 
 
 def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | None:
@@ -112,5 +117,7 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
     for cause in CAUSES:
         explanation = cause(found)
         if explanation is not None:
+            if cause in OF_VALUES:
+                explanation = whole_functions.instead(explanation, found)
             return with_imports(explanation, found)
     return None

@@ -31,6 +31,8 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
         return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
     blanks = indent_of(edit.lines[0])
     lines = (*(f"{blanks}{one}" for one in missing), *edit.lines)
+    if _is_method(source, edit):  # a name of a class is none of its methods'
+        lines = (edit.lines[0], *(f"{blanks}    {one}" for one in missing), *edit.lines[1:])
     return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
 
 
@@ -44,6 +46,11 @@ def _bound(source: Source, name: str) -> bool:
         if stored or (isinstance(one, ast.arg) and one.arg == name):
             return True
     return not source.tree.body
+
+
+def _is_method(source: Source, edit: Edit) -> bool:
+    statement = source.statement(edit.first)
+    return isinstance(statement, ast.FunctionDef) and isinstance(source.parent(statement), ast.ClassDef)
 
 
 def _begins_statement(source: Source, edit: Edit) -> bool:

@@ -24,6 +24,7 @@ _OF_TENSORS = {"numpy", "set_shape", "get_shape", "as_list", "rank"}
 _FARTHEST = 16
 """Lines from the first to the last map of the same function that one paste changes."""
 _NAMES = ("as_python", "in_python", "python_rows")
+_ROWS = ("rows", "results", "each_row")
 
 
 def best(situation: Situation) -> wrapping.Wrap | None:
@@ -91,14 +92,15 @@ def as_python(situation: Situation, traced: int | None = None) -> wrapping.Wrap 
     inside = [one.function for one in situation.spots[index:]]
     if any(one is not None and wrapping.is_graph(one) for one in inside[1:]):
         return None  # it is traced wherever it is called
-    rows = _rows(given, function, spec, inside, outer, spot)
-    if rows is None:
+    row = _rows(given, function, spec, inside, outer, spot)
+    if row is None:
         return None
     tf, blanks = alias(outer, "tensorflow"), indent_of(source.lines[statement.lineno - 1])
     taken = {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}
     taken |= {one.name for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
     name = next((one for one in _NAMES if one not in taken), None)
-    if name is None:
+    rows = next((one for one in _ROWS if one not in taken), None)
+    if name is None or rows is None:
         return None
     alike = _alike(source, statement, given)
     first, last = alike[0][0].lineno, max(one.end_lineno or one.lineno for one, _ in alike)
@@ -109,10 +111,10 @@ def as_python(situation: Situation, traced: int | None = None) -> wrapping.Wrap 
     said = "dtypes are" if kept else "dtypes and shapes are"
     pasted = (
         f"{blanks}def {name}(ds):  # Python with values; {said} those of the first result",
-        f"{blanks}    rows = lambda: ({rows})",
-        f"{blanks}    spec = {tf}.data.Dataset.from_tensors(next(rows())).element_spec",
+        f"{blanks}    {rows} = lambda: ({row})",
+        f"{blanks}    spec = {tf}.data.Dataset.from_tensors(next({rows}())).element_spec",
         *relaxed,
-        f"{blanks}    return {tf}.data.Dataset.from_generator(rows, output_signature=spec)",
+        f"{blanks}    return {tf}.data.Dataset.from_generator({rows}, output_signature=spec)",
         *source.spliced({_tail(one): f".apply({name})" for _, one in alike}, first, last),
     )
     return wrapping.Wrap(Edit(outer.file, first, last, pasted), True)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures import learned_shapes, shapes
 from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -97,6 +97,7 @@ def without_shapes(situation: Situation) -> Explanation | None:
         rest += [f"{one.arg}={source.text(one.value)}" for one in call.keywords if one.value is not types]
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    edit = edit or learned_shapes.shaped(situation)
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
         "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",

@@ -37,6 +37,12 @@ def compiled_function(situation: Situation) -> Edit | None:
     return wrapping.replace_expression(spot, found[0], f"lambda {listed}: {whole}")
 
 
+def loses_gradient(situation: Situation) -> bool:
+    """Whether the function that Keras traced computes with NumPy or values only."""
+    spot = situation.spots[wrapping.entry(situation)[0]]
+    return isinstance(spot.function, ast.FunctionDef) and _in_python(spot.function, spot)
+
+
 def _in_python(function: ast.FunctionDef, spot: Spot) -> bool:
     """Whether a loss computes with NumPy or values only: then nothing of it has a gradient."""
     predicted = parameters(function)[-1:]

@@ -45,6 +45,8 @@ class Spot:
       variables: Names and values of its variables, as they are now.
       module: Names and values of its module.
       by: What called it, of TensorFlow's and Keras': "tf.data", "tf.function", "Keras"; "" for none of them.
+      generated: Whether AutoGraph's code for it ran.
+      code: Name of the code that ran: that of a function, or "<lambda>".
     """
 
     file: str
@@ -53,6 +55,7 @@ class Spot:
     module: Mapping[str, Any]
     by: str
     generated: bool = False
+    code: str = ""
 
     @property
     def source(self) -> Source:
@@ -63,10 +66,16 @@ class Spot:
     def function(self) -> Function | None:
         """The function that was running: the innermost on its line, but no lambda whose arguments are not there."""
         found = self.source.function(self.line)
-        if not isinstance(found, ast.Lambda) or self._has(found):
+        if not isinstance(found, ast.Lambda) or (self._is_lambda and self._has(found)):
             return found
         outer = [one for one in self.source.around(found) if isinstance(one, (*_DEFINITIONS, ast.Lambda))]
-        return next((one for one in outer if not isinstance(one, ast.Lambda) or self._has(one)), found)
+        return next(
+            (one for one in outer if not isinstance(one, ast.Lambda) or (self._is_lambda and self._has(one))), found
+        )
+
+    @property
+    def _is_lambda(self) -> bool:
+        return self.generated or self.code in ("", "<lambda>")
 
     def _has(self, function: ast.Lambda) -> bool:
         wanted = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
@@ -199,7 +208,7 @@ def _spots(chain: list[BaseException], locate: Locate) -> list[Spot]:
                 before = found.pop()  # a branch or loop of AutoGraph's
                 variables = ChainMap(dict(variables), dict(before.variables))
                 by = before.by
-            found.append(Spot(file, line, variables, frame.f_globals, by, generated))
+            found.append(Spot(file, line, variables, frame.f_globals, by, generated, frame.f_code.co_name))
             by = ""
     return found
 

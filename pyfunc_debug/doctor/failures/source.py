@@ -6,7 +6,6 @@ import ast
 import functools
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.program import syntax
@@ -172,15 +171,25 @@ def dotted(node: ast.AST | None) -> str:
 
 def names(node: ast.AST) -> list[str]:
     """Names that an expression reads, each once, in their order; those that it binds itself are left out."""
-    bound: set[str] = set()
-    for one in ast.walk(node):
-        if isinstance(one, ast.arg):
-            bound.add(one.arg)
-        elif isinstance(one, ast.comprehension):
-            bound.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
-    found: list[Any] = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id not in bound]
+    found: list[ast.Name] = []
+    _free(node, frozenset(), found)
     found.sort(key=lambda one: (one.lineno, one.col_offset))
     return list(dict.fromkeys(one.id for one in found))
+
+
+def _free(node: ast.AST, bound: frozenset[str], found: list[ast.Name]) -> None:
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            found.append(node)
+        return
+    parts: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+        targets = [one.target for one in node.generators]
+        bound |= {part.id for one in targets for part in ast.walk(one) if isinstance(part, ast.Name)}
+    elif isinstance(node, (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)):
+        bound |= {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    for one in parts:
+        _free(one, bound, found)
 
 
 def parameters(function: Function) -> list[str]:

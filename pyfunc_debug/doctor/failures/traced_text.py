@@ -22,7 +22,12 @@ def explained(
     shown = [f"{name} ({described(one)})" for name, one in list(parts.items())[:2]]
     keras = any(is_keras(one) for one in parts.values())
     if keras:
-        what = f"{' and '.join(shown)} only describes an input of the model and has no value"
+        says = (
+            "only describes an input of the model and has"
+            if len(shown) < 2
+            else "only describe inputs of the model and have"
+        )
+        what = f"{' and '.join(shown)} {says} no value"
         cause = f"`{code}` ran once, while the Keras model was built: {what}. Only layers and keras.ops take it."
     else:
         cause = f"`{code}` ran once, {when(situation)}, when {' and '.join(shown)} had no value yet. {runs(situation)}"

@@ -1,0 +1,241 @@
+"""The paste of last resort: all of a traced function as Python, where it needs values in more than one place.
+
+A map becomes a generator (`as_python`), a tf.function loses its decorator, what Keras traces in `fit` runs with
+`run_eagerly=True`, and the `call` of a layer without weights goes into a py_function that asks a first result for its
+dtype and shape.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+
+from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.as_python import as_python
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
+from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, parameters, parsed, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, is_symbolic, symbolic_parts
+from pyfunc_debug.doctor.failures.traced_text import RULE, when
+from pyfunc_debug.doctor.failures.value_uses import needs_values, symbolic_names
+
+_NEEDS = re.compile(
+    r"symbolic|[Ee]ager execution|EagerTensor|Graph execution|SymbolicTensor|KerasTensor|'(?:Resource)?Variable'"
+    r"|only integer scalar arrays|only length-1 arrays|setting an array element with a sequence"
+)
+"""What is said where a value was wanted and a tensor or a variable of a graph was there."""
+_EAGERLY = "With run_eagerly=True each batch runs as Python, with values: that is slower."
+_PLAIN = "Without tf.function it runs as Python, with values: op by op, that is slower."
+_LAYER = "NumPy gives no gradient there."
+_OWN = "in_python"
+
+
+def instead(explanation: Explanation, situation: Situation) -> Explanation:
+    """The explanation with the whole function in the paste, where it repairs one of many lines or none."""
+    if explanation.rule != RULE or situation.body or not situation.spots:
+        return explanation
+    if explanation.edit is not None and not _more(explanation.edit, situation):
+        return explanation
+    found = _whole(situation)
+    if found is None:
+        return explanation
+    edit, price = found
+    cause = " ".join(one for one in (explanation.cause, price) if one)
+    return dataclasses.replace(explanation, cause=cause, edit=edit, advice="", confidence="likely")
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """A line that failed at trace on tensors or variables without values, where no other cause is known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or situation.body or isinstance(statement, (ast.Raise, ast.Assert)):
+        return None
+    if not wrapping.entry(situation)[1] or not _wanted_values(situation):
+        return None
+    value = wrapping.value_here(spot, statement)
+    held = _held(value, spot) if value is not None else {}
+    found = _whole(situation) if held and not any(map(is_keras, held.values())) else None
+    if found is None:
+        return None
+    shown = " and ".join(f"{name} ({described(one)})" for name, one in list(held.items())[:2])
+    code = short(spot.source.text(statement).split("\n")[0], 44)
+    cause = f"`{code}` ran once, {when(situation)}, when {shown} had no value yet. {found[1]}".rstrip()
+    return Explanation(RULE, spot.file, spot.line, cause, found[0], "", "likely")
+
+
+def _wanted_values(situation: Situation) -> bool:
+    """Whether what failed wanted a value, and was given a tensor."""
+    if isinstance(situation.inner, AttributeError):
+        held = getattr(situation.inner, "obj", None)
+        return is_symbolic(held) or _is_variable(held)
+    if isinstance(situation.inner, KeyError):
+        return any(map(is_symbolic, situation.inner.args))
+    return bool(_NEEDS.search(situation.message))
+
+
+def _is_variable(value: object) -> bool:
+    return any(one.__name__ == "ResourceVariable" for one in type(value).__mro__)
+
+
+def _held(node: ast.expr, spot: Spot) -> dict[str, object]:
+    """The tensors and variables that an expression reads."""
+    found: dict[str, object] = dict(symbolic_parts(node, spot))
+    for one in ast.walk(node):
+        value = spot.value(one.id) if isinstance(one, ast.Name) else None
+        if isinstance(one, ast.Name) and _is_variable(value):
+            found[one.id] = value
+    return found
+
+
+def _more(edit: Edit, situation: Situation) -> bool:
+    """Whether what is left of the traced functions needs values, too, after a paste."""
+    index = wrapping.entry(situation)[0]
+    for place, spot in enumerate(situation.spots[index:], index):
+        function = spot.function
+        if function is None:
+            continue
+        source, first = spot.source, spot.line + 1
+        tensors = symbolic_names(spot)
+        if spot is situation.spots[-1]:
+            if edit.file != spot.file or not function.lineno <= edit.first <= (function.end_lineno or 0):
+                return False  # it is not in the function: a map, a call of compile
+            source = parsed("\n".join(applied([edit], source.lines)))
+            changed = _same(source, function, edit)
+            if changed is None:
+                return False
+            function, first = changed, edit.first
+        elif place < len(situation.spots) - 1:
+            tensors += _results(spot)
+        if needs_values(source, function, first, spot, tensors):
+            return True
+    return False
+
+
+def _results(spot: Spot) -> list[str]:
+    """What the statement that called the failing function assigns."""
+    statement = spot.source.statement(spot.line)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+
+
+def _same(source: object, function: Function, edit: Edit) -> Function | None:
+    """A function in the file that a paste has changed."""
+    if isinstance(function, ast.Lambda):
+        return None
+    moved = len(edit.lines) - (edit.last + 1 - edit.first) if edit.first <= function.lineno else 0
+    for one in ast.walk(source.tree):  # type: ignore[attr-defined]
+        if isinstance(one, type(function)) and one.name == function.name and one.lineno == function.lineno + moved:
+            return one
+    return None
+
+
+def _whole(situation: Situation) -> tuple[Edit, str] | None:
+    """All of the traced function as Python, and what that costs."""
+    index, by = wrapping.entry(situation)
+    spot = situation.spots[index]
+    if by == "tf.data":
+        wrap = as_python(situation) or wrapping.mapped_function(situation)
+        return None if wrap is None else (wrap.edit, "")
+    if by == "Keras":
+        layer = _layer(spot)
+        if layer is not None:
+            return layer, _LAYER
+        edit = _eagerly(situation, index)
+        return None if edit is None else (edit, _EAGERLY)
+    edit = _undecorated(situation, index)
+    return None if edit is None else (edit, _PLAIN)
+
+
+def _kinds(spot: Spot) -> list[str]:
+    """Names of Keras' classes that the method's object is of."""
+    every = type(spot.variables.get("self")).__mro__
+    return [one.__name__ for one in every if one.__module__.partition(".")[0] in ("keras", "tf_keras")]
+
+
+def _layer(spot: Spot) -> Edit | None:
+    """`call` of a layer without weights, in a py_function."""
+    function, layer = spot.function, spot.variables.get("self")
+    if not isinstance(function, ast.FunctionDef) or function.name != "call" or function.decorator_list:
+        return None
+    kinds, inputs = _kinds(spot), parameters(function)
+    if "Layer" not in kinds or "Model" in kinds or not inputs or function.args.vararg or function.args.kwarg:
+        return None
+    state = vars(layer)
+    weights = ("_trainable_variables", "_trainable_weights", "_layers")
+    if any(state.get(one) for one in weights) or hasattr(type(layer), _OWN):
+        return None
+    tensors = [name for name in inputs if is_symbolic(spot.value(name))]
+    if tensors != inputs[: len(tensors)] or not tensors or any(map(is_keras, map(spot.value, tensors))):
+        return None
+    tf, source = alias(spot, "tensorflow"), spot.source
+    blanks = indent_of(source.lines[function.lineno - 1])
+    header = source.lines[function.lineno - 1 : function.body[0].lineno - 1]
+    if not header or len(header) > 1:
+        return None
+    run, rest = f"self.{_OWN}", ", ".join(f"{name}={name}" for name in inputs[len(tensors) :])
+    if rest:
+        run = f"(lambda *x: self.{_OWN}(*x, {rest}))"
+    ones = ", ".join(f"{tf}.ones([n or 1 for n in {name}.shape], {name}.dtype)" for name in tensors)
+    made = f"{tf}.py_function({run}, [{', '.join(tensors)}], y.dtype)"
+    lines = (
+        f"{header[0].split('#')[0].rstrip()}  # Python with values; a first result, for ones, says dtype and shape",
+        f"{blanks}    with {tf}.init_scope():",
+        f"{blanks}        y = {tf}.convert_to_tensor({run}({ones}))",
+        f"{blanks}    return {tf}.ensure_shape({made}, [None, *y.shape[1:]])",
+        "",
+        header[0].replace(f"def {function.name}(", f"def {_OWN}(", 1),
+    )
+    return Edit(spot.file, function.lineno, function.body[0].lineno - 1, lines)
+
+
+def _eagerly(situation: Situation, index: int) -> Edit | None:
+    """`run_eagerly=True` in the one call of `compile` for the model whose `fit` failed."""
+    spot = situation.spots[index]
+    if (is_loss(situation) or "Loss" in _kinds(spot)) and loses_gradient(situation):
+        return None
+    for outer in reversed(situation.spots[:index]):
+        statement = outer.source.statement(outer.line)
+        fitted = fits(statement) if statement is not None else []
+        if len(fitted) != 1:
+            continue
+        model = dotted(fitted[0].func).rpartition(".")[0]
+        found = [
+            one for one in calls(outer.source.tree)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
+        ]  # fmt: skip
+        named = [one for one in found if model and dotted(one.func).rpartition(".")[0] == model]
+        found = named if len(named) == 1 else found
+        given = {one.arg for call in found for one in call.keywords}
+        if len(found) != 1 or given & {"run_eagerly", "jit_compile", None}:
+            return None
+        text = spot.source.text(found[0]) if spot.file == outer.file else outer.source.text(found[0])
+        glue = "" if text.endswith("()") else ", "
+        return wrapping.replace_expression(outer, found[0], f"{text[:-1].rstrip(', ')}{glue}run_eagerly=True)")
+    return None
+
+
+def _undecorated(situation: Situation, index: int) -> Edit | None:
+    """The function without its `@tf.function`, where eager code calls it by its name."""
+    inside = [spot for spot in situation.spots[index:] if spot.function is not None]
+    graphs = [spot for spot in inside if wrapping.is_graph(spot.function)]  # type: ignore[arg-type]
+    spot = situation.spots[index]
+    outer = situation.outer(spot)
+    function = spot.function
+    if len(graphs) != 1 or graphs[0] is not spot or outer is None or outer.by or outer.generated:
+        return None
+    statement = outer.source.statement(outer.line)
+    name = getattr(function, "name", "")
+    called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
+    used = [
+        one for one in ast.walk(spot.source.tree)
+        if isinstance(one, ast.Attribute) and dotted(one.value).rpartition(".")[2] == name
+    ]  # fmt: skip
+    decorators = getattr(function, "decorator_list", [])
+    if not called or used or len(decorators) != 1:
+        return None
+    one = decorators[0]
+    blanks = indent_of(spot.source.lines[one.lineno - 1])
+    line = f"{blanks}# no tf.function: {name} needs values"
+    return Edit(spot.file, one.lineno, one.end_lineno or one.lineno, (line,))
