@@ -288,6 +288,8 @@ class Functions:
                 self._tell_clashes(name, concrete)
             if tokens:
                 self.placement.ran(context, function, tokens)
+                if trace is None and concrete is not None:
+                    self._library.ran(name, concrete.graph)
             return RunFacts(
                 next(self._run_ids), kind, name, trace, function, tokens, _thread.get_native_id(),
                 time.monotonic_ns(), self._started_at(raw_name),

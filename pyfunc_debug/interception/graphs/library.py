@@ -12,7 +12,8 @@ from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import token_in, token_of
 
 _REST_S = 0.001
-"""The walk over a program's graphs rests after each: the program wants the GIL meanwhile."""
+"""The walk over a program's graphs rests when it has worked for as long: the program wants the GIL meanwhile. It may
+also wait for the walk, and have any number of graphs: a rest after each would be 30 s for 30,000."""
 _REMEMBERED = 100_000
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COLLECTIVES = frozenset(
@@ -33,7 +34,10 @@ class Library:
         self._calls: dict[str, tuple[str, ...]] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         self._joined: set[str] = set()  # functions with a collective op
-        self._older: dict[str, tuple[weakref.ref[Any], str]] | None = None  # token -> graph and op's name
+        self._older: dict[str, tuple[weakref.ref[Any], str]] = {}  # token -> graph and op's name
+        self._ran: set[str] = set()  # functions that were traced before we were there
+        self._ran_graphs: list[weakref.ref[Any]] = []  # theirs, not yet looked at
+        self._searched = False
 
     def tokens(self, name: str) -> frozenset[str] | None:
         """Tokens of all nodes in a function and in every function nested in it; None if it cannot be read."""
@@ -92,26 +96,37 @@ class Library:
                 todo += [node.attr["f"].func.name for node in nodes if node.op in _ALWAYS]
         return max(sizes, default=None)
 
-    def locate(self, token: str) -> Any:
-        """The op of a node that was made before we were there, found through all live graphs; None if it is gone.
+    def ran(self, name: str, graph: Any) -> None:
+        """A function that was traced before we were there runs: its older nodes need no search."""
+        if name not in self._ran:
+            self._ran.add(name)
+            self._ran_graphs.append(weakref.ref(graph))
 
-        The first question walks the garbage collector's list, some 50 ms in a large program. All nodes that can be
-        asked for were made before it.
+    def locate(self, token: str) -> Any:
+        """The op of a node that was made before we were there; None if it is gone.
+
+        Where no function that Python ran leads to it, the first question walks the garbage collector's list, some 50 ms
+        in a large program, and all live graphs. All nodes that can be asked for were made before it.
         """
-        if self._older is None:
-            self._older = {}
+        while token not in self._older and self._ran_graphs:
+            self._index(python_ops(self._ran_graphs.pop()()))
+        if token not in self._older and not self._searched:
+            rested = time.thread_time()
             for graph in live_graphs(self._names):
-                self._index(graph, self._older)
-                time.sleep(_REST_S)
+                self._index(_own_nodes(graph))
+                if time.thread_time() - rested > _REST_S:
+                    time.sleep(_REST_S)
+                    rested = time.thread_time()
+            self._searched = True
         graph_reference, name = self._older.get(token, (None, ""))
         graph = graph_reference() if graph_reference is not None else None
         return graph.get_operation_by_name(name) if graph is not None else None
 
-    def _index(self, graph: Any, found: dict[str, tuple[weakref.ref[Any], str]]) -> None:
+    def _index(self, nodes: Iterator[tuple[Any, Any]]) -> None:
         try:
-            for op in graph.get_operations():
-                if op.type in PYFUNC_OPS and op.traceback is not None:  # a SavedModel's may have another's token
-                    found[token_of(op)] = weakref.ref(graph), op.name
+            for graph, op in nodes:
+                if op.traceback is not None:  # a SavedModel's may have another's token
+                    self._older[token_of(op)] = weakref.ref(graph), op.name
         except Exception:  # a graph that is being dismantled
             pass
 
@@ -125,10 +140,14 @@ def python_ops(*graphs: Any) -> Iterator[tuple[Any, Any]]:
         if graph is None or id(graph) in seen:
             continue
         seen.add(id(graph))
-        for op in graph.get_operations():
-            if op.type in PYFUNC_OPS:
-                yield graph, op
+        yield from _own_nodes(graph)
         todo.extend(private.nested_graphs(graph))
+
+
+def _own_nodes(graph: Any) -> Iterator[tuple[Any, Any]]:
+    for op in graph.get_operations():
+        if op.type in PYFUNC_OPS:
+            yield graph, op
 
 
 def imported_nodes(graph: Any) -> list[tuple[str, str, str]]:

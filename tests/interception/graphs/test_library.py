@@ -7,7 +7,9 @@ import threading
 import weakref
 
 import numpy as np
+import pytest
 
+import pyfunc_debug as pfd
 from pyfunc_debug.interception import names
 from pyfunc_debug.interception.graphs import library
 from tests.limits import HANG_S
@@ -70,3 +72,44 @@ def test_a_graph_that_is_half_made_or_half_collected_is_left_alone(tf):
     assert half_collected in seen["alive"]
     assert half_collected not in seen["found"]
     assert id(half_made) not in {id(one) for one in library.live_graphs(names.load())}
+
+
+def _doubling(tf):
+    return tf.function(lambda x: tf.numpy_function(lambda y: y * 2, [x], tf.float32))
+
+
+def test_nodes_of_functions_that_ran_are_found_without_a_search(tf, monkeypatch):
+    inner = _doubling(tf)
+    step = tf.function(lambda x: inner(x) + 1)
+    step(tf.ones([2]))
+    monkeypatch.setattr(library, "live_graphs", lambda found: pytest.fail("a search through all objects"))
+    with pfd.record(gil=False) as recording:
+        step(tf.ones([2]))
+        inner(tf.ones([2]))
+    nodes = recording.nodes()
+    assert [(node.name, node.stack[-1].file) for node in nodes] == [("PyFunc", __file__)] * len(nodes)
+    assert nodes
+
+
+def test_a_search_rests_for_no_longer_than_it_works(tf, monkeypatch):
+    """After each graph, it kept who asked waiting for 30 s where a process had 30,000."""
+
+    class Clock:
+        worked = rested = 0.0
+
+        def thread_time(self):
+            self.worked += 0.0001
+            return self.worked
+
+        def sleep(self, seconds):
+            self.rested += seconds
+
+    clock = Clock()
+    data = tf.data.Dataset.range(1).map(lambda i: tf.numpy_function(lambda y: y * 2, [i], tf.int64))
+    graphs = [tf.Graph() for _ in range(500)]
+    monkeypatch.setattr(library, "time", clock)
+    with pfd.record(gil=False) as recording:
+        list(data)
+    assert recording.nodes()[0].stack[-1].file == __file__
+    assert 0 < clock.rested <= clock.worked
+    assert len(graphs) * 0.0001 < clock.worked
