@@ -15,22 +15,36 @@ _Default = TypeVar("_Default")
 
 ROOM = 1 << 17
 """Entries that a table has room for where nothing else is said: 2 MB."""
+_FEW = 1024
 
 
 class Newest(Generic[_Value]):
-    """What is known by number; a new number takes the place of the one that is `room` smaller.
+    """What is known by number; a new number takes the place of the one that is `room` smaller. For one thread.
 
     Args:
-      room: How many entries there are at most.
+      room: How many entries there are at most. It begins with room for few: a recording has several tables.
     """
 
     def __init__(self, room: int = ROOM) -> None:
+        self._most = room
+        while room > _FEW and room % 2 == 0:
+            room //= 2
+        self._empty(room)
+
+    def _empty(self, room: int) -> None:
         self._room = room
         self._numbers = array("q", [-1]) * room
         self._values: list[_Value | None] = [None] * room
 
     def __setitem__(self, number: int, value: _Value) -> None:
         place = number % self._room
+        while self._room < self._most and self._numbers[place] not in (-1, number):
+            numbers, values = self._numbers, self._values
+            self._empty(self._room * 2)
+            for known, its in zip(numbers, values):
+                if known != -1:
+                    self._numbers[known % self._room], self._values[known % self._room] = known, its
+            place = number % self._room
         self._numbers[place] = number
         self._values[place] = value
 

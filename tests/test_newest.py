@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyfunc_debug.newest import Newest
 
 
@@ -22,3 +24,12 @@ def test_what_is_taken_out_is_not_known_any_more():
     assert table.pop(5, "unknown") is None
     assert 5 not in table
     assert table.pop(5, "unknown") == "unknown"
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000, 1024, 1025, 5000])
+def test_a_table_that_begins_small_knows_what_one_of_its_full_size_knows(step):
+    table, known = Newest[int](4096), {}
+    for number in range(0, 6000 * step, step):
+        table[number] = known[number % 4096] = number
+    for number in (one + near for one in range(0, 6000 * step, step) for near in (0, 1, 1024)):
+        assert table.get(number, None) == (number if known.get(number % 4096) == number else None)

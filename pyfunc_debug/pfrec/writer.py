@@ -26,6 +26,8 @@ from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION, schem
 Row = Sequence[Any]
 _TOGETHER = 32
 """Rows that go into one statement. Python gives up the GIL for each statement, and taking it back is what costs."""
+_OF_CALLS = {"call", "value", "returned", "run", "gil"}
+"""Tables of which many rows come at once, again and again."""
 _DIGESTS = 100_000
 _LOG_BYTES = 4 << 20
 """The log is folded into the file when it has this size, or less if that is asked for."""
@@ -116,7 +118,7 @@ class Writer:
         tables = self._cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in tables:
             columns = len(self._cursor.execute(f"PRAGMA table_info({table})").fetchall())
-            for rows in (1, _TOGETHER):
+            for rows in (1, _TOGETHER) if table in _OF_CALLS else (1,):
                 self._cursor.executemany(_insert(table, columns, rows), ())
 
     def begin(self) -> None:

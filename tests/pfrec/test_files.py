@@ -76,7 +76,7 @@ def test_a_kill_between_any_two_steps_leaves_no_file_or_a_valid_one(tmp_path, wh
         else:
             _, calls, missing = pack(str(path))
             assert (calls, missing) == (0, [])
-        assert os.listdir(path.parent) == ["x.pfrec"]
+        assert os.listdir(path.parent) == ["x.pfrec"], (number, files)
 
 
 def test_a_finished_recording_is_one_file_in_rollback_mode(recorded):
