@@ -56,7 +56,8 @@ def _fold(path: str) -> None:
             if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
                 raise CannotWriteError(f"another process reads {path}: close it, or give -o FILE")
             if os.path.exists(path + "-journal"):  # a kill left it as the recording began: whoever writes removes it
-                db.execute("INSERT OR REPLACE INTO meta SELECT * FROM meta WHERE key = 'state'")
+                version = db.execute("PRAGMA user_version").fetchone()[0]
+                db.execute(f"PRAGMA user_version = {version}")  # SQLite 3.50 writes no row that is as it was
     except sqlite3.Error as error:
         raise CannotWriteError(f"cannot pack {path} in place: {error}; -o FILE writes a copy") from error
 
