@@ -16,6 +16,7 @@ import numpy as np
 from pyfunc_debug.analysis.blames import blame, entries
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.integers import Integers, chunks, integers
+from pyfunc_debug.analysis.tallies import Tally, tallies
 from pyfunc_debug.gil import RESOLUTION_NS, WORDS, Grade
 from pyfunc_debug.gil.blame import NOBODY, OURS
 from pyfunc_debug.gil.whatif import percent
@@ -167,13 +168,22 @@ def make_contention(reader: Reader, worst: int = 10, sums: dict[int, Waits] | No
     return Contention(grade, why, tuple(answers), dict(matrix), longest, process_lines(reported))
 
 
-def waits_by_node(reader: Reader) -> dict[int, Waits]:
-    """How long the calls of each node waited, and not yet for whom."""
+def waits_by_node(reader: Reader, known: Mapping[tuple[int, str], Tally] | None = None) -> dict[int, Waits]:
+    """How long the calls of each node waited, and not yet for whom.
+
+    Args:
+      reader: The recording.
+      known: What `tallies` gave, if it was asked already.
+    """
     nodes = _first_of_line(reader)
     sums: dict[int, Waits] = defaultdict(Waits)
-    for node, calls in reader.rows("SELECT node, count(*) FROM call WHERE end_ns IS NOT NULL GROUP BY node"):
-        sums[nodes[node].id].calls += calls
-    _add_measured(reader, nodes, sums, held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id"))))
+    held_at_stops = held_ns(stops_of(reader.rows(f"{QUERY} ORDER BY id")))
+    for (node, _), one in (tallies(reader, held_at_stops) if known is None else known).items():
+        if one.ended:
+            sums[nodes[node].id].calls += one.ended
+        if one.measured:
+            sums[nodes[node].id].add(one.grade, one.measured, one.wait_ns, one.worst_ns, one.body_ns, *one.inside)
+    _add_stopped(reader, nodes, sums, held_at_stops)
     return sums
 
 
@@ -185,16 +195,11 @@ def _first_of_line(reader: Reader) -> dict[int, Node]:
 _MEASURED = "FROM gil JOIN call ON call.id = gil.call WHERE wait_ns IS NOT NULL AND end_ns IS NOT NULL"
 
 
-def _add_measured(
+def _add_stopped(
     reader: Reader, nodes: dict[int, Node], sums: dict[int, Waits], held_at_stops: Mapping[int, float]
 ) -> None:
-    """Adds up the measured calls: SQL does, for a recording may hold millions; but not those that a person held."""
+    """Adds the measured calls that a person held, without that time."""
     stopped = ",".join(map(str, held_at_stops))
-    for node, *parts in reader.rows(
-        "SELECT node, max(grade), count(*), sum(wait_ns), max(wait_ns), sum(end_ns - start_ns), sum(held_ns), "
-        f"sum(released_ns), sum(reacquire_ns) {_MEASURED} AND gil.call NOT IN ({stopped}) GROUP BY node"
-    ):
-        sums[nodes[node].id].add(*parts)
     for call, node, duration, grade, wait, held, released, reacquire in reader.rows(
         "SELECT gil.call, node, end_ns - start_ns, grade, wait_ns, held_ns, released_ns, reacquire_ns "
         f"{_MEASURED} AND gil.call IN ({stopped})"

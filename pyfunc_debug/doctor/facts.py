@@ -16,11 +16,12 @@ from typing import Any
 from pyfunc_debug.analysis.contention import Contention, Waits, make_contention, waits_by_node
 from pyfunc_debug.analysis.groups import same_line
 from pyfunc_debug.analysis.stages import StageAnswer, make_stages
+from pyfunc_debug.analysis.tallies import Tally, tallies
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures.source import parsed
 from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.pfrec.stopped import HELD_SQL
+from pyfunc_debug.pfrec.stopped import HELD_SQL, QUERY, held_ns, stops_of
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Frame, Front, Function, GraphTrace, Node
 
@@ -94,7 +95,11 @@ class Facts:
     @cached_property
     def waits(self) -> dict[int, Waits]:
         """How long each node waited for the GIL: known sooner than for whom."""
-        return waits_by_node(self.reader)
+        return waits_by_node(self.reader, self._tallies)
+
+    @cached_property
+    def _tallies(self) -> dict[tuple[int, str], Tally]:
+        return tallies(self.reader, held_ns(stops_of(self.reader.rows(f"{QUERY} ORDER BY id"))))
 
     @cached_property
     def stages(self) -> list[StageAnswer]:
@@ -103,10 +108,6 @@ class Facts:
 
     @cached_property
     def _calls(self) -> dict[tuple[int, str], Calls]:
-        rows = self.reader.rows(
-            "SELECT node, kind, count(*), sum(status = 'error'), sum(status = 'running'), total(end_ns - start_ns), "
-            "min(id), max(id) FROM call NOT INDEXED GROUP BY node, kind"
-        )
         # Joined to all calls, the few that were held would take three times as long.
         held = {
             (node, kind): ns
@@ -116,8 +117,8 @@ class Facts:
             )
         }
         return {
-            (node, kind): Calls(count, errors, running, int(total - held.get((node, kind), 0)), first, last)
-            for node, kind, count, errors, running, total, first, last in rows
+            key: Calls(one.count, one.errors, one.running, int(one.total_ns - held.get(key, 0)), one.first, one.last)
+            for key, one in self._tallies.items()
         }
 
     def calls(self, node: int, kind: str = "forward") -> Calls:

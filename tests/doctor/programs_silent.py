@@ -424,3 +424,154 @@ def a_method_that_makes_a_function():
     predictor = Predictor()
     for _ in range(7):
         predictor.predict(tf.constant([1.0]))
+
+
+# -- several Python numbers, lists; overflow in each call; one cache, several loops -----------------------------------
+
+
+@triggers("retrace", says="which is not proven", pastes=True)
+def two_numbers_that_change_with_each_step():
+    def smooth(y):
+        return (y * 0.9).astype(np.float32)
+
+    @tf.function
+    def step(x, rate, temperature):
+        y = tf.ensure_shape(tf.numpy_function(smooth, [x], tf.float32), (4,))
+        return tf.reduce_sum(y / temperature) * rate
+
+    rate, temperature = 0.5, 1.0
+    for _ in range(6):
+        step(tf.ones(4), rate, temperature)
+        rate, temperature = rate * 0.9, temperature * 0.99
+
+
+@triggers("retrace", says="reduce_retracing=True", pastes=True)
+def lists_of_many_lengths():
+    def weigh(v):
+        return (v + 1).astype(np.float32)
+
+    @tf.function
+    def embed(tokens):
+        return tf.numpy_function(weigh, [tf.reduce_mean(tf.gather(tf.range(9.0), tokens))], tf.float32)
+
+    for size in (1, 2, 3, 4, 5, 6):
+        tokens = list(range(size))
+        embed(tokens)
+
+
+@triggers("retrace", says="pass tensors instead of Python values")
+def a_number_that_numpy_needs():
+    def weigh(v):
+        return (v + 1).astype(np.float32)
+
+    @tf.function
+    def window(x, size, scale):
+        return tf.numpy_function(weigh, [x * np.hanning(size).sum() * scale], tf.float32)
+
+    for size in (2, 3, 4, 5, 6):
+        window(tf.ones(4), size, size / 10)
+
+
+@triggers("inf-born", says="in 6 of 6 calls", pastes=True)
+def a_softplus_that_overflows_in_each_call():
+    def softplus(x):
+        return np.log(1.0 + np.exp(20.0 * x)).astype(np.float32)
+
+    for _ in range(6):
+        tf.numpy_function(softplus, [tf.constant([0.0, 1.0, 8.0])], tf.float32)
+
+
+@near("inf-born")
+def a_logarithm_of_shares_that_are_zero_in_each_call():
+    def shares(x):
+        with np.errstate(divide="ignore"):
+            return np.log(x).astype(np.float32)
+
+    for _ in range(6):
+        tf.numpy_function(shares, [tf.constant([0.0, 0.5, 0.5])], tf.float32)
+
+
+@triggers("cached-random", says="it ran 32 times", pastes=True)
+def two_loops_over_one_cache():
+    def jitter(x):
+        return (x + np.random.normal(size=x.shape)).astype(np.float32)
+
+    data = tf.data.Dataset.from_tensor_slices(np.zeros((32, 3), np.float32))
+    data = data.map(lambda x: tf.numpy_function(jitter, [x], tf.float32)).cache().batch(8)
+    for _ in data:
+        pass
+    for _ in data:
+        pass
+
+
+@near("cached-random")
+def two_halves_with_a_cache_each():
+    def jitter(x):
+        return (x + np.random.normal(size=x.shape)).astype(np.float32)
+
+    data = tf.data.Dataset.from_tensor_slices(np.zeros((32, 3), np.float32))
+    data = data.map(lambda x: tf.numpy_function(jitter, [x], tf.float32))
+    for _ in data.take(16).cache().batch(8):
+        pass
+    for _ in data.skip(16).cache().batch(8):
+        pass
+
+
+# -- variables of bodies that are asked for by name --------------------------------------------------------------------
+
+
+@triggers("variable-no-input", says="uses the variable gain", pastes=True)
+def a_variable_of_an_object_whose_input_nobody_trains():
+    class Scale:
+        def __init__(self):
+            self.gain = tf.Variable(1.0)
+
+        def body(self, x):
+            return x * self.gain
+
+        @tf.function
+        def __call__(self, x):
+            return tf.py_function(self.body, [x], tf.float32)
+
+    scale = Scale()
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(scale(tf.ones(3)))
+        tape.gradient(loss, scale.gain)
+
+
+@triggers("variable-no-input", says="uses the variable gain", pastes=True)
+def a_variable_of_an_object_that_others_call():
+    class Scale:
+        def __init__(self):
+            self.gain = tf.Variable(1.0)
+
+        def body(self, x):
+            return x * self.gain
+
+    scale = Scale()
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.py_function(scale.body, [x], tf.float32))
+        return tape.gradient(loss, [scale.gain])
+
+    step(tf.ones(3))
+
+
+@near("variable-no-input")
+def a_variable_that_has_a_gradient_elsewhere():
+    gain = tf.Variable(1.0)
+
+    def log(x):
+        return x + 0.0 * gain
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * gain)
+            tf.py_function(log, [x], tf.float32)
+        return tape.gradient(loss, [gain])
+
+    step(tf.ones(3))

@@ -17,7 +17,13 @@ NAMES = ("variable-no-input",)
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body and its variables."""
     seen: dict[tuple[object, ...], list[tuple[int, int | None]]] = {}
-    for node, call, noticed in facts.notices["variable-no-input"]:
+    every = facts.notices["variable-no-input"]
+    asked = {(one.body, one.file, one.line) for node, _, noticed in every if noticed.get("asked") and node is not None
+             for one in [facts.nodes[node]]}  # fmt: skip
+    for node, call, noticed in every:
+        known = facts.nodes[node] if node is not None else None
+        if known is not None and not noticed.get("asked") and (known.body, known.file, known.line) in asked:
+            continue  # the same variables, by the names that TensorFlow gave them
         if node is not None and facts.nodes[node].origin == "user":
             known = facts.nodes[node]
             seen.setdefault((known.body, known.file, known.line, *noticed["variables"]), []).append((node, call))
@@ -65,6 +71,8 @@ def _passed(facts: Facts, node: Node, names: Sequence[str]) -> str:
     """The lines of the body and of the call with the variables among the inputs; "" where they cannot be told."""
     read, function, made = _read(facts, node, names), facts.function(node), pastes.call_of(facts, node)
     inputs = pastes.argument(made[1], 1, "inp") if made is not None else None
+    body = pastes.argument(made[1], 0, "func") if made is not None else None
+    owner = ast.unparse(body.value) if isinstance(body, ast.Attribute) else "self"
     if not read or function is None or made is None or made[0] != node.file or not isinstance(inputs, ast.List):
         return ""
     parameters = {text: text.rpartition(".")[2] for text in read}
@@ -75,9 +83,10 @@ def _passed(facts: Facts, node: Node, names: Sequence[str]) -> str:
     if set(parameters.values()) & set(code.parameters(function)):
         return ""
     added = ", ".join(parameters.values())
+    given = [f"{owner}.{parameters[text]}" if text.startswith("self.") else text for text in read]
     pieces: dict[ast.expr, str] = {
         last: f"{pastes.text_of(facts, node.file, last)}, {added}",  # type: ignore[dict-item]  # it has a place, too
-        inputs: f"{pastes.text_of(facts, node.file, inputs)[:-1].rstrip(', ')}, {', '.join(read)}]",
+        inputs: f"{pastes.text_of(facts, node.file, inputs)[:-1].rstrip(', ')}, {', '.join(given)}]",
     }
     for text, places in read.items():
         if text != parameters[text]:

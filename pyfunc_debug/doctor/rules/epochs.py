@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,14 +12,19 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cached-random", "empty-epochs")
+_ONCE = 0.75
+"""A body that ran for this share of the elements at most, where a cache stands behind it, ran for the first pass."""
+_COUNTED = ("Batch", "Cache", "Map", "Model", "Options", "Padded", "Parallel", "Prefetch", "Shuffle", "Skip", "Take")
+"""Stages that give as many elements as they take, or batches of a known size, or fewer."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop over a dataset."""
     by_token = {node.token: node for node in facts.nodes.values() if node.token}
     reported: set[tuple[str | None, int | None]] = set()
-    for loop in facts.meta.get("inputs") or []:
-        if loop["iterators"] < 2:
+    loops = facts.meta.get("inputs") or []
+    for loop in loops:
+        if loop["iterators"] < 2 and not _shared(facts, loop, loops, by_token):
             continue
         found = _cached(facts, loop, by_token)
         if found is not None and (found.file, found.line) not in reported:
@@ -26,6 +32,28 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield found
         if loop.get("empty") and loop["taken"]:
             yield _used_up(facts, loop)
+
+
+def _shared(facts: Facts, loop: dict[str, Any], loops: list[dict[str, Any]], by_token: dict[str, Node]) -> bool:
+    """Whether loops of several lines passed over one cache: its body ran for far fewer elements than they took."""
+    behind = _behind_cache(loop)
+    alike = [one for one in loops if behind and _behind_cache(one) == behind]
+    nodes = [by_token[token] for token in behind if token in by_token]
+    if sum(one["iterators"] for one in alike) < 2 or not nodes:
+        return False
+    taken = 0
+    for one in alike:
+        mapped = next(at for at, stage in enumerate(one["stages"]) if stage["tokens"])
+        if not all(stage["kind"].startswith(_COUNTED) for stage in one["stages"][:mapped]):
+            return False
+        taken += one["taken"] * math.prod(stage["batch"] or 1 for stage in one["stages"][:mapped])
+    return 0 < facts.calls(nodes[0].id).count <= _ONCE * taken
+
+
+def _behind_cache(loop: dict[str, Any]) -> tuple[str, ...]:
+    """Tokens of the nodes whose elements a loop takes from a cache."""
+    cache = next((at for at, stage in enumerate(loop["stages"]) if stage["kind"].startswith("Cache")), None)
+    return () if cache is None else tuple(token for stage in loop["stages"][cache + 1 :] for token in stage["tokens"])
 
 
 def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Finding | None:
@@ -43,6 +71,8 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
             if function is None or tree is None or not code.is_random(function, tree):
                 continue
             calls = facts.calls(node.id)
+            others = facts.meta.get("inputs") or []
+            passes = sum(one["iterators"] for one in others if _behind_cache(one) == _behind_cache(loop))
             return Finding(
                 "cached-random", "warning", node.id, (calls.first,) if calls.first is not None else (),
                 f"{node.body} draws random numbers, but .cache() stands behind it: it ran {calls.count:,} times, and "
@@ -50,7 +80,7 @@ def _cached(facts: Facts, loop: dict[str, Any], by_token: dict[str, Node]) -> Fi
                 _cache_first(facts, node)
                 or f"dataset.cache().map({facts.name(node)}, ...)  # cache first, then what differs in each epoch",
                 node.file, node.line,
-                evidence=(f"{loop['iterators']} iterators, {calls.count:,} calls",), confidence="likely",
+                evidence=(f"{passes} iterators, {calls.count:,} calls",), confidence="likely",
             )  # fmt: skip
     return None
 

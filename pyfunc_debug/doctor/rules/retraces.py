@@ -22,6 +22,11 @@ _WORTH = 10
 """Runs of a graph that pay for its trace."""
 _SIZES = re.compile(r": shape \((\d[^)]*)\), was \((\d[^)]*)\)$")
 _OPTION = re.compile(r"\w+=")
+_NUMBER = re.compile(r"`(\w+)(\[\d+\])*`: Python value (-?[\d.]+(?:e[-+]?\d+)?), was (-?[\d.]+(?:e[-+]?\d+)?)(?:$|:)")
+_COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
+_TAKES = re.compile(r"(?:tf\.|keras\.|self\.|\w+\.assign|range$|abs$|max$|min$)")
+"""Functions to which a tensor can be given in place of a number: AutoGraph has its own `range`."""
+_SERVES = {True: "With tensors in their place", False: "With open sizes"}
 _TENSOR = re.compile(r"always pass `(\w+)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
 
 
@@ -107,22 +112,60 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"@tf.function({last})" if last and _OPTION.match(last) and ";" not in last
             else last or _unproven(facts, function, traces)
         )  # fmt: skip
-        if not last and "reduce_retracing" in fix:
+        if not last and ("reduce_retracing" in fix or "tf.constant(" in fix):
             sure = "likely"
-            message += ". With open sizes one serves all, if its code takes them, which is not proven"
+            message += f". {_SERVES['tf.constant(' in fix]} one serves all, if its code takes them, which is not proven"
     return Finding(rule, "warning", None, (), message, fix, file, line, evidence=tuple(evidence), confidence=sure)
 
 
 def _unproven(facts: Facts, function: Function, traces: list[GraphTrace]) -> str:
     """What is likely to help where no advice is proven."""
     reasons = [one for trace in traces for one in trace.reason]
-    if any("Python value" in one for one in reasons):
-        return "pass tensors instead of Python values"
+    if any("Python value" in one for one in reasons) or all(_COUNTED.match(one) for one in reasons):
+        return _numbers_as_tensors(facts, function, traces, reasons) or "pass tensors instead of Python values"
     sizes = [_SIZES.search(one) for one in reasons]
     if all(match is not None and len(_parts(match[1])) == len(_parts(match[2])) for match in sizes):
         own = _written(facts, function, ["reduce_retracing=True"], [])
         return own or f"tf.function({function.name.rpartition('.')[2]}, reduce_retracing=True)"
     return "call it with arguments of the same dtype, rank and structure each time"
+
+
+def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrace], reasons: list[str]) -> str:
+    """Every number or list of numbers that changes as a tensor; "" where the function needs one to be Python's."""
+    dtypes: dict[str, str] = {}
+    options: list[str] = []
+    for one in reasons:
+        number, counted = _NUMBER.match(one), _COUNTED.match(one)
+        if number is not None:
+            whole = number[3].lstrip("-").isdigit() and number[4].lstrip("-").isdigit()
+            dtype = "tf.int32" if whole and dtypes.get(number[1]) != "tf.float32" else "tf.float32"
+            dtypes[number[1]] = "" if number[2] or dtypes.get(number[1]) == "" else dtype
+        elif counted is not None:
+            dtypes[counted[1]], options = "", ["reduce_retracing=True"]
+        else:
+            return ""
+    own = facts.definition(function.file, function.line)
+    if own is None or any(_as_python(own, name) for name in dtypes):
+        return ""
+    lists = [name for name, dtype in dtypes.items() if not dtype]
+    if not all(re.search(rf"\b{name}: [\[(]-?\d[\d.e-]*[,)\]]", trace.signature) for name in lists for trace in traces):
+        return ""  # of something else than numbers
+    return _pasted(facts, function, options, dtypes)
+
+
+def _as_python(own: ast.AST, name: str) -> bool:
+    """Whether a function uses a parameter where a tensor cannot stand: in NumPy, `range`, a text, an index."""
+    for one in ast.walk(own):
+        inside: list[ast.AST] = []
+        if isinstance(one, ast.Call) and not _TAKES.match(ast.unparse(one.func)):
+            inside = [*one.args, *(given.value for given in one.keywords)]
+        elif isinstance(one, ast.FormattedValue):
+            inside = [one.value]
+        elif isinstance(one, ast.Subscript):
+            inside = [one.slice]
+        if any(isinstance(part, ast.Name) and part.id == name for node in inside for part in ast.walk(node)):
+            return True
+    return False
 
 
 def _parts(shape: str) -> list[str]:
@@ -225,7 +268,12 @@ def _written(facts: Facts, function: Function, options: list[str], advice: list[
     tensors = [match for part in others if (match := _TENSOR.fullmatch(part)) is not None]
     if len(tensors) != len(others) or not (options or tensors):
         return ""
-    pieces = _as_tensors(facts, function, {match[1]: match[2] for match in tensors})
+    return _pasted(facts, function, options, {match[1]: match[2] for match in tensors})
+
+
+def _pasted(facts: Facts, function: Function, options: list[str], dtypes: dict[str, str]) -> str:
+    """The same as text; "" where a call or the decorator cannot be read."""
+    pieces = _as_tensors(facts, function, dtypes)
     found = facts.definition(function.file, function.line)
     own = [one for one in getattr(found, "decorator_list", []) if ast.unparse(one).endswith("function")]
     if pieces is None or (options and len(own) != 1):
@@ -254,5 +302,6 @@ def _as_tensors(facts: Facts, function: Function, dtypes: dict[str, str]) -> dic
             value = pastes.argument(call, place, name) if call is not None else None
             if value is None:
                 return None
-            pieces[file, value] = f"tf.constant({pastes.text_of(facts, file, value)}, {dtype})"
+            given = f"{pastes.text_of(facts, file, value)}, {dtype}" if dtype else pastes.text_of(facts, file, value)
+            pieces[file, value] = f"tf.constant({given})"
     return pieces

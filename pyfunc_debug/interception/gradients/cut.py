@@ -6,19 +6,24 @@ returns None. The reason is found here, in the graph from the loss back to the v
 
 from __future__ import annotations
 
+import contextlib
+import types
 from collections import deque
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.interception.bodies import unwrap
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
-from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.interception.tokens import token_of
+from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.interception.tokens import plain, token_of
 
 _FARTHEST = 3000
 """How many ops are looked at."""
 _LONGEST = 12
 """How many ops of a path are reported."""
+_NEWEST = 2000
+"""How many registered functions are looked through, the newest."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
 
 
@@ -34,6 +39,7 @@ class CutGradients:
         self._names = names
         self._observer = observer
         self._reported: set[tuple[str, str]] = set()
+        self._searched: set[int] = set()
 
     def gradient(self, original: Any) -> Any:
         """The replacement of `GradientTape.gradient`."""
@@ -60,6 +66,7 @@ class CutGradients:
         nest = self._names.nest
         flat = nest.flatten(sources)
         missing = [one for one, gradient in zip(flat, nest.flatten(found)) if gradient is None]
+        self._in_bodies([one for one in missing if hasattr(one, "assign") and id(one) not in self._searched])
         ends = [one.op for one in nest.flatten(target) if hasattr(one, "graph") and hasattr(one, "op")]
         if not missing or not ends:
             return
@@ -74,6 +81,21 @@ class CutGradients:
             self._tell(token, names, path, len(flat))
         if not ways:
             self._unconnected(ends, missing, len(flat))
+
+    def _in_bodies(self, variables: list[Any]) -> None:
+        """Bodies of py_functions that read a variable which they are not given. Each variable is searched for once."""
+        self._searched |= {id(one) for one in variables}
+        newest = private.next_token(self._names.registry) if variables else None
+        if newest is None:
+            return
+        for token, registered in private.registered_since(self._names.registry, max(0, newest - _NEWEST)):
+            if isinstance(registered, self._names.eager_func_type):
+                read = _read(unwrap(registered, self._names))
+                names = [name for one in variables for name, value in read.items() if value is one]
+                if names:
+                    self._observer.notice(
+                        Notice.VARIABLE_NO_INPUT, plain(token), None, variables=sorted(names), asked=True
+                    )
 
     def _handle(self, graph: Any, source: Any) -> Any:
         """The op in this graph that stands for a variable or a tensor."""
@@ -97,6 +119,21 @@ class CutGradients:
         if key not in self._reported:
             self._reported.add(key)
             self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count)
+
+
+def _read(function: Any) -> dict[str, Any]:
+    """What a function reads from around it: of its closure, of its module, and of the object that it is a method of."""
+    owner, own = getattr(function, "__self__", None), getattr(function, "__func__", function)
+    if not isinstance(own, types.FunctionType):
+        return {}
+    names = own.__code__.co_names
+    values = {name: own.__globals__[name] for name in names if name in own.__globals__}
+    held = getattr(owner, "__dict__", {})
+    values.update({name: held[name] for name in names if name in held})
+    for name, cell in zip(own.__code__.co_freevars, own.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # not filled yet
+            values[name] = cell.cell_contents
+    return values
 
 
 def _name(source: Any) -> str:
