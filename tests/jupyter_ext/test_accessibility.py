@@ -35,16 +35,16 @@ def test_the_report(report, dark):
         page.wait_for_selector("#pfd-report[data-ready]")
         page.wait_for_selector(".d-call .ttl")
         page.wait_for_selector(".calls tr[data-call]")
-        assert violations(page) == []
+        assert violations(page, colours=dark) == []
         # A closer look: a value large, two calls side by side, the call as a test.
         look = page.locator(".look")
         page.locator(".d-call .vals button.lk").first.click()
         look.locator(".lhead").wait_for()
-        found = violations(page, ".look")
+        found = violations(page, ".look", colours=dark)
         for deed, shown in (("Compare", "label input"), ("As a test", "pre.testfile")):
             page.locator(f".d-call [data-focus='deed-{deed}']").click()
             look.locator(shown).wait_for()
-            found += violations(page, ".look")
+            found += violations(page, ".look", colours=dark)
         assert found == []
 
 
@@ -55,17 +55,19 @@ def test_the_panel_with_each_tab_and_at_a_stop(recording, kind):
         try:
             page.wait_for_selector(".pfd .calls tr[data-call]")
             page.wait_for_selector(".pfd .d-call .ttl")
-            found = violations(page)
+            dark = "dark" in kind
+            found = violations(page, colours=dark)
             for tab in ("source", "traces", "gil", "findings"):
                 page.locator(f".pfd [data-tab={tab}]").click()
                 page.wait_for_function("(t) => document.querySelector(`.pfd .d-${t}`).childElementCount", arg=tab)
-                found += violations(page)
+                found += violations(page, f".pfd .d-{tab}", dark)
             page.keyboard.press("?")
-            found += violations(page)
+            page.locator(".pfd .help").wait_for()
+            found += violations(page, ".pfd .help", dark)
             page.keyboard.press("Escape")
             output.deliver(STOP)
             page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
-            found += violations(page)
+            found += violations(page, colours=dark)
             assert sorted(set(found)) == []
 
             # By keyboard alone: each table has its sort buttons and its rows in the order of Tab.
