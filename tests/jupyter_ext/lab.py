@@ -30,6 +30,7 @@ CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions",
+    "--js-flags=--liftoff-only",  # no second, better translation of Perfetto's WebAssembly, which runs for a second
 ]  # fmt: skip
 _SETTINGS: dict[str, Any] = {
     "@jupyterlab/apputils-extension:notification": {
