@@ -1,6 +1,8 @@
 """The panel by hand, in JupyterLab and Notebook 7: from a call on, at a stop, beside bodies that run, at first sight.
 
-The module has one page and one kernel a front end.
+The module has one page and one kernel a front end. Notebook 7 runs what depends on it: that a panel is drawn, stops,
+runs beside a cell, speaks with later cells and opens files. What is asked of a recording, and what the panel draws of
+the answer, is the same code in both: JupyterLab alone runs that.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ CUT_AT_ANY_WIDTH = """(panel) => {
     panel.style.width = "";
     return [...found];
 }"""
+in_lab = pytest.mark.parametrize("lab", ["lab"], indirect=True)
 BODIES = "def halve(x):\n    return x / 2\n"
 STOP = "%%pyfunc_trace\nb = pfd.break_on('brighten')\nout = step(tf.constant(batch), tf.constant(4.))\nb.remove()"
 
@@ -144,6 +147,7 @@ def test_a_value_is_looked_at_as_a_batch_of_images_and_a_scalar_over_its_calls(p
     expect(look).to_be_hidden()
 
 
+@in_lab
 def test_two_calls_stand_side_by_side_with_their_difference_as_a_picture(panel):
     panel.get_by_role("button", name="Pin", exact=True).click()
     panel.locator('.calls tr[data-call="4"]').click()
@@ -157,6 +161,7 @@ def test_two_calls_stand_side_by_side_with_their_difference_as_a_picture(panel):
     expect(sides.nth(2).locator("canvas")).to_have_count(3)
 
 
+@in_lab
 def test_the_body_runs_again_with_other_inputs_and_under_the_debugger(panel, lab):
     panel.get_by_role("button", name="Replay").click()
     look = panel.locator(".look")
@@ -181,6 +186,7 @@ def test_the_body_runs_again_with_other_inputs_and_under_the_debugger(panel, lab
     expect(look).to_contain_text("something else than was recorded")
 
 
+@in_lab
 def test_a_call_becomes_a_test_to_copy_and_to_save_that_runs(panel, lab):
     panel.get_by_role("button", name="As a test").click()
     look = panel.locator(".look")
@@ -198,6 +204,7 @@ def test_a_call_becomes_a_test_to_copy_and_to_save_that_runs(panel, lab):
     assert "1 passed" in ran.stdout, ran.stdout[-2000:]
 
 
+@in_lab
 def test_calls_are_filtered_by_what_breakpoints_understand_and_an_error_is_said(panel):
     box, rows, note = panel.locator(".callsif input"), panel.locator(".calls tr[data-call]"), panel.locator(".cs .note")
     for condition, found in {
@@ -279,6 +286,7 @@ def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(la
     expect(own.locator('.calls tr[aria-selected="true"]')).to_contain_text("#1")
 
 
+@in_lab
 def test_the_way_back_an_arrow_to_what_is_out_of_sight_and_a_link(panel, lab):
     page, title = lab.page, panel.locator(".d-call .ttl")
     panel.locator('.calls tr[data-call="4"]').click()
@@ -305,6 +313,7 @@ def test_the_way_back_an_arrow_to_what_is_out_of_sight_and_a_link(panel, lab):
     expect(panel.locator('[data-focus="copy-place"]')).to_have_text(re.compile(r"copied|%pyfunc_show 1"))
 
 
+@in_lab
 def test_breakpoints_are_set_completed_checked_and_removed_by_hand(panel, lab):
     panel.get_by_role("tab", name="Source").click()
     line = panel.locator(".d-source .src li", has_text="spread = high - low").locator("button.ln")
@@ -370,6 +379,7 @@ def test_what_runs_is_looked_at_and_paused_while_its_cell_runs(lab):
     expect(own.locator(".running [role=status]")).to_have_text("No body runs now.")
 
 
+@in_lab
 def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(lab):
     page, panels = lab.page, lab.page.locator(".jp-OutputArea .pfd")
     own = next_panel(lab)
