@@ -402,6 +402,13 @@ class Broker:
                 front.wake(stop)
         return True
 
+    def interrupt_running(self) -> None:
+        """Ends the bodies that run, where none is stopped, as an interrupted stop does."""
+        with self._turn:
+            self._interrupted = True
+            self._end([], [])
+        self.end_running(())
+
     def quit(self, stop: Stop) -> None:
         """`q` at a stop: all that waits behind it or runs ends as well, and what comes until the program knows."""
         with self._turn:

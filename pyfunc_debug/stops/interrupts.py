@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import ctypes
 import importlib
 import os
 import queue
@@ -48,16 +49,21 @@ class Interrupts:
       say: Prints a sentence for the user.
       pause: Stops the bodies that run at their next line, and calls what it is given when none came to one; None where
         nothing runs or nobody could answer.
+      end_running: Ends the bodies that run, each at its next line; whether any ran.
     """
 
     def __init__(
-        self, broker: Broker, say: Callable[[str], None], pause: Callable[[Callable[[], None]], Pause | None]
-    ) -> None:
+        self, broker: Broker, say: Callable[[str], None], pause: Callable[[Callable[[], None]], Pause | None],
+        end_running: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         self._broker = broker
         self._say = say
         self._pause = pause
+        self._end_running = end_running
         self._pausing: Pause | None = None
         self._missed = False
+        self._blocked = False  # the program has not run Python since a Ctrl-C that was left to it
+        self._on_main = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._main_runs)
         self._own = 0  # signals that we sent ourselves and that have not come back yet
         self._decisions: queue.SimpleQueue[bool] = queue.SimpleQueue()  # safe to use in a signal handler
         self._thread: threading.Thread | None = None
@@ -168,7 +174,16 @@ class Interrupts:
         if self._cancel_pause():
             return False  # the second one
         self._pausing = self._pause(self._no_line)
-        return self._pausing is not None
+        if self._pausing is not None or (self._blocked and self._end_running()):
+            return True
+        self._blocked = True
+        ctypes.pythonapi.Py_AddPendingCall(self._on_main, None)
+        return False
+
+    def _main_runs(self, unused: Any) -> int:
+        """On Python's main thread, as soon as it runs Python again: whoever replaces our handler does not matter."""
+        self._blocked = False
+        return 0
 
     def _end_in_c(self) -> None:
         """Ends locks and sleeps that a prompt or a breakpoint's expression evaluates on threads of TensorFlow's."""

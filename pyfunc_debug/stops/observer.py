@@ -323,6 +323,10 @@ class StopObserver:
         if running:
             Pause(running, stop, each=True).arm()
 
+    def runs(self) -> bool:
+        """Whether a call runs that neither stops nor waits."""
+        return bool(self._running())
+
     def _running(self) -> dict[int, list[FrameType]]:
         """The frames of the calls that run, and neither stop nor wait."""
         held = self.broker.held()

@@ -72,7 +72,7 @@ class Switchboard:
         self.exception_shown: Callable[[BaseException], None] = _nothing
         """Told of each exception that was displayed while interception is on; set by who explains them."""
         self._hooks = Hooks(self._breakpoint)
-        self._interrupts = Interrupts(self.broker, self.observer.say, self._pause)
+        self._interrupts = Interrupts(self.broker, self.observer.say, self._pause, self._interrupt_running)
         self._paused: Pause | None = None
         self._last_failures: Any = None  # of the interception that was on last
         self._ide_asked = False
@@ -311,6 +311,13 @@ class Switchboard:
     def _pause(self, missed: Callable[[], None]) -> Pause | None:
         """Ctrl-C while bodies run."""
         return self.observer.pause(lambda frame: self._stop_in_body(frame, PAUSED), missed)
+
+    def _interrupt_running(self) -> bool:
+        """The second Ctrl-C for bodies that hold the program, where nobody is at a terminal: the kernel's Interrupt."""
+        if not self.observer.runs():
+            return False
+        self.broker.interrupt_running()
+        return True
 
     def _end_running(self, held: Container[int]) -> None:
         self.observer.end_running(lambda frame: self._stop_in_body(frame, PAUSED, ending=True), held)

@@ -3112,6 +3112,34 @@ def steps_of_repeated_data():
 
 
 @near("ran-out")
+def a_generator_that_raises_in_a_fit_that_is_caught():
+    def batches():
+        for n in range(7):
+            if n == 3:
+                raise ValueError("this row is broken")
+            yield np.ones((2, 2), np.float32), np.ones((2, 1), np.float32)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    tried(lambda: model.fit(batches(), epochs=2, steps_per_epoch=5, verbose=0))
+
+
+@near("ran-out")
+def a_callback_that_ends_fit_with_an_exception():
+    class Enough(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 2:
+                raise LookupError("enough")
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    try:
+        model.fit(*ROWS, batch_size=1, epochs=2, steps_per_epoch=5, verbose=0, callbacks=[Enough()])
+    except LookupError:
+        pass
+
+
+@near("ran-out")
 def validation_of_a_part():
     data = tf.data.Dataset.from_tensor_slices(ROWS).batch(2)
     fitted(data, epochs=2, validation_data=data, validation_steps=2)

@@ -40,8 +40,8 @@ class Kernel:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
 
-    def run(self, code, answers=(), allow_stdin=True, on_input=None):
-        answers = list(answers)
+    def run(self, code, answers=(), allow_stdin=True, on_input=None, on_text=None):
+        answers, on_text = list(answers), dict(on_text or {})
         prompts = []
         message = self.client.execute(code, allow_stdin=allow_stdin)
         end = time.monotonic() + self.timeout_s
@@ -64,6 +64,8 @@ class Kernel:
                     kind, content = got["msg_type"], got["content"]
                     if kind == "stream":
                         text += content["text"]
+                        for word in [one for one in on_text if one in text]:
+                            on_text.pop(word)()
                     elif kind == "error":
                         error = f"{content['ename']}: {content['evalue']}"
                         text += "\n".join(content["traceback"])

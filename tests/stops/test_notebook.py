@@ -147,6 +147,27 @@ def test_interrupt_at_a_pipeline_asks_no_more_in_this_cell_and_again_in_the_next
     kernel.run("b.remove()")
 
 
+def test_a_second_interrupt_ends_bodies_that_hold_the_cell(kernel):
+    kernel.run("""from pyfunc_debug.switchboard import board
+def endless(x):
+    print("begun", flush=True)
+    while not board._interrupts._blocked:
+        pass
+    print("left to the program", flush=True)
+    while True:
+        pass
+holds = tf.function(lambda x: tf.py_function(endless, [x], tf.float32))""")
+    data = "list(tf.data.Dataset.range(9).map(lambda i: tf.py_function(endless, [i], tf.int64), 2))"
+    for code in (f"with pfd.record(gil=False):\n    {data}", "b = pfd.break_on('nothing')\nholds(tf.constant(1.0))"):
+        press = kernel.manager.interrupt_kernel
+        text, error, _ = kernel.run(code, on_text={"begun": press, "left to the program": press})
+        assert error == "KeyboardInterrupt: interrupted at a pyfunc_debug stop", text
+        text, error, _ = kernel.run("print('there', float(f(tf.constant(1.0))))")
+        assert "there 2.0" in text, text
+    text, error, _ = kernel.run("print(board._interrupts._blocked)\nb.remove()")
+    assert text == "False\n"
+
+
 def test_interrupt_at_a_breakpoint_call_while_only_recording(kernel):
     text, error, prompts = kernel.run(
         "with pfd.record(gil=False):\n    h(tf.constant(1.0))", [], on_input=lambda: kernel.manager.interrupt_kernel()

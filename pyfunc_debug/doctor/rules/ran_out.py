@@ -26,14 +26,17 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a line and kind of step: only where a number of steps was asked for, as else data may end."""
     ended = {noticed["run"] for _, _, noticed in facts.notices.get("data-ended", [])}
     sites: dict[tuple[str, int], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for run, trace, function, frames in facts.reader.rows(
-        "SELECT r.id, r.trace, r.function, s.frames FROM run r JOIN stack s ON s.id = r.site "
+    failed: set[int] = set()
+    for run, trace, function, frames, error in facts.reader.rows(
+        "SELECT r.id, r.trace, r.function, s.frames, r.error FROM run r JOIN stack s ON s.id = r.site "
         "WHERE r.kind = 'forward' ORDER BY r.id"
     ):
         known = facts.functions.get(function)
         if known is not None and known.name.rpartition(".")[2] in STEPS:
             file, line, *_ = json.loads(frames)[-1]
             sites[file, line][trace].append(run)
+            if error is not None:
+                failed.add(run)
     for (file, line), traces in sites.items():
         calls = [
             one for one in pastes.around(facts.tree(file), line, ast.Call)
@@ -47,9 +50,24 @@ def check(facts: Facts) -> Iterator[Finding]:
                     continue
                 if ended & set(runs):
                     yield _finding(facts, file, calls[0], word, given, _until(runs, ended))
-                elif _short(facts, file, given, runs):
+                elif not failed & set(runs) and not _caught(facts, file, calls[0]) and _short(facts, file, given, runs):
                     passes = _passes(runs)
                     yield _finding(facts, file, calls[0], word, given, [len(one) for one in passes if len(passes) > 1])
+
+
+def _caught(facts: Facts, file: str, call: ast.Call) -> bool:
+    """Whether the program may go on after an exception that ended `fit` early: a callback's, say.
+
+    That is so where the call, or one of the function that it stands in, is in a `try` that handles exceptions.
+    """
+    tree = facts.tree(file)
+    tries = [(one.body[0].lineno, one.body[-1].end_lineno or 0) for one in pastes.walk(tree, ast.Try) if one.handlers]
+    around = {
+        one.name for one in pastes.walk(tree, ast.FunctionDef)
+        if one.lineno <= call.lineno <= (one.end_lineno or 0)
+    }  # fmt: skip
+    named = [one for one in pastes.walk(tree, ast.Call) if ast.unparse(one.func).rpartition(".")[2] in around]
+    return any(first <= one.lineno <= last for one in [call, *named] for first, last in tries)
 
 
 def _until(runs: list[int], ended: set[int]) -> list[int]:
