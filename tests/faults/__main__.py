@@ -40,6 +40,8 @@ def _fuzz(count: int, seed: int, folder: Path) -> list[str]:
         "-n",
         "0",
         "-q",
+        "-p",
+        "_hypothesis_pytestplugin",  # which the suite goes without: it knows --hypothesis-seed
         "tests/faults/test_fuzz.py",
         f"--hypothesis-seed={seed}",
     ]

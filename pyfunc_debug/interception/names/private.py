@@ -54,7 +54,9 @@ def next_token(registry: Any) -> int | None:
 
 def entries(registry: Any) -> int:
     """How many functions of a FuncRegistry are alive."""
-    return sum(not key.endswith(MARK) for key in list(getattr(registry, "_funcs", ())))
+    functions = getattr(registry, "_funcs", {})
+    # Not the WeakValueDictionary itself: its iterator is Python, and other threads make nodes meanwhile.
+    return sum(not key.endswith(MARK) for key in list(getattr(functions, "data", functions)))
 
 
 def name_again(registry: Any, key: str, function: Any) -> None:
