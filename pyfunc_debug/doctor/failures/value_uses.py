@@ -26,7 +26,9 @@ def needs_values(source: Source, function: Function, first: int, spot: Spot, ten
       spot: The frame that knows what names stand for.
       tensors: Names that stand for symbolic tensors there.
     """
-    return _Uses(source, spot, set(tensors)).in_function(function, first)
+    known = next((value for value in spot.variables.values() if is_symbolic(value)), None)
+    attributes = set(dir(type(known))) if known is not None else set()
+    return _Uses(source, spot, set(tensors), attributes).in_function(function, first)
 
 
 def symbolic_names(spot: Spot) -> list[str]:
@@ -35,10 +37,9 @@ def symbolic_names(spot: Spot) -> list[str]:
 
 
 class _Uses:
-    def __init__(self, source: Source, spot: Spot, tensors: set[str], depth: int = 0) -> None:
+    def __init__(self, source: Source, spot: Spot, tensors: set[str], attributes: set[str], depth: int = 0) -> None:
         self._source, self._spot, self._tensors, self._depth = source, spot, tensors, depth
-        known = next((value for value in spot.variables.values() if is_symbolic(value)), None)
-        self._attributes = set(dir(type(known))) if known is not None else set()
+        self._attributes = attributes  # of a symbolic tensor; empty: not known
 
     def in_function(self, function: Function, first: int) -> bool:
         if isinstance(function, ast.Lambda):
@@ -113,8 +114,7 @@ class _Uses:
             if len(own) == 1 and self._depth < _DEEPEST:
                 names = [name for name, one in zip(parameters(own[0]), node.args) if self._tensor(one)]
                 inner = Spot(self._spot.file, own[0].lineno, {}, self._spot.module, "", self._spot.generated)
-                uses = _Uses(self._source, inner, set(names), self._depth + 1)
-                uses._attributes = self._attributes
+                uses = _Uses(self._source, inner, set(names), self._attributes, self._depth + 1)
                 return uses.in_function(own[0], own[0].lineno)
             return node.func.id in _BUILTINS
         return False
