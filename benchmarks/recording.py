@@ -1,9 +1,10 @@
 """What recording costs: ratios to the program without us, in one process, interleaved, medians, beside an A/A null.
 
-    python benchmarks/recording.py [--rounds 15] [--only loop data always million] [--core 1]
+    python benchmarks/recording.py [--rounds 15] [--seconds 150] [--only loop data always million] [--core 1]
 
 `loop`: a tight graph loop of empty bodies. `data`: a tf.data pipeline of bodies that take 1 ms, on 64 kB and 1 MB.
-`always`: the same pipeline beside a sampled recording that stays on, in short turns, where one percent can be seen.
+`always`: the same pipeline beside a sampled recording that stays on, in short turns for `--seconds` with each size, where
+half a percent can be seen.
 `million`: a recording of a million calls: opening it, its ledger, and the memory of the recorder meanwhile.
 `--core`: all on this core alone, where the loop's ratios repeat: on several, TensorFlow passes it to and fro.
 """
@@ -117,12 +118,17 @@ def data(rounds, elements=200):
             interleaved(program, variants, rounds)
 
 
-def always(rounds, elements=20):
+def always(seconds, elements=6, warm=2):
     """A pipeline beside a sampled recording that stays on: what is replaced is put back for every other stretch.
 
-    Bodies do the same work in each call, some 1 ms. The recording's own threads work in any stretch: what they take is
-    left out of the CPU time of all, and given for itself: with no calls, and with a third of them seen.
+    Bodies do the same work in each call, some 1 ms, on one thread; that, and the one that takes elements, stay on one
+    core, the recording's own on another. A round takes each variant twice, in a random order and then in the reverse.
+    What is given is the mean of the rounds' ratios without the outer fifths, and where it lies in 95 of 100 draws of so
+    many rounds. The recording's own threads work in any stretch: what they take is left out of the CPU time of all, and
+    given for itself: with no calls, and with a third of them seen.
     """
+    import ctypes
+    import gc
     import threading
 
     import tensorflow as tf
@@ -141,9 +147,12 @@ def always(rounds, elements=20):
     where = (FuncRegistry, "__call__"), (OwnedIterator, "_next_internal")
     stock = [getattr(*place) for place in where]
 
-    def threads():
-        own = (one.ident for one in threading.enumerate() if one.name.startswith("pyfunc_debug"))
-        return sum(time.clock_gettime(time.pthread_getcpuclockid(one)) for one in own)
+    def own_threads():
+        return [one for one in threading.enumerate() if one.name.startswith("pyfunc_debug")]
+
+    def clocks():
+        own = sum(time.clock_gettime(time.pthread_getcpuclockid(one.ident)) for one in own_threads())
+        return time.perf_counter(), time.process_time() - own, own
 
     def idle():
         time.sleep(2)
@@ -151,6 +160,16 @@ def always(rounds, elements=20):
         time.sleep(5)
         return (time.process_time() - start) / 5
 
+    def pin():
+        cores = sorted(os.sched_getaffinity(0))
+        own = {one.native_id for one in own_threads()}
+        for thread in map(int, os.listdir("/proc/self/task")):
+            os.sched_setaffinity(thread, {cores[-1] if thread in own else cores[0]})
+
+    if sys.platform.startswith("linux"):  # else each large tensor is given back to the kernel, and comes with faults
+        libc = ctypes.CDLL(None)
+        for option in (-1, -3):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+            libc.mallopt(option, 1 << 30)
     alone = idle()
     with tempfile.TemporaryDirectory() as folder, pfd.record(os.path.join(folder, "a.pfrec"), sample="1/100"):
         ours = [getattr(*place) for place in where]
@@ -165,39 +184,59 @@ def always(rounds, elements=20):
 
             plain = tf.data.Options()
             plain.autotune.enabled = plain.experimental_optimization.inject_prefetch = False  # else it works ahead
+            plain.threading.private_threadpool_size = plain.threading.max_intra_op_parallelism = 1
             pipeline = (
                 tf.data.Dataset.from_tensors(source)
                 .repeat()
                 .map(lambda x, body=body: tf.numpy_function(body, [x], tf.float32))
             )
             iterator = iter(pipeline.with_options(plain))
-            taken: dict[str, list[tuple[float, float]]] = {"stock": [], "stock again": [], "sampled 1/100": []}
-            began, own = time.perf_counter(), threads()
-            for turn in range(rounds + 10):
-                for name in random.sample([*taken], len(taken)):
+            for _ in range(300):
+                next(iterator)
+            pin()
+            gc.collect()
+            gc.freeze()
+            taken: dict[str, list[tuple[float, ...]]] = {"stock": [], "stock again": [], "sampled 1/100": []}
+            began = clocks()
+            while time.perf_counter() - began[0] < seconds:
+                order = random.sample([*taken], len(taken))
+                spent = dict.fromkeys(taken, (0.0, 0.0))
+                for name in (*order, *reversed(order)):
                     for place, method in zip(where, ours if name.startswith("sampled") else stock):
                         setattr(*place, method)
-                    for _ in range(3):
+                    for _ in range(warm):
                         next(iterator)
-                    start, cpu = time.perf_counter(), time.process_time() - threads()
+                    start = clocks()
                     for _ in range(elements):
                         next(iterator)
-                    if turn >= 10:
-                        taken[name].append((time.perf_counter() - start, time.process_time() - threads() - cpu))
-            began, own = time.perf_counter() - began, threads() - own
+                    spent[name] = tuple(now - then + so for now, then, so in zip(clocks(), start, spent[name]))
+                for name, both in spent.items():
+                    taken[name].append(both)
+            ended = clocks()
             for place, method in zip(where, ours):
                 setattr(*place, method)
-            print(f"tf.data, sampled recording always on, {rounds} rounds of {elements} elements of {nbytes >> 10} kB")
+            rounds = len(taken["stock"])
+            print(f"tf.data, sampled recording always on, {rounds:,} rounds, elements of {nbytes >> 10} kB")
             for name, spent in taken.items():
-                both = (
-                    statistics.median(one[i] / other[i] for one, other in zip(spent, taken["stock"])) for i in (0, 1)
-                )
-                wall, cpu = both
-                print(
-                    f"  {name:<14} {statistics.median(one[0] for one in spent) / elements * 1e6:7.0f} us an element   "
-                    f"ratio {wall:.4f}, of CPU time {cpu:.4f}", flush=True,
-                )  # fmt: skip
-            print(f"  the recording's threads meanwhile: {own / began * 1e6:.0f} us of CPU a second", flush=True)
+                each = statistics.median(one[0] for one in spent) / (2 * elements)
+                logs = np.log(np.divide(spent, taken["stock"]))
+                said = (f"{kind} {_trimmed(logs[:, i])}" for i, kind in enumerate(("ratio", "of CPU time")))
+                print(f"  {name:<14} {each * 1e6:7.0f} us an element   {'   '.join(said)}", flush=True)
+            mean = (ended[2] - began[2]) / (ended[0] - began[0])
+            print(f"  the recording's threads meanwhile: {mean * 1e6:.0f} us of CPU a second", flush=True)
+    gc.unfreeze()
+
+
+def _trimmed(logs, draws=1000):
+    """The mean of logarithms of ratios without the outer fifths, as a ratio, and its 95 % interval."""
+
+    def mean(some):
+        cut = some.shape[-1] // 5
+        return np.sort(some)[..., cut : some.shape[-1] - cut].mean(-1)
+
+    chosen = np.random.default_rng(0).integers(0, len(logs), (draws, len(logs)))
+    low, high = np.exp(np.quantile([mean(logs[one]) for one in chosen], (0.025, 0.975)))
+    return f"{np.exp(mean(logs)):.4f} ({low:.4f} to {high:.4f})"
 
 
 def million(calls=1_000_000):
@@ -241,6 +280,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", default=["loop", "data", "always", "million"])
+    parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--core", type=int)
     options = parser.parse_args()
     if options.core is not None:
@@ -258,7 +298,7 @@ def main():
     if "data" in options.only:
         data(options.rounds)
     if "always" in options.only:
-        always(20 * options.rounds)
+        always(options.seconds)
 
 
 if __name__ == "__main__":
