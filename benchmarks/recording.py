@@ -3,8 +3,8 @@
     python benchmarks/recording.py [--rounds 15] [--seconds 150] [--only loop data always million] [--core 1]
 
 `loop`: a tight graph loop of empty bodies. `data`: a tf.data pipeline of bodies that take 1 ms, on 64 kB and 1 MB.
-`always`: the same pipeline beside a sampled recording that stays on, in short turns for `--seconds` with each size, where
-half a percent can be seen.
+`always`: the same pipeline beside a sampled recording that stays on, in short turns for `--seconds` with each size,
+where half a percent can be seen.
 `million`: a recording of a million calls: opening it, its ledger, and the memory of the recorder meanwhile.
 `--core`: all on this core alone, where the loop's ratios repeat: on several, TensorFlow passes it to and fro.
 """
