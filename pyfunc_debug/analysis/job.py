@@ -17,7 +17,7 @@ from pyfunc_debug.analysis.contention import grade_of
 from pyfunc_debug.analysis.death import died_in_calls, how_it_ended
 from pyfunc_debug.analysis.facts import read_facts
 from pyfunc_debug.analysis.footer import is_interrupted
-from pyfunc_debug.analysis.ledger import CallSums, NodeRow, make_ledger, shows
+from pyfunc_debug.analysis.ledger import CallSums, NodeRow, Times, make_ledger, shows
 from pyfunc_debug.analysis.replicas import first_names
 from pyfunc_debug.analysis.sums import added, summary, sums_row
 from pyfunc_debug.pfrec import Reader
@@ -220,7 +220,9 @@ def _straggler(processes: Sequence[ProcessRow], row: BodyRow) -> str | None:
     slow = max(means, key=lambda number: means[number])
     others = [number for number in means if number != slow]
     median = statistics.median(means[number] for number in others)
-    if means[slow] < _STRAGGLES * median or means[slow] - median < _LEAST_NS:
+    usual = {number: _without_longest(row.by[number].times) for number in means}
+    compared = means[slow], median, usual[slow], statistics.median(usual[number] for number in others)
+    if any(mine < _STRAGGLES * theirs or mine - theirs < _LEAST_NS for mine, theirs in (compared[:2], compared[2:])):
         return None
     times = "" if median < 1 else f", {means[slow] / median:.3g} times"
     whom = f"{processes[others[0]].name}'s" if len(others) == 1 else f"the median of the {len(others)} other processes"
@@ -230,6 +232,11 @@ def _straggler(processes: Sequence[ProcessRow], row: BodyRow) -> str | None:
     )
     why = _why(processes, row, slow, others, means[slow] - median)
     return f"{text}; {why}" if why else text
+
+
+def _without_longest(times: Times) -> float:
+    """The mean without the one call that took longest: a first call that sets things up makes no straggler."""
+    return (times.total_ns - (times.max_ns or 0)) / (times.count - 1)
 
 
 def _why(processes: Sequence[ProcessRow], row: BodyRow, slow: int, others: Sequence[int], more_ns: float) -> str | None:

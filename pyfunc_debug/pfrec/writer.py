@@ -43,7 +43,7 @@ class Writer:
       overwrite: Whether an older recording of that name may be replaced.
 
     Raises:
-      CannotWriteError: the folder is missing or cannot be written to, or the path is a folder.
+      CannotWriteError: the folder cannot be made or written to, or the path is a folder.
       BadOptionError: a file is there already.
       RecordingBusyError: another process is writing this recording.
 
@@ -291,10 +291,13 @@ def _insert(table: str, columns: int, rows: int) -> str:
 
 
 def prepare(path: str, overwrite: bool) -> None:
-    """Checks that a recording can be made at `path`, and removes an older one if that was asked for."""
+    """Makes the folder of `path`, checks that a recording can be made there, and removes an older one if asked to."""
     folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise CannotWriteError(f"the folder {folder} of the recording {os.path.basename(path)} does not exist")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        why = f"{(error.strerror or str(error)).lower()}: {error.filename}"
+        raise CannotWriteError(f"the folder {folder} cannot be made ({why}): choose another path") from error
     if os.path.isdir(path):
         raise CannotWriteError(f"{path} is a folder: give the recording a file name")
     if not os.access(folder, os.W_OK):

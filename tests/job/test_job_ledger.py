@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,14 @@ def test_bodies_are_summed_and_the_slow_process_is_named_with_what_its_time_is_s
 def test_nobody_is_called_a_straggler_without_reason(tmp_path, slow, calls):
     recorded(tmp_path / "a.pfrec", "worker-0", 1.0)
     recorded(tmp_path / "b.pfrec", "worker-1", slow, calls)
+    assert pfd.open([str(tmp_path)]).ledger().remarks == ()
+
+
+def test_one_long_call_makes_no_straggler(tmp_path):
+    recorded(tmp_path / "a.pfrec", "worker-0", 1.0)
+    path = recorded(tmp_path / "b.pfrec", "worker-1", 1.0)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"UPDATE call SET end_ns = start_ns + {90 * MS} WHERE id = 1")  # it loads what the others use
     assert pfd.open([str(tmp_path)]).ledger().remarks == ()
 
 

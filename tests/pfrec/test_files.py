@@ -258,8 +258,12 @@ def refused(path, error: type[Exception] = pfd.BadOptionError, **options) -> str
     return str(caught.value)
 
 
-def test_a_recording_in_a_folder_that_is_not_there_is_refused(tmp_path):
-    assert "does not exist" in refused(tmp_path / "none" / "a.pfrec", pfd.CannotWriteError)
+def test_the_folder_of_a_recording_is_made_where_it_is_not_there(tmp_path):
+    with pfd.record(tmp_path / "runs" / "today" / "a.pfrec"):
+        pass
+    assert os.listdir(tmp_path / "runs" / "today") == ["a.pfrec"]
+    (tmp_path / "file").touch()
+    assert "cannot be made" in refused(tmp_path / "file" / "a.pfrec", pfd.CannotWriteError)
 
 
 def test_a_recording_in_place_of_a_folder_is_refused(tmp_path):
