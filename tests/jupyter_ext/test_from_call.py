@@ -427,7 +427,9 @@ def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(la
     assert own.locator(".d-gil").evaluate("(pane) => pane.scrollTop") == 0
     expect(own.locator(".ifline .if")).to_have_count(4)
     # A call that waited says in its hover behind whom.
+    name = own.locator(".worst .lk").first.inner_text()
     own.locator(".worst .lk").first.click()
+    expect(own.locator(".d-call .ttl")).to_have_text(name)
     behind = own.locator(".d-call .behind")
     expect(behind).to_be_visible()
     expect(lanes).to_have_attribute("aria-busy", "false")
@@ -436,7 +438,6 @@ def test_at_first_sight_the_failed_call_its_finding_whole_numbers_and_what_if(la
     page.keyboard.press("f")
     expect(lanes).not_to_have_attribute("aria-label", whole)
     expect(lanes).to_have_attribute("aria-busy", "false")  # its calls have come
-    name = own.locator(".d-call .ttl").inner_text()
     box, tip = lanes.bounding_box(), own.locator(".tip")
     for row in range(int(box["height"] // 26)):  # a busy machine uses more threads
         page.mouse.move(box["x"] + 66 + (box["width"] - 66) / 2, box["y"] + 26 * row + 18)

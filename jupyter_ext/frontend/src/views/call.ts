@@ -74,6 +74,7 @@ export class CallPane {
     if (call === null) {
       this.shown = null;
       this.detail = null;
+      this.element.setAttribute("aria-busy", "false");
       clear(this.element, ...this.empty());
       return;
     }
@@ -82,10 +83,12 @@ export class CallPane {
     if (this.shown === call && settled) return;
     this.shown = call;
     const asked = ++this.asked;
+    this.element.setAttribute("aria-busy", String(this.detail?.id !== call)); // what stands here is of another call
     this.source
       .ask("call", { id: call })
       .then(({ result }) => {
         if (asked !== this.asked) return;
+        this.element.setAttribute("aria-busy", "false");
         if (JSON.stringify(result) === JSON.stringify(this.detail)) return;
         // From call to call of a node one compares what is in sight; another node is read from the top.
         if (result?.node !== this.detail?.node) this.element.scrollTop = 0;
@@ -96,7 +99,9 @@ export class CallPane {
         keepFocus(this.element, () => clear(this.element, ...(result ? this.page(result) : [note(this.state.overview?.state === "recording" ? `Call #${call} has just begun${this.state.stopped ? " and is stopped: see Stop" : ""}. Its row is being written.` : `Call #${call} is not in this recording.`)])));
       })
       .catch((error: Error) => {
-        if (asked === this.asked && this.detail?.id !== call) clear(this.element, note(error.message));
+        if (asked !== this.asked) return;
+        this.element.setAttribute("aria-busy", "false");
+        if (this.detail?.id !== call) clear(this.element, note(error.message));
       });
   }
 
