@@ -40,7 +40,7 @@ class Job(Sequence[Recording]):
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = recordings_in(paths)
+        self.paths, self.left_out = recordings_in(paths)
         self._open: dict[int, Recording] = {}
 
     def __len__(self) -> int:
@@ -70,7 +70,8 @@ class Job(Sequence[Recording]):
           for row in job.ledger().rows:
               print(row.body, row.calls, row.slowest)
         """
-        return make_job_ledger(self.paths, include_internal)
+        ledger = make_job_ledger(self.paths, include_internal)
+        return replace(ledger, remarks=(*ledger.remarks, *self.left_out))
 
     def findings(
         self, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None, front: Front = "python"

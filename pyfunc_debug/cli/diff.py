@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _job(files: Sequence[str]) -> int:
     job = Job(files)
+    options.say_left_out(job.left_out)
     found = job.differences()
     if len(job) < 2 and not found.values:
         raise BadOptionError(

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadOptionError(f"fail-on = {severity!r} in pyproject.toml is none of {', '.join(SEVERITIES)}, never")
     many = len(arguments.file) > 1 or is_many(arguments.file[0])
     recorded = Job(arguments.file) if many else Recording(arguments.file[0])
+    if isinstance(recorded, Job):
+        options.say_left_out(recorded.left_out)
     findings = recorded.findings(arguments.select, arguments.ignore, front="shell")
     if arguments.json:
         options.show_json([finding.as_dict() for finding in findings])

@@ -9,7 +9,6 @@ from typing import Any
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.pfrec.folders import recordings_in
 from pyfunc_debug.pfrec.redaction import KINDS, redact
 from pyfunc_debug.report.exports import FORMATS, export
 from pyfunc_debug.report.pytest_file import test_name
@@ -36,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes it, and says where."""
-    recordings = [Recording(file) for file in recordings_in(arguments.file)]
+    recordings = [Recording(file) for file in options.recordings(arguments.file)]
     if (arguments.format == "pytest") != (arguments.call is not None) or (arguments.call and len(recordings) > 1):
         raise BadOptionError("--format pytest writes one call of one recording: export FILE --call 17 --format pytest")
     if (arguments.format == "pfrec") != (arguments.redact is not None) or (arguments.redact and len(recordings) > 1):

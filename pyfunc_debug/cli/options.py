@@ -8,10 +8,11 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.pfrec.folders import recordings_in
 from pyfunc_debug.program.printable import printable
 
 WHOLE = 100_000
@@ -126,6 +127,19 @@ def terminal(stream: Any = None, elsewhere: int = 80) -> tuple[int, bool]:
     if not stream.isatty():
         return elsewhere, False
     return max(60, min(shutil.get_terminal_size().columns, 140)), "NO_COLOR" not in os.environ
+
+
+def recordings(files: Sequence[str]) -> list[str]:
+    """The recordings that files, folders and patterns stand for; says on stderr what is left out."""
+    found, left_out = recordings_in(files)
+    say_left_out(left_out)
+    return found
+
+
+def say_left_out(sentences: Sequence[str]) -> None:
+    """Says on stderr which files of a folder are none of ours."""
+    for one in sentences:
+        print(f"pyfunc-debug: {printable(one)}", file=sys.stderr)
 
 
 def show(text: str) -> None:

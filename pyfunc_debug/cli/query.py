@@ -18,7 +18,7 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
-from pyfunc_debug.pfrec.folders import is_many, recordings_in
+from pyfunc_debug.pfrec.folders import is_many
 from pyfunc_debug.program.printable import printable, tell
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not files or os.path.exists(sql) or _SQL.match(files[-1]):
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
     if len(files) > 1 or is_many(files[0]):
-        columns, rows = ask(recordings_in(files), sql, arguments.engine, _say)
+        columns, rows = ask(options.recordings(files), sql, arguments.engine, _say)
     elif arguments.engine == "duckdb":
         raise BadOptionError("--engine duckdb is for several recordings: give their folder, or a pattern")
     else:

@@ -208,7 +208,7 @@ class _Ending:
     def _print(self) -> None:
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
-        if self.folder is not None and len(recordings_in([self.folder])) > 1:
+        if self.folder is not None and len(recordings_in([self.folder])[0]) > 1:
             self._print_job(self.folder, width, color)
             return
         space = ""

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
-from pyfunc_debug.pfrec.folders import recordings_in
+from pyfunc_debug.cli import options
 from pyfunc_debug.pfrec.redaction import holds
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the report."""
-    paths = recordings_in(arguments.file)
+    paths = options.recordings(arguments.file)
     html.write_together(paths, arguments.output, _findings)
     print(f"wrote {arguments.output} ({os.path.getsize(arguments.output) / 1e6:.2g} MB)")
     if len(paths) == 1:

@@ -170,7 +170,7 @@ def test_syntax_errors_are_the_users(folder):
         (["record"], 2, "which program?"),
         (["record", "--budget", "lots", "program.py"], 2, "budget='lots' is not an amount of bytes"),
         (["record", "--values", "sumary", "program.py"], 2, "Did you mean 'summary'?"),
-        (["record", "-o", "missing/x.pfrec", "program.py"], 1, "the folder"),
+        (["record", "-o", "/dev/null/x.pfrec", "program.py"], 1, "the folder"),
         (["record", "-o", "program.py", "program.py"], 2, "exists and is not a recording"),
         (["show", "nope.pfrec"], 1, "no such recording"),
         (["show", "program.py"], 1, "is not a recording"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 import pyfunc_debug as pfd
+from pyfunc_debug.cli import main
 from tests.doctor.recordings import call, node, written
 
 MS = 1_000_000
@@ -84,3 +86,22 @@ def test_a_role_that_comes_after_recording_began_is_in_the_file_before_its_end(t
         monkeypatch.setattr(context.context(), "_server_def", tf.train.ServerDef(job_name="worker", task_index=3))
         told = {row["key"]: row["value"] for row in recording.sql("SELECT * FROM meta")}
     assert (told["state"], told["role"], told["rank"]) == ('"recording"', '"worker-3"', "3")
+
+
+@pytest.mark.parametrize("command", ["show .", "doctor .", "diff .", "query . 'SELECT id FROM call'", "report ."])
+def test_a_file_that_is_no_recording_hides_none_of_its_folder(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    recorded(tmp_path / "a.pfrec", "worker-0", 1.0)
+    recorded(tmp_path / "b.pfrec", "worker-1", 1.0)
+    (tmp_path / "empty.pfrec").touch()
+    (tmp_path / "foreign.pfrec").write_bytes(b"PK\x03\x04" + bytes(200))
+    assert main(shlex.split(command)) == 0
+    said = "".join(capsys.readouterr())
+    assert "left out: ./empty.pfrec is empty" in said
+    assert "left out: ./foreign.pfrec is not a recording of pyfunc_debug" in said
+
+
+def test_a_folder_with_nothing_but_foreign_files_says_so(tmp_path):
+    (tmp_path / "empty.pfrec").touch()
+    with pytest.raises(pfd.BadRecordingError, match=r"holds no recording: .*empty\.pfrec is empty"):
+        pfd.open([str(tmp_path)])

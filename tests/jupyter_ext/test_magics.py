@@ -147,7 +147,7 @@ def test_options_reach_the_recorder(shell, tmp_path):
         ("%%pyfunc_trace --values lots\n1", "lots"),
         ("%%pyfunc_trace --budget many\n1", "many"),
         ("%%pyfunc_trace spam\n1", "spam"),
-        ("%%pyfunc_trace -o no/such/folder/a.pfrec\n1", "folder"),
+        ("%%pyfunc_trace -o /dev/null/a.pfrec\n1", "folder"),
         ("%pyfunc_show nothing_like_it", "nothing_like_it"),
         ("%pyfunc_show 99999", "99999"),
         ("%pyfunc_show --source", "NAME"),
