@@ -16,7 +16,7 @@ from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, parameters, parsed, short
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, parameters, parsed, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, is_symbolic, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 from pyfunc_debug.doctor.failures.value_uses import needs_values, symbolic_names
@@ -120,12 +120,12 @@ def _results(spot: Spot) -> list[str]:
     return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
 
-def _same(source: object, function: Function, edit: Edit) -> Function | None:
+def _same(source: Source, function: Function, edit: Edit) -> Function | None:
     """A function in the file that a paste has changed."""
     if isinstance(function, ast.Lambda):
         return None
     moved = len(edit.lines) - (edit.last + 1 - edit.first) if edit.first <= function.lineno else 0
-    for one in ast.walk(source.tree):  # type: ignore[attr-defined]
+    for one in ast.walk(source.tree):
         if isinstance(one, type(function)) and one.name == function.name and one.lineno == function.lineno + moved:
             return one
     return None
