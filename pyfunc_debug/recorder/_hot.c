@@ -106,13 +106,13 @@ static PyTypeObject ticket_type = {
 enum { SHORT_NS = 100000, STREAK = 8, EVERY = 16, NOT_MEASURED = -1, NO_ROOM = 16, FIRST = 3 };
 enum { EMPTY = 1, KEPT = 2, AFTER = 3 }; /* as in recorder/ticket.py */
 
-/* How many short calls of a node came one after the other. Two nodes in one slot drive each other out: then more are asked
- * for their CPU time, never fewer. */
+/* How many short calls of a node came one after the other. A node has one of a few slots in a row; where more nodes than
+ * that want them they drive each other out: then more are asked for their CPU time, never fewer. */
 typedef struct {
     Py_hash_t node;
     unsigned calls;
 } Streak;
-enum { SLOTS = 64 };
+enum { SLOTS = 64, ROW = 8 };
 
 /* What sampling knows of a node, as in recorder/sampling.py. */
 enum { SLOWEST = 4, NANS = 16, NAN_LEAST = 2, NAN_MOST = 64, NAN_SHORT_NS = 2000000, TEXT = 24 };
@@ -250,7 +250,13 @@ static int take(HotPath *self, Ticket *ticket, PyObject *values, int inputs) {
 static Streak *streak(HotPath *self, Ticket *ticket) {
     Py_hash_t node = PyObject_Hash(ticket->token); /* a text: it has one */
     Streak *found = &self->streaks[node & (SLOTS - 1)];
-    if (found->node != node) found->node = node, found->calls = 0;
+    if (found->node == node) return found;
+    for (int i = 1; i < ROW && found->node; i++) {
+        Streak *next = &self->streaks[(node + i) & (SLOTS - 1)];
+        if (next->node == node) return next;
+        if (!next->node) found = next;
+    }
+    found->node = node, found->calls = 0;
     return found;
 }
 
