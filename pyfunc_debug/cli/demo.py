@@ -21,7 +21,9 @@ from pyfunc_debug.doctor.text import findings_text
 def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
-        "demo", help="record a small real pipeline and show what came out", description=__doc__
+        "demo",
+        help="record a small real pipeline and show what came out",
+        description="Records a small real pipeline, shows the ledger and the findings.",
     )
     parser.add_argument("--steps", type=int, default=40, help="training steps (40)")
     parser.add_argument("-o", "--output", metavar="FILE", default="demo.pfrec", help="the recording (demo.pfrec)")

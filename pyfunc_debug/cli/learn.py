@@ -17,7 +17,11 @@ from pyfunc_debug.errors import NotInstalledError, PyfuncDebugError
 
 def add_parser(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser("learn", help="lessons as notebooks, in a folder of yours", description=__doc__)
+    parser = commands.add_parser(
+        "learn",
+        help="lessons as notebooks, in a folder of yours",
+        description="Copies the lessons to a folder and says how to open them, or opens JupyterLab there.",
+    )
     parser.add_argument("folder", nargs="?", default="pyfunc_debug_lessons", metavar="FOLDER",
                         help="where to put them (default: %(default)s)")  # fmt: skip
     parser.add_argument("--lab", action="store_true", help="start JupyterLab there")

@@ -32,15 +32,17 @@ def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "query",
-        usage="%(prog)s FILE [FILE ...] SQL [--json] [--format FORMAT] [--engine ENGINE] [--schema]",
+        usage="%(prog)s [options] FILE [FILE ...] SQL",
         help="SQL on a recording or a job",
         description="Runs a SELECT on a recording. On several, or folders or patterns of them, the tables have the "
         "columns process and recording in front. --schema shows the tables.",
     )
-    parser.add_argument("file", metavar="FILE", nargs="?")
-    parser.add_argument("sql", metavar="SQL", nargs="*")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="several, a folder, a pattern: a job's processes as one"
+    )
+    parser.add_argument("sql", metavar="SQL", nargs="*", help='the question, as one argument: "select ..."')
     # It may take the next word: argparse gives both positional arguments to what stands before an option.
-    parser.add_argument("--json", nargs="?", const="", metavar="", help="print a JSON list of objects")
+    parser.add_argument("--json", nargs="?", const="", metavar="SQL", help="print a JSON list of objects")
     parser.add_argument(
         "--format", choices=_FORMATS, help="how to print rows (a table in a terminal, csv into a pipe or file)"
     )

@@ -15,7 +15,11 @@ from pyfunc_debug.report import html
 
 def add_parser(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser("report", help="recordings as one HTML file", description=__doc__)
+    parser = commands.add_parser(
+        "report",
+        help="recordings as one HTML file",
+        description="Writes a recording, or several processes' together, as one HTML file that needs nothing else.",
+    )
     parser.add_argument("file", metavar="FILE", nargs="+", help="several, or a folder's, are shown as one")
     parser.add_argument("-o", "--output", metavar="HTML", default="report.html", help="where to write (report.html)")
     parser.set_defaults(run=run)
