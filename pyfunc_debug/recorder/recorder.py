@@ -311,7 +311,7 @@ class Recorder:
             node = self._older(token, count) if self._older is not None else None
             if node is not None:
                 self._comes_early(node)
-                return token, self._tell("older", node)
+                return token, self._tell("older" if node.name is None else "node", node)
         except Exception as error:
             self.trouble("describing an older node", error)
         policy = self._known[token] = self._policy(self._policies.default)

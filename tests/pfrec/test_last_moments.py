@@ -141,6 +141,26 @@ FIRST_CALL = """
         tf.py_function(decode, [3.0], tf.float32)
 """
 
+BEFORE = """
+    import ctypes, os, signal, sqlite3, sys
+    import tensorflow as tf
+    import pyfunc_debug as pfd
+
+    def decode(x):
+        os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == "kill" else ctypes.string_at(0)
+
+    @tf.function
+    def step(x):
+        return tf.py_function(decode, [x], tf.float32)
+
+    traced = step.get_concrete_function(tf.TensorSpec([])) if sys.argv[3] == "graph" else None
+    mapped = tf.data.Dataset.range(3, output_type=tf.float32).map(step) if sys.argv[3] == "map" else None
+    pfd.record(sys.argv[2]).start()
+    file = sqlite3.connect(sys.argv[2], isolation_level=None)
+    file.execute("BEGIN IMMEDIATE")
+    step(tf.constant(3.0)) if traced else list(mapped)
+"""
+
 
 @pytest.mark.parametrize(
     ("how", "rows"),
@@ -165,6 +185,24 @@ def test_a_program_that_dies_in_its_first_call_names_what_traced_it(tmp_path, ho
     assert found == rows
     assert "was not stored" not in text
     assert "the program died in call #1 of decode (train.py:10)" in text
+
+
+@pytest.mark.parametrize(("how", "what"), [("kill", "graph"), ("segv", "graph"), ("kill", "map")])
+def test_a_program_that_dies_in_the_first_call_of_a_graph_older_than_its_recording_names_what_traced_it(
+    tmp_path, how, what
+):
+    path = tmp_path / "train.pfrec"
+    (tmp_path / "train.py").write_text(textwrap.dedent(BEFORE))
+    signals = {"kill": signal.SIGKILL, "segv": signal.SIGSEGV}
+    assert forked.run(tmp_path / "train.py", how, path, what).returncode == -signals[how]
+    with contextlib.closing(Recording(str(path))) as recording:
+        ledger = recording.ledger()
+        text = " ".join(str(ledger).split())
+    nodes = [(row.function.name, node.node.name, node.node.stack[-1].line)
+             for row in ledger.rows for node in row.nodes]  # fmt: skip
+    assert nodes == [("step", "EagerPyFunc", 11)]
+    assert "was not stored" not in text
+    assert "the program died in call #1 of decode (train.py:6)" in text
 
 
 def test_nothing_is_said_of_what_traced_a_node_where_a_death_took_that(tmp_path):

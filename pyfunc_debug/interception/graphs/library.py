@@ -14,6 +14,8 @@ from pyfunc_debug.interception.tokens import token_in, token_of
 _REST_S = 0.001
 """The walk over a program's graphs rests when it has worked for as long: the program wants the GIL meanwhile. It may
 also wait for the walk, and have any number of graphs: a rest after each would be 30 s for 30,000."""
+_AT_ONCE_S = 0.02
+"""So long a first call waits for that walk: it may be the program's last, and the walk must be made anyway."""
 _REMEMBERED = 100_000
 PYFUNC_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COLLECTIVES = frozenset(
@@ -37,7 +39,7 @@ class Library:
         self._older: dict[str, tuple[weakref.ref[Any], str]] = {}  # token -> graph and op's name
         self._ran: set[str] = set()  # functions that were traced before we were there
         self._ran_graphs: list[weakref.ref[Any]] = []  # theirs, not yet looked at
-        self._searched = False
+        self._searched = self._glanced = False
 
     def tokens(self, name: str) -> frozenset[str] | None:
         """Tokens of all nodes in a function and in every function nested in it; None if it cannot be read."""
@@ -108,9 +110,8 @@ class Library:
         Where no function that Python ran leads to it, the first question walks the garbage collector's list, some 50 ms
         in a large program, and all live graphs. All nodes that can be asked for were made before it.
         """
-        while token not in self._older and self._ran_graphs:
-            self._index(python_ops(self._ran_graphs.pop()()))
-        if token not in self._older and not self._searched:
+        op = self._ran_with(token)
+        if op is None and not self._searched:
             rested = time.thread_time()
             for graph in live_graphs(self._names):
                 self._index(_own_nodes(graph))
@@ -118,6 +119,34 @@ class Library:
                     time.sleep(_REST_S)
                     rested = time.thread_time()
             self._searched = True
+            op = self._known(token)
+        return op
+
+    def locate_at_once(self, token: str) -> Any:
+        """The same in a first call: through functions that Python ran, else by a walk that may not come to its end."""
+        op = self._ran_with(token)
+        if op is None and not (self._searched or self._glanced):
+            self._glanced = True
+            began = time.thread_time()
+            for graph in live_graphs(self._names):
+                self._index(_own_nodes(graph))
+                if time.thread_time() - began > _AT_ONCE_S:
+                    break
+            else:
+                self._searched = True
+            op = self._known(token)
+        return op
+
+    def _ran_with(self, token: str) -> Any:
+        while token not in self._older:
+            try:
+                graph = self._ran_graphs.pop()()
+            except IndexError:  # the writer and threads of bodies ask
+                break
+            self._index(python_ops(graph))
+        return self._known(token)
+
+    def _known(self, token: str) -> Any:
         graph_reference, name = self._older.get(token, (None, ""))
         graph = graph_reference() if graph_reference is not None else None
         return graph.get_operation_by_name(name) if graph is not None else None

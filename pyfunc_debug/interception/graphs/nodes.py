@@ -179,7 +179,14 @@ class Nodes:
         return tuple(tout), tuple(paths), tuple(out_paths)
 
     def older(self, token: str, arguments: int) -> NodeFacts:
-        """Describes a node made before recording began, at its first call: the body at once, all else in `locate`."""
+        """Describes a node made before recording began, at its first call, which may be the program's last.
+
+        In a program with many graphs that is the body at first, and all else comes in `locate`.
+        """
+        facts = self._registered(token, arguments)
+        return self._located(facts, self._library.locate_at_once(token)) if self._names.construction else facts
+
+    def _registered(self, token: str, arguments: int) -> NodeFacts:
         registered = self._names.registry.get(token)
         is_eager_func = isinstance(registered, self._names.eager_func_type)
         if registered is None:  # a restored node: TensorFlow is about to say that it finds no function
@@ -201,7 +208,9 @@ class Nodes:
 
     def locate(self, facts: NodeFacts) -> NodeFacts:
         """The same node with its op, graph and call site, found among the live graphs. Slow: not on a hot path."""
-        op = self._library.locate(facts.token)
+        return self._located(facts, self._library.locate(facts.token))
+
+    def _located(self, facts: NodeFacts, op: Any) -> NodeFacts:
         if op is None:
             return facts
         kind: NodeKind = "py_func_stateless" if op.type == "PyFuncStateless" else facts.kind
