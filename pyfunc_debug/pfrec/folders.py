@@ -48,6 +48,8 @@ def recordings_in(paths: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def _foreign(file: str) -> str | None:
     """Why a file cannot be a recording, in words. What its log may hold, and what is damaged, the reader judges."""
+    if os.path.exists(file) and not os.path.isfile(file):  # to open a pipe would wait for whoever fills it
+        return f"{file} is not a file"
     try:
         if os.path.exists(f"{file}-wal"):
             return None

@@ -233,7 +233,7 @@ class RingReader:
     """
 
     def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
+        with os.fdopen(_opened(path), "rb") as file:
             self._data = file.read()
         if len(self._data) < _HEADER_BYTES:
             raise ValueError("too short for a ring")
@@ -344,17 +344,24 @@ def place_of(path: str, meta: Mapping[str, Any]) -> str:
 def is_ring(path: str, *, begun: bool = True) -> bool:
     """Whether a file is a ring, or with `begun=False` whether it was to become one."""
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(_opened(path), "rb") as file:
             head = file.read(len(_MAGIC))
     except OSError:
         return False
     return head == _MAGIC if begun else not any(head)
 
 
+def _opened(path: str) -> int:
+    """A descriptor to read a file with; OSError for all else, as to open a pipe would wait for whoever fills it."""
+    if not os.path.isfile(path):
+        raise OSError(f"{path} is not a file")
+    return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+
+
 def is_held(path: str) -> bool:
     """Whether a process, in whatever container, holds the lock on a ring; True where that cannot be known."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = _opened(path)
     except OSError:
         return True
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sqlite3
 from pathlib import Path
@@ -95,10 +96,12 @@ def test_a_file_that_is_no_recording_hides_none_of_its_folder(tmp_path, monkeypa
     recorded(tmp_path / "b.pfrec", "worker-1", 1.0)
     (tmp_path / "empty.pfrec").touch()
     (tmp_path / "foreign.pfrec").write_bytes(b"PK\x03\x04" + bytes(200))
+    os.mkfifo(tmp_path / "pipe.pfrec")
     assert main(shlex.split(command)) == 0
     said = "".join(capsys.readouterr())
     assert "left out: ./empty.pfrec is empty" in said
     assert "left out: ./foreign.pfrec is not a recording of pyfunc_debug" in said
+    assert "left out: ./pipe.pfrec is not a file" in said
 
 
 def test_a_folder_with_nothing_but_foreign_files_says_so(tmp_path):

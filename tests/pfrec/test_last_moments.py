@@ -25,7 +25,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.events import LiveRuns
 from pyfunc_debug.pfrec.packing import pack
-from pyfunc_debug.pfrec.ring import Ring, RingReader
+from pyfunc_debug.pfrec.ring import Ring, RingReader, is_held, is_ring
 from pyfunc_debug.recorder.budget import Budget
 from pyfunc_debug.recorder.hot import HotPath
 from tests import forked
@@ -297,7 +297,7 @@ def test_a_programs_own_handlers_stay_and_none_of_ours_is_left():
         import os, re, signal, sys, tempfile
         from collections import deque
         from pyfunc_debug.events import LiveRuns
-        from pyfunc_debug.pfrec.ring import Ring, RingReader
+        from pyfunc_debug.pfrec.ring import Ring, RingReader, is_held, is_ring
         from pyfunc_debug.recorder.budget import Budget
         from pyfunc_debug.recorder.hot import HotPath
 
@@ -414,6 +414,15 @@ def test_nodes_and_threads_are_described(tmp_path):
     assert read.threads == {7: "TF-1"}
     assert read.traces[3]["signature"] == "(x)"
     assert read.shared == {0: ["step", 3], 1: ["other", 4]}
+
+
+def test_a_pipe_in_a_rings_place_is_not_waited_for(tmp_path):
+    path = f"{tmp_path}/train.pfrec-ring"
+    os.mkfifo(path)
+    assert not is_ring(path)
+    assert is_held(path)  # which cannot be known
+    with pytest.raises(OSError, match="is not a file"):
+        RingReader(path)
 
 
 def test_a_damaged_ring_is_not_believed(tmp_path):
