@@ -1,6 +1,6 @@
-"""What breakpoints cost: ratios to the program without us, in one process, in turns, medians, beside a null.
+"""What breakpoints cost: ratios to the program without us, in one process, in short mirrored rounds, beside a null.
 
-    python benchmarks/breakpoints.py [--rounds 15] [--only loop recorded hooks stops] [--cores]
+    python benchmarks/breakpoints.py [--seconds 75] [--only loop recorded hooks stops] [--cores]
 
 `loop`: a tight graph loop of empty bodies, with breakpoints that are armed and not hit, and with logpoints. `recorded`:
 the same while recording, in ratio to recording alone. `hooks`: what our hooks of one call take without TensorFlow.
@@ -30,8 +30,9 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pyfunc_debug as pfd
+from benchmarks.rounds import mirrored, ratio
 
-CALLS = 2000
+CALLS, WARM = 200, 20
 Variants = dict[str, Callable[[], AbstractContextManager[Any]]]
 """What to be in while the loop runs; it may give another loop to run."""
 
@@ -47,19 +48,20 @@ def loops():
 
     for make in (tf.py_function, tf.numpy_function):
 
-        def traced(make=make) -> Callable[[], float]:
+        def traced(make=make) -> Callable[[int], float]:
             @tf.function
-            def run(x):
-                for _ in tf.range(CALLS):
+            def run(x, count):
+                for _ in tf.range(count):
                     x = tf.ensure_shape(make(body, [x], tf.float32), [])
                 return x
 
-            def once() -> float:
+            def once(calls: int) -> float:
+                x, count = tf.constant(1.0), tf.constant(calls)
                 start = time.process_time()
-                run(tf.constant(1.0))
+                run(x, count)
                 return time.process_time() - start
 
-            once()
+            once(1)
             return once
 
         yield "py_function" if make is tf.py_function else "numpy_function", traced(), traced
@@ -83,52 +85,50 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def interleaved(once: Callable[[], float], variants: Variants, rounds: int, base: str = "stock") -> None:
-    """Prints the median ratio of each variant to the base, of times taken in turns."""
-    variants = {base: variants.pop(base, contextlib.nullcontext), f"{base} again": variants.pop(
-        f"{base} again", contextlib.nullcontext), **variants}  # fmt: skip
-    times: dict[str, list[float]] = {name: [] for name in variants}
-    for turn in range(rounds + 1):
-        names = list(variants)[turn % len(variants) :] + list(variants)[: turn % len(variants)]
-        for name in names:
-            with variants[name]() as another:
-                spent = (another or once)()
-            if turn:  # the first round warms up
-                times[name].append(spent)
-    for name, spent_ in times.items():
-        ratios = [one / other for one, other in zip(spent_, times[base])]
-        low, _, high = statistics.quantiles(ratios, n=4)
-        middle, ratio = statistics.median(spent_) / CALLS * 1e6, statistics.median(ratios)
-        print(
-            f"  {name:<42} {middle:7.2f} us a call   ratio {ratio:.3f}   (quartiles {low:.3f} {high:.3f})", flush=True
-        )
+def compared(once: Callable[[int], float], variants: Variants, seconds: float, base: str = "stock") -> None:
+    """Prints the ratio of each variant to the base, with its interval; of the base once more, too."""
+    first = variants.pop(base, contextlib.nullcontext)
+    variants = {base: first, f"{base} again": first, **variants}
+
+    def stretch(variant: Callable[[], AbstractContextManager[Any]]) -> tuple[float]:
+        with variant() as another:
+            loop = another or once
+            loop(WARM)
+            return (loop(CALLS),)
+
+    taken = mirrored({name: functools.partial(stretch, one) for name, one in variants.items()}, seconds)
+    print(f"  {len(taken[base]):,} rounds; ratio of CPU time, and its 95 % interval")
+    for name, spent in taken.items():
+        each = statistics.median(one[0] for one in spent) / (2 * CALLS) * 1e6
+        print(f"  {name:<42} {each:7.2f} us a call   {ratio(spent, taken[base])}", flush=True)
 
 
 def _line() -> str:
     return f"{Path(__file__).name}:{body.__code__.co_firstlineno + 2}"
 
 
-def loop(rounds: int) -> None:
+def loop(seconds: float) -> None:
     """Breakpoints alone."""
     for name, once, traced in loops():
-        made: list[Callable[[], float]] = []
+        with armed("another"):
+            made = traced()
 
         @contextlib.contextmanager
-        def traced_armed(where: str, made: Any = made, traced: Any = traced) -> Iterator[Callable[[], float]]:
+        def traced_armed(made: Any = made) -> Iterator[Callable[[int], float]]:
             """The loop in a graph that was traced while a breakpoint was armed: its nodes are made by us."""
-            with armed(where):
-                if not made:
-                    made.append(traced())
-                yield made[0]
+            with armed("another"):
+                yield made
 
-        print(f"loop of {CALLS:,} empty bodies, {name}, one number in and out, without a recording")
-        variants: Variants = {
+        print(f"loops of {CALLS} empty bodies, {name}, one number in and out, without a recording")
+        cheap: Variants = {
             "armed, another node": lambda: armed("another"),
-            "armed, another node; traced while armed": lambda: traced_armed("another"),
-            "not armed; traced while armed": lambda made=made: contextlib.nullcontext(made[0]),
-            "armed, a line elsewhere": lambda: armed("elsewhere.py:1"),
+            "armed, another node; traced while armed": traced_armed,
+            "not armed; traced while armed": lambda made=made: contextlib.nullcontext(made),
             "armed, a gradient of this node": lambda: armed("body", when="gradient"),
+        }
+        dear: Variants = {
             "armed, an error of this node": lambda: armed("body", when="error"),
+            "armed, a line elsewhere": lambda: armed("elsewhere.py:1"),
             "condition: x.shape.rank > 3, not met": lambda: armed("body", condition="x.ndim > 3"),
             "a line of this body, condition not met": lambda: armed(_line(), condition="y > 3"),
             "log: x": lambda: armed("body", log="x"),
@@ -136,31 +136,31 @@ def loop(rounds: int) -> None:
             "log at a line: y": lambda: armed(_line(), log="y"),
         }
         with quiet():
-            interleaved(once, variants, rounds)
+            compared(once, cheap, seconds * 0.7)
+            compared(once, dear, seconds * 0.3)
 
 
-def recorded(rounds: int) -> None:
+def recorded(seconds: float) -> None:
     """Breakpoints beside a recording."""
     for name, once, _ in loops():
         print(f"the same, {name}, while recording (values=none), in ratio to recording alone")
 
-        def recording(where: str = "", once: Callable[[], float] = once, **options: Any) -> Callable[[], Any]:
+        def recording(where: str = "", once: Callable[[int], float] = once, **options: Any) -> Callable[[], Any]:
             @contextlib.contextmanager
             def both() -> Iterator[None]:
-                with pfd.record(values="none", gil=False, budget="64MB"):
-                    once()
-                    with armed(where, **options) if where else contextlib.nullcontext():
-                        yield
+                stop = armed(where, **options) if where else contextlib.nullcontext()
+                with pfd.record(values="none", gil=False, budget="64MB"), stop:
+                    yield
 
             return both
 
         variants = {
-            "recorded": recording(), "recorded again": recording(), "armed, another node": recording("another"),
+            "recorded": recording(), "armed, another node": recording("another"),
             "log: x.shape, x.max()": recording("body", log="x.shape, x.max()"),
             "keep='locals'": recording("body", keep="locals"),
         }  # fmt: skip
         with quiet():
-            interleaved(once, variants, rounds, "recorded")
+            compared(once, variants, seconds, "recorded")
 
 
 def _hook_us(token: str, args: list[Any]) -> float:
@@ -177,14 +177,14 @@ def _hook_us(token: str, args: list[Any]) -> float:
     return best / 1000
 
 
-def hooks(rounds: int) -> None:
+def hooks(seconds: float) -> None:
     """Prints what the hooks take without TensorFlow around them: steadier than the loop."""
     import tensorflow as tf
 
     _, once, _ = next(loops())
     args = [tf.constant(1.0)]
     with pfd.record(values="none", gil=False, budget="64MB") as recording:
-        once()
+        once(1)
         token = next(node.token for node in recording.nodes() if node.token is not None)
         found = {"recording": _hook_us(token, args)}
         for name, where, condition in (
@@ -201,7 +201,7 @@ def _print(name: str, spent: list[float]) -> None:
     print(f"  {name:<42} {middle * 1e3:7.2f} ms   (quartiles {low * 1e3:.2f} {high * 1e3:.2f}, {len(spent)} times)")
 
 
-def stops(rounds: int) -> None:
+def stops(seconds: float) -> None:
     """How long a stop takes that is answered at once, and a pause from the request to the prompt (wall time)."""
     import tensorflow as tf
 
@@ -217,7 +217,7 @@ def stops(rounds: int) -> None:
 
     timed()
     times: dict[str, list[float]] = {"stock": [], "stopped, `c`": [], "stopped, `n`, `n`, `c`": []}
-    for _ in range(10 * rounds):
+    for _ in range(150):
         times["stock"].append(timed())
         for name, lines in (("stopped, `c`", ["c"]), ("stopped, `n`, `n`, `c`", ["n", "n", "c"])):
             one = pfd.break_on("body")
@@ -241,7 +241,7 @@ def stops(rounds: int) -> None:
     turn = tf.function(lambda x: tf.py_function(busy, [x], tf.float32))
     times["paused: from the request to the prompt"] = paused = []
     with pfd.record(values="none", gil=False, budget="64MB"):
-        for _ in range(rounds):
+        for _ in range(15):
             state["on"] = True
             runs.clear()
             with pfd.answers("c") as dialogue:
@@ -263,7 +263,7 @@ PARTS = {"loop": loop, "recorded": recorded, "hooks": hooks, "stops": stops}
 def main() -> None:
     """Runs the parts that are asked for, and says on what."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=75, help="for each kind of node")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--cores", action="store_true")
     options = parser.parse_args()
@@ -277,7 +277,7 @@ def main() -> None:
     )
     for part in options.only:
         start = time.perf_counter()
-        PARTS[part](options.rounds)
+        PARTS[part](options.seconds)
         print(f"{part}: {time.perf_counter() - start:.0f} s", flush=True)
 
 

@@ -12,9 +12,9 @@ where half a percent can be seen.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
-import random
 import statistics
 import sys
 import tempfile
@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import pyfunc_debug as pfd
+from benchmarks.rounds import mirrored, pin, ratio
 
 
 def interleaved(program, variants, rounds):
@@ -122,10 +123,9 @@ def always(seconds, elements=6, warm=2):
     """A pipeline beside a sampled recording that stays on: what is replaced is put back for every other stretch.
 
     Bodies do the same work in each call, some 1 ms, on one thread; that, and the one that takes elements, stay on one
-    core, the recording's own on another. A round takes each variant twice, in a random order and then in the reverse.
-    What is given is the mean of the rounds' ratios without the outer fifths, and where it lies in 95 of 100 draws of so
-    many rounds. The recording's own threads work in any stretch: what they take is left out of the CPU time of all, and
-    given for itself: with no calls, and with a third of them seen.
+    core, the recording's own on another. What is given is that of `benchmarks.rounds`. The recording's own threads work
+    in any stretch: what they take is left out of the CPU time of all, and given for itself: with no calls, and with a
+    third of them seen.
     """
     import ctypes
     import gc
@@ -160,12 +160,6 @@ def always(seconds, elements=6, warm=2):
         time.sleep(5)
         return (time.process_time() - start) / 5
 
-    def pin():
-        cores = sorted(os.sched_getaffinity(0))
-        own = {one.native_id for one in own_threads()}
-        for thread in map(int, os.listdir("/proc/self/task")):
-            os.sched_setaffinity(thread, {cores[-1] if thread in own else cores[0]})
-
     if sys.platform.startswith("linux"):  # else each large tensor is given back to the kernel, and comes with faults
         libc = ctypes.CDLL(None)
         for option in (-1, -3):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
@@ -193,50 +187,35 @@ def always(seconds, elements=6, warm=2):
             iterator = iter(pipeline.with_options(plain))
             for _ in range(300):
                 next(iterator)
-            pin()
+            pin({one.native_id for one in own_threads()})
             gc.collect()
             gc.freeze()
-            taken: dict[str, list[tuple[float, ...]]] = {"stock": [], "stock again": [], "sampled 1/100": []}
+
+            def stretch(methods, iterator=iterator):
+                for place, method in zip(where, methods):
+                    setattr(*place, method)
+                for _ in range(warm):
+                    next(iterator)
+                start = clocks()
+                for _ in range(elements):
+                    next(iterator)
+                return [now - then for now, then in zip(clocks(), start)]
+
             began = clocks()
-            while time.perf_counter() - began[0] < seconds:
-                order = random.sample([*taken], len(taken))
-                spent = dict.fromkeys(taken, (0.0, 0.0))
-                for name in (*order, *reversed(order)):
-                    for place, method in zip(where, ours if name.startswith("sampled") else stock):
-                        setattr(*place, method)
-                    for _ in range(warm):
-                        next(iterator)
-                    start = clocks()
-                    for _ in range(elements):
-                        next(iterator)
-                    spent[name] = tuple(now - then + so for now, then, so in zip(clocks(), start, spent[name]))
-                for name, both in spent.items():
-                    taken[name].append(both)
+            variants = {"stock": stock, "stock again": stock, "sampled 1/100": ours}
+            taken = mirrored({name: functools.partial(stretch, methods) for name, methods in variants.items()}, seconds)
             ended = clocks()
             for place, method in zip(where, ours):
                 setattr(*place, method)
-            rounds = len(taken["stock"])
-            print(f"tf.data, sampled recording always on, {rounds:,} rounds, elements of {nbytes >> 10} kB")
+            base = taken["stock"]
+            print(f"tf.data, sampled recording always on, {len(base):,} rounds, elements of {nbytes >> 10} kB")
             for name, spent in taken.items():
                 each = statistics.median(one[0] for one in spent) / (2 * elements)
-                logs = np.log(np.divide(spent, taken["stock"]))
-                said = (f"{kind} {_trimmed(logs[:, i])}" for i, kind in enumerate(("ratio", "of CPU time")))
+                said = (f"{kind} {ratio(spent, base, i)}" for i, kind in enumerate(("ratio", "of CPU time")))
                 print(f"  {name:<14} {each * 1e6:7.0f} us an element   {'   '.join(said)}", flush=True)
             mean = (ended[2] - began[2]) / (ended[0] - began[0])
             print(f"  the recording's threads meanwhile: {mean * 1e6:.0f} us of CPU a second", flush=True)
     gc.unfreeze()
-
-
-def _trimmed(logs, draws=1000):
-    """The mean of logarithms of ratios without the outer fifths, as a ratio, and its 95 % interval."""
-
-    def mean(some):
-        cut = some.shape[-1] // 5
-        return np.sort(some)[..., cut : some.shape[-1] - cut].mean(-1)
-
-    chosen = np.random.default_rng(0).integers(0, len(logs), (draws, len(logs)))
-    low, high = np.exp(np.quantile([mean(logs[one]) for one in chosen], (0.025, 0.975)))
-    return f"{np.exp(mean(logs)):.4f} ({low:.4f} to {high:.4f})"
 
 
 def million(calls=1_000_000):
