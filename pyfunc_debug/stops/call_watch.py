@@ -337,9 +337,10 @@ class CallWatch(TracerHost):
             self.shared.environment.attach_debugger()
 
     def _hold(
-        self, rule: Breakpoint | None, why: str, reason: str, frame: FrameType, error: BaseException | None = None
-    ) -> bool:
-        """Holds the call in the IDE; whether it goes on with a step."""
+        self, rule: Breakpoint | None, why: str, reason: str, frame: FrameType, error: BaseException | None = None,
+        place: tuple[str, int] | None = None,
+    ) -> bool:  # fmt: skip
+        """Holds the call in the IDE, which shows the user's `place`; whether it goes on with a step."""
         broker, environment = self.shared.broker, self.shared.environment
         if reason:
             why += f", {reason}"
@@ -357,7 +358,7 @@ class CallWatch(TracerHost):
                 return False
             span[1] = time.monotonic_ns()
             environment.keep_debugger_off(False)
-            return hold(stop, broker, environment, frame, error)
+            return hold(stop, broker, environment, frame, error, place)
         finally:
             span[2] = time.monotonic_ns()
             self._note_stop(stop, span[2])
@@ -378,7 +379,8 @@ class CallWatch(TracerHost):
         """Stops in the IDE as the body returns: `__return__` is what it returns, and may be changed."""
         variables = frame.f_locals
         variables[_RETURN] = value
-        self._hold(rule, why, reason, frame)
+        seen = self.generated.seen(frame, frame.f_lineno)  # AutoGraph returns from a line of its own
+        self._hold(rule, why, reason, frame, place=(seen.f_code.co_filename, seen.f_lineno))
         given = variables.get(_RETURN, value)
         if given is not value:
             self._result = (given,)

@@ -85,6 +85,8 @@ class Environment:
     def let_coverage_see(self) -> None:
         """Lets coverage.py count the lines that this thread runs."""
 
-    def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
+    def hold_in_debugger(
+        self, frame: FrameType, error: BaseException | None = None, place: tuple[str, int] | None = None
+    ) -> bool:
         """Stops in the attached IDE, here; whether it goes on with a step."""
         return False

@@ -32,8 +32,9 @@ IDE = _Ide()
 
 
 def hold(
-    stop: Stop, broker: Broker, environment: Environment, frame: FrameType, error: BaseException | None = None
-) -> bool:
+    stop: Stop, broker: Broker, environment: Environment, frame: FrameType, error: BaseException | None = None,
+    place: tuple[str, int] | None = None,
+) -> bool:  # fmt: skip
     """Holds a call in the IDE; `stop` has its turn, and gives it back. Calls that are evaluated there pass breakpoints.
 
     Returns:
@@ -43,7 +44,7 @@ def hold(
     broker.prompts(stop, True)
     broker.judging.add(me)
     try:
-        return environment.hold_in_debugger(frame, error)
+        return environment.hold_in_debugger(frame, error, place)
     finally:
         broker.judging.discard(me)
         broker.leave(stop)

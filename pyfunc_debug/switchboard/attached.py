@@ -61,7 +61,12 @@ def keep_off(on: bool) -> None:
             frame = frame.f_back
 
 
-def hold(frame: FrameType, error: BaseException | None, user_line: Callable[[str, int], tuple[str, int]]) -> bool:
+def hold(
+    frame: FrameType,
+    error: BaseException | None,
+    user_line: Callable[[str, int], tuple[str, int]],
+    place: tuple[str, int] | None = None,
+) -> bool:
     """Stops in the IDE until it goes on. The stack begins with this frame, whoever called this.
 
     pydevd's own stop of a thread (pydevd.py, `do_wait_suspend`): its `settrace` would stop at a later line, or
@@ -71,6 +76,7 @@ def hold(frame: FrameType, error: BaseException | None, user_line: Callable[[str
       frame: Where it stops.
       error: The exception that left the body, where that is the reason: the stack is that of its traceback.
       user_line: The user's file and line for one that AutoGraph generated, which the IDE shows instead.
+      place: The user's file and line that this frame is at, where AutoGraph's line stands for another, or none.
 
     Returns:
       Whether it goes on with a step.
@@ -82,7 +88,7 @@ def hold(frame: FrameType, error: BaseException | None, user_line: Callable[[str
     debugger, thread = pydevd_constants.get_global_debugger(), threading.current_thread()
     if debugger is None:
         return False
-    _show_as_written(debugger, frame, error, user_line)
+    _show_as_written(debugger, frame, error, user_line, place)
     info = set_additional_thread_info(thread)
     monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
     suspend = getattr(monitoring, "suspend_current_thread_tracing", None)
@@ -102,7 +108,9 @@ def hold(frame: FrameType, error: BaseException | None, user_line: Callable[[str
     return bool(info.pydev_step_cmd != -1)
 
 
-def _show_as_written(debugger: Any, frame: FrameType | None, error: BaseException | None, user_line: Any) -> None:
+def _show_as_written(
+    debugger: Any, frame: FrameType | None, error: BaseException | None, user_line: Any, at: tuple[str, int] | None
+) -> None:
     """Has the IDE show lines of AutoGraph's files as the user's, also after steps.
 
     pydevd asks its source mapping for the line of each frame that it shows. An entry of that would move the IDE's
@@ -110,6 +118,7 @@ def _show_as_written(debugger: Any, frame: FrameType | None, error: BaseExceptio
     """
     answers = getattr(getattr(debugger, "source_mapping", None), "_cache", None)
     codes: list[Any] = []
+    top = frame
     while frame is not None:
         codes.append(frame.f_code)
         frame = frame.f_back
@@ -127,3 +136,5 @@ def _show_as_written(debugger: Any, frame: FrameType | None, error: BaseExceptio
             shown = user_line(file, line)
             if shown[0] != file:
                 answers[line, "client", file] = *shown, True
+    if at is not None and top is not None and isinstance(answers, dict) and is_generated(top.f_code.co_filename):
+        answers[top.f_lineno, "client", top.f_code.co_filename] = *at, True

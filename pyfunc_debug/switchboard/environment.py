@@ -162,5 +162,7 @@ class ProcessEnvironment(Environment):
     def keep_debugger_off(self, on: bool) -> None:
         keep_off(on)
 
-    def hold_in_debugger(self, frame: FrameType, error: BaseException | None = None) -> bool:
-        return hold(frame, error, self.user_line)
+    def hold_in_debugger(
+        self, frame: FrameType, error: BaseException | None = None, place: tuple[str, int] | None = None
+    ) -> bool:
+        return hold(frame, error, self.user_line, place)

@@ -80,6 +80,7 @@ STOPS = textwrap.dedent(
         return tf.py_function(inside, [x], tf.float32)
     stops("no such node", lambda: float(rewritten(tf.constant(1.0))))
     f = rewritten
+    stops("*inside", lambda: float(rewritten(tf.constant(-1.0))), when="after")
     stops("*inside", lambda: failing(2.0), when="error")
     """
 ).replace("{LINE}", "10")
@@ -156,6 +157,7 @@ def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
 
         goes_on(shown("breakpoint()  # here", "if v > 0:"), "", "next")
         goes_on(shown("v = v * 3", "if v > 0:"), "before 3.0 0\n")
+        goes_on(shown("return v"), "after -1.0 1\n")  # AutoGraph returns from a line that it adds
         goes_on(shown("breakpoint()  # here"), "")
         goes_on(shown('raise ValueError("rewritten")', "if v > 3:"), "error ValueError 1\n")
         client.end()
