@@ -232,7 +232,7 @@ def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, bo
         target = one.targets[0] if isinstance(one, ast.Assign) else None
         if not isinstance(one, ast.Assign) or not isinstance(target, ast.Attribute) or _root(target) != "self":
             continue
-        values = [one.value, *(_given(holder, tree, one.value.id) if isinstance(one.value, ast.Name) else ())]
+        values = [one.value, *(given(holder, tree, one.value.id) if isinstance(one.value, ast.Name) else ())]
         for value in values:
             if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _MAKERS:
                 found[ast.unparse(target)] = bool(value.args)
@@ -241,7 +241,7 @@ def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, bo
     return found
 
 
-def _given(holder: ast.ClassDef, tree: ast.AST | None, name: str) -> list[ast.expr]:
+def given(holder: ast.ClassDef, tree: ast.AST | None, name: str) -> list[ast.expr]:
     """What the calls of a class give its __init__ for a parameter."""
     maker = _method(holder, "__init__")
     names = parameters(maker)[1:] if maker is not None else []

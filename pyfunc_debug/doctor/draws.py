@@ -81,6 +81,8 @@ def _op(call: ast.Call) -> ast.expr | None:
         if python and last == "randint":  # the upper end counts
             high = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
         return _parsed(f"tf.random.uniform({shape}, {low}, {high}, tf.int32)")
+    if last == "choice" and len(given) == 1 and not keywords:
+        return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     return None
 
 

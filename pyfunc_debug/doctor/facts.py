@@ -321,4 +321,6 @@ class Facts:
 
 def makes_node(call: ast.Call) -> bool:
     """Whether a call reads as one of py_function, numpy_function or py_func."""
-    return ast.unparse(call.func).rpartition(".")[2] in ("py_function", "numpy_function", "py_func", "eager_py_func")
+    called = call.func  # without its text: each call of a file is asked for
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in ("py_function", "numpy_function", "py_func", "eager_py_func")

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.source import Source, indent_of
 _AROUND = (ast.For, ast.While, ast.FunctionDef)
 
 
-def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, name: str) -> str:
+def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, name: str, form: str = "{}") -> str:
     """The lines that make something once; "" where it depends on what is around it, or that is not whole lines.
 
     Args:
@@ -20,6 +20,7 @@ def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, na
       file: The user's file.
       what: A node of its tree: what is made.
       name: What to call an expression that has no name yet.
+      form: What such an expression is made into: `tf.function({})`.
     """
     own, tree = pastes.source(facts, file), facts.tree(file)
     outer = None if tree is None else _above(own, what)
@@ -33,7 +34,7 @@ def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, na
         return _moved(facts, file, statement, statement.targets[0].id, outer, indent)
     taken = {one.id for one in pastes.walk(tree, ast.Name)}
     name = next(one for one in (name, *(f"{name}_{number}" for number in range(2, 99))) if one not in taken)
-    text = own.text(what)
+    text = form.format(own.text(what))
     made = None
     if '"""' not in text and "'''" not in text:
         made = pastes.above(facts, file, pastes.first_line(outer), *f"{name} = {text}".split("\n"))

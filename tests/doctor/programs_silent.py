@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import near, triggers
+from tests.doctor.programs import mapped, near, triggers
 
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------
 
@@ -575,3 +577,220 @@ def a_variable_that_has_a_gradient_elsewhere():
         return tape.gradient(loss, [gain])
 
     step(tf.ones(3))
+
+
+# -- shuffled-results -------------------------------------------------------------------------------------------------
+
+
+def numbered(i):
+    return np.full(2, i, np.float32), np.int64(i)
+
+
+def sample(i):
+    x, y = tf.numpy_function(numbered, [i], (tf.float32, tf.int64))
+    return tf.ensure_shape(x, (2,)), tf.ensure_shape(y, ())
+
+
+@triggers("shuffled-results", says="two passes", pastes=True)
+def predictions_beside_the_labels_of_another_pass():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    test = tf.data.Dataset.range(8).shuffle(8).map(sample).batch(4)
+    predicted = model.predict(test, verbose=0)[:, 0] > 0.5
+    labels = np.concatenate([y for _, y in test])
+    np.mean(predicted == labels)
+
+
+@triggers("shuffled-results", pastes=True)
+def images_and_labels_in_two_loops():
+    test = tf.data.Dataset.range(8).map(sample).shuffle(8)
+    images, labels = [], []
+    for x, _ in test:
+        images.append(x)
+    for _, y in test:
+        labels.append(y)
+    dict(enumerate(zip(images, labels)))
+
+
+@triggers("shuffled-results", says="list_files", pastes=True)
+def results_beside_the_sorted_files():
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(6):
+            np.save(os.path.join(folder, f"{i}.npy"), np.float32(i))
+        files = tf.data.Dataset.list_files(os.path.join(folder, "*.npy"))
+        read = files.map(lambda path: tf.numpy_function(lambda name: np.load(name.decode()), [path], tf.float32))
+        values = [float(one) for one in read]
+        same = values == sorted(values)
+        return same
+
+
+@near("shuffled-results")
+def predictions_and_labels_of_one_order():
+    test = tf.data.Dataset.range(8).shuffle(8, reshuffle_each_iteration=False).map(sample)
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    list(zip(images, labels))
+
+
+@near("shuffled-results")
+def predictions_and_labels_in_one_loop():
+    test = tf.data.Dataset.range(8).shuffle(8).map(sample)
+    pairs = [(x, y) for x, y in test]
+    list(zip(pairs, pairs))
+
+
+@near("shuffled-results")
+def images_and_labels_that_are_only_counted():
+    test = tf.data.Dataset.range(8).shuffle(8).map(sample)
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    sum(float(tf.reduce_sum(x)) for x in images) + sum(int(y) for y in labels)
+
+
+@near("shuffled-results")
+def images_and_labels_of_a_cache():
+    test = tf.data.Dataset.range(8).shuffle(8).map(sample).cache()
+    images = [x for x, _ in test]
+    labels = [y for _, y in test]
+    list(zip(images, labels))
+
+
+@near("shuffled-results")
+def the_orders_of_two_passes():
+    test = tf.data.Dataset.range(8).shuffle(8).map(sample)
+    first = [int(y) for _, y in test]
+    second = [int(y) for _, y in test]
+    return first == second
+
+
+# -- wrap-around ------------------------------------------------------------------------------------------------------
+
+
+def pixels():
+    return np.arange(0, 250, 10, dtype=np.uint8).reshape(5, 5)
+
+
+@triggers("wrap-around", says="190 became 4", pastes=True)
+def brighter_bytes():
+    def brighten(image):
+        return image + np.uint8(70)
+
+    list(mapped(brighten, pixels(), tf.uint8))
+
+
+@triggers("wrap-around", pastes=True)
+def bytes_with_more_contrast():
+    def contrast(image):
+        stronger = 2 * image
+        return stronger.astype(np.float32)
+
+    list(mapped(contrast, pixels()))
+
+
+@triggers("wrap-around", says="0 became 255", pastes=True)
+def labels_from_one_on():
+    def from_zero(labels):
+        labels = labels - 1
+        return labels
+
+    list(mapped(from_zero, np.array([[1, 2], [0, 3]], np.uint8), tf.uint8))
+
+
+@near("wrap-around")
+def brighter_numbers():
+    def brighten(image):
+        image = image.astype(np.float32)
+        return image + 70
+
+    list(mapped(brighten, pixels()))
+
+
+@near("wrap-around")
+def a_little_brighter():
+    def brighten(image):
+        return image + 5
+
+    list(mapped(brighten, pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def a_checksum():
+    def checksum(image):
+        return (image * 31) & 127
+
+    list(mapped(checksum, pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def a_sum_of_a_wider_type():
+    def brighten(image):
+        return image + np.int16(70)
+
+    list(mapped(brighten, pixels(), tf.int16))
+
+
+# -- shared-state, trace-only, dataset-in-loop ------------------------------------------------------------------------
+
+
+@triggers(
+    "shared-state", says="appends to names", pastes=True,
+    clock="UPDATE call SET start_ns = (SELECT min(start_ns) FROM call), end_ns = (SELECT max(end_ns) FROM call) + 1000 "
+    "WHERE id = (SELECT min(id) FROM call)",
+)  # fmt: skip
+def names_collected_in_parallel_calls():
+    names = []
+
+    def load(i):
+        names.append(int(i))
+        return np.float32(i)
+
+    data = tf.data.Dataset.range(4)
+    data = data.map(lambda i: tf.numpy_function(load, [i], tf.float32), num_parallel_calls=2)
+    values = list(data)
+    list(zip(values, names))
+
+
+@near(
+    "shared-state",
+    clock="UPDATE call SET start_ns = (SELECT min(start_ns) FROM call), end_ns = (SELECT max(end_ns) FROM call) + 1000 "
+    "WHERE id = (SELECT min(id) FROM call)",
+)
+def sizes_that_are_only_summed():
+    sizes = []
+
+    def load(i):
+        sizes.append(int(i))
+        return np.float32(i)
+
+    data = tf.data.Dataset.range(4)
+    data = data.map(lambda i: tf.numpy_function(load, [i], tf.float32), num_parallel_calls=2)
+    list(data)
+    sum(sizes)
+
+
+@triggers("trace-only", says="tf.gather", pastes=True)
+def a_turn_that_an_object_chooses():
+    class Augment:
+        def __init__(self, turns):
+            self.turns = turns
+
+        def pick(self):
+            return random.choice(self.turns)
+
+        def __call__(self, x):
+            return x * float(self.pick())
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(Augment([0, 1, 2])))
+
+
+@triggers("dataset-in-loop", says="compiled = tf.function(lambda", pastes=True)
+def a_dataset_for_each_request():
+    def parse(record):
+        return np.float32(len(record))
+
+    def features(lines):
+        data = tf.data.Dataset.from_tensor_slices(lines)
+        data = data.map(lambda line: tf.numpy_function(parse, [line], tf.float32))
+        return next(iter(data.batch(4)))
+
+    for _ in range(7):
+        features(["a", "bc"])

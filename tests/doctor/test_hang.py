@@ -82,6 +82,25 @@ def test_a_queue_that_stays_empty(told):
     assert finding.fix.endswith("        return items.get(timeout=60)")
 
 
+def test_a_queue_that_stays_full(told):
+    progress = queue.Queue(1)
+    progress.put(0.0)
+
+    def report(x):
+        progress.put(float(x))
+        return x
+
+    def empty():
+        with progress.not_full:
+            progress.queue.clear()
+            progress.not_full.notify()
+
+    recording = run_until_told(told, report, empty)
+    (finding,) = recording.findings(select=["hang"])
+    assert "room in a queue" in finding.message
+    assert finding.fix.endswith("    progress = queue.Queue()")
+
+
 def test_a_question_that_nobody_sees(told, monkeypatch):
     ours, theirs = os.pipe()
     monkeypatch.setattr(waiting.os, "isatty", lambda fd: False)

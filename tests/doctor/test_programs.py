@@ -102,5 +102,5 @@ def test_it_is_found(case, tmp_path, monkeypatch):
 def test_nothing_is_found_where_it_only_looks_so(case, tmp_path, monkeypatch):
     rule, program, options = case
     program = loaded(alone(program), program, tmp_path, monkeypatch)
-    found = findings(program, options.get("ends_with"), **options.get("record", {}))
+    found = findings(program, options.get("ends_with"), options.get("clock", ""), **options.get("record", {}))
     assert [one.message for one in found if one.rule == rule] == []

@@ -44,6 +44,7 @@ from pyfunc_debug.doctor.rules import (
     seeded_bodies,
     serialization,
     shared_state,
+    shuffled_results,
     shuffled_splits,
     stale_closures,
     static_shapes,
@@ -51,6 +52,7 @@ from pyfunc_debug.doctor.rules import (
     trace_failed,
     unanswered_stops,
     unused_inputs,
+    wrapped_values,
     wrong_tapes,
 )
 from pyfunc_debug.records import Finding
@@ -78,6 +80,7 @@ MODULES: tuple[Rule, ...] = (
     input_bound,
     ranges,
     shared_state,
+    shuffled_results,
     shuffled_splits,
     static_shapes,
     time,
@@ -115,5 +118,6 @@ MODULES: tuple[Rule, ...] = (
     trace_failed,
     unanswered_stops,
     unused_inputs,
+    wrapped_values,
     wrong_tapes,
 )

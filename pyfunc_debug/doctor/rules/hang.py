@@ -38,7 +38,8 @@ def check(facts: Facts) -> Iterator[Finding]:
                 "they waited for"
             )
         if "queue" in str(what) and not ended:
-            message = f"{message.rstrip('.')}. Nobody put one in: whoever should is at its end, waits itself, or failed"
+            nobody = "took one out" if "room" in str(what) else "put one in"
+            message = f"{message.rstrip('.')}. Nobody {nobody}: whoever should is at its end, waits itself, or failed"
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
@@ -52,7 +53,11 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:
     """The user's line with an end to its waiting, where it raises then; "" where it has no such call."""
-    if "queue" not in what or pool or not isinstance(file, str) or not isinstance(line, int):
+    if "queue" not in what or not isinstance(file, str) or not isinstance(line, int):
+        return ""
+    if "room" in what:
+        return _with_room(facts, file, line)
+    if pool:
         return ""
     calls = [
         one for one in pastes.around(facts.tree(file), line, ast.Call)
@@ -64,11 +69,40 @@ def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> st
     return pastes.written(pastes.replaced(facts, file, {call: f"{pastes.text_of(facts, file, call.func)}(timeout=60)"}))
 
 
+def _with_room(facts: Facts, file: str, line: int) -> str:
+    """A full queue without its bound where nobody takes from it; else its put() with an end to the waiting."""
+    tree = facts.tree(file)
+    puts = [
+        one for one in pastes.around(tree, line, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "put" and len(one.args) == 1 and not one.keywords
+    ]  # fmt: skip
+    if len(puts) != 1 or not isinstance(puts[0].func, ast.Attribute):
+        return ""
+    name = ast.unparse(puts[0].func.value)
+    calls = [one for one in pastes.walk(tree, ast.Call) if isinstance(one.func, ast.Attribute)]
+    taken = {ast.unparse(one.func.value) for one in calls if one.func.attr in ("get", "get_nowait")}  # type: ignore[attr-defined]
+    made = [
+        one.value for one in pastes.walk(tree, ast.Assign)
+        if name in [ast.unparse(target) for target in one.targets]
+    ]  # fmt: skip
+    bound = made[0] if len(made) == 1 and isinstance(made[0], ast.Call) else None
+    used = [one for one in pastes.walk(tree, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
+    handed = "." in name or any(not isinstance(pastes.source(facts, file).parent(one), ast.Attribute) for one in used)
+    if bound is not None and not taken & {name} and not handed and len(bound.args) + len(bound.keywords) == 1:
+        return pastes.written(pastes.replaced(facts, file, {bound: f"{pastes.text_of(facts, file, bound.func)}()"}))
+    put = f"{pastes.text_of(facts, file, puts[0])[:-1]}, timeout=60)"
+    return pastes.written(pastes.replaced(facts, file, {puts[0]: put}))
+
+
 def _fix(facts: Facts, what: str, pool: int) -> str:
     if "TensorFlow" in what:
         return (
             "tf.config.run_functions_eagerly(True)  # to see whether it is the tf.function that this body calls; then "
             "call the plain Python function in the body, and the tf.function outside of it"
+        )
+    if "room in a queue" in what:
+        return (
+            "timeout=60  # as an argument of put() in that line: it then raises queue.Full instead of waiting forever"
         )
     if pool:
         return "dataset.map(..., num_parallel_calls=1)  # or let the bodies return instead of waiting for each other"

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.replacement import imports
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding
@@ -16,6 +19,13 @@ NAMES = ("one-lock",)
 _LOCKS = {"Lock", "RLock"}
 _QUICK = {"numpy", "decode", "int", "float", "str", "asarray", "array", "float32", "int32", "int64", "float64"}
 """What a body may call outside of the lock: it takes no time that counts."""
+_OWN_STATE = {"numpy", "math", "time", "json", "zlib", "base64", "struct"}
+"""Modules whose functions calls may run at once: they share nothing, but for random numbers."""
+_SHARED = ("np.random", "numpy.random")
+_BUILTINS = {
+    "abs", "bool", "bytes", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed",
+    "round", "set", "sorted", "str", "sum", "tuple", "zip",
+}  # fmt: skip
 _WAIT_SHARE, _WAIT_NS = 0.4, 200_000_000
 
 
@@ -38,12 +48,38 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{node.body} does all its work with {lock} held, so that one call at a time gets on: "
             f"{calls.total_ns / busy:.1f} were in progress on average, and waited for it at least "
             f"{percent(waited / calls.total_ns)} of their time. More parallel calls bring nothing",
-            pastes.written(pipelines.with_calls(facts, node, 1))
+            _without(facts, node.file, function)
+            or pastes.written(pipelines.with_calls(facts, node, 1))
             or "dataset.map(..., num_parallel_calls=1)  # as fast; the lock only around what is shared is faster",
             node.file, node.line, several(one.id for one in group),
             (f"{calls.count:,} calls took {calls.total_ns / 1e9:.2f} s in sum, in {busy / 1e9:.2f} s of time",
-             f"faster: hold {lock} only around the lines that change what calls share"),
+             f"what is done with {lock} held is the call's own: nothing that other calls see"
+             if _without(facts, node.file, function)
+             else f"faster: hold {lock} only around the lines that change what calls share"),
         )  # fmt: skip
+
+
+def _without(facts: Facts, file: str | None, function: Definition) -> str:
+    """A body's lines without the lock, where these touch nothing but the call's own values and functions of modules."""
+    block = next((one for one in getattr(function, "body", ()) if isinstance(one, ast.With)), None)
+    if block is None or file is None:
+        return ""
+    own = code.local_names(function) - {"self"}
+    known = set(imports(pastes.source(facts, file)).items())
+    modules = {short for short, full in known if full.partition(".")[0] in _OWN_STATE}
+    for part in (one for statement in block.body for one in ast.walk(statement)):
+        if isinstance(part, (ast.Global, ast.Nonlocal, ast.Await, ast.Yield, ast.FunctionDef, ast.Lambda)):
+            return ""
+        if isinstance(part, ast.Name) and part.id not in own | modules | _BUILTINS:
+            return ""
+        if isinstance(part, ast.Attribute) and ast.unparse(part).startswith(_SHARED):
+            return ""
+    lines = facts.source(file)[block.lineno - 1 : block.end_lineno or block.lineno]
+    outer, inner = indent_of(lines[0]), indent_of(facts.source(file)[block.body[0].lineno - 1])
+    if block.body[0].lineno == block.lineno or not all(one.startswith(inner) or not one.strip() for one in lines[1:]):
+        return ""
+    new = tuple(f"{outer}{one.removeprefix(inner)}".rstrip() for one in lines[1:])
+    return pastes.written(Edit(file, block.lineno, block.end_lineno or block.lineno, new))
 
 
 def _lock(function: Definition) -> str | None:

@@ -52,6 +52,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _is_compiled(facts: Facts, function: Function) -> bool:
     """Whether a mapped function is a tf.function: it is traced once, and each dataset only calls it."""
     own = facts.definition(function.file, function.line)
+    if isinstance(own, ast.Lambda) and _made(facts, function) is not None:
+        return True
     return any(ast.unparse(one).partition("(")[0].endswith("function") for one in getattr(own, "decorator_list", ()))
 
 
@@ -89,6 +91,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         fix = (
             made_once(facts, function)
             or _compiled(facts, function)
+            or _compiled_lambda(facts, function)
             or f"build the dataset {which} once, before the loop, and iterate the same object in each epoch"
         )
     elif rule == "function-in-loop":
@@ -230,6 +233,20 @@ def _compiled(facts: Facts, function: Function) -> str:
     )
     edits = pastes.each_replaced(facts, function.file, dict.fromkeys(reads, f"self.{kept}"))
     return pastes.written(Edit(function.file, own.lineno, own.end_lineno or own.lineno, new), *edits)
+
+
+def _compiled_lambda(facts: Facts, function: Function) -> str:
+    """The same for a lambda: made a tf.function above the function around it."""
+    tf = pastes.module(facts, function.file, "tensorflow")
+    lambdas = pastes.around(facts.tree(function.file), function.line or 0, ast.Lambda)
+    given = [
+        one for one in lambdas
+        if isinstance(parent := pastes.source(facts, function.file).parent(one), ast.Call)
+        and isinstance(parent.func, ast.Attribute) and parent.func.attr == "map"
+    ]  # fmt: skip
+    if tf is None or "<lambda>" not in function.name or len(given) != 1:
+        return ""
+    return hoisted(facts, function.file, given[0], "compiled", f"{tf}.function({{}})")
 
 
 def _dataset_once(facts: Facts, function: Function) -> str:

@@ -20,6 +20,11 @@ from pyfunc_debug.records import Finding, Function, Node
 NAMES = ("shared-state", "parallel-random", "trace-only")
 _MOST = 4
 """Lines of draws that are shown."""
+_APPENDED = re.compile(r"([\w.]+)\.append\(")
+_PAIRS = {"zip", "array", "asarray", "stack", "concatenate", "DataFrame", "enumerate", "from_tensor_slices"}
+"""What goes by the position of a list's entries."""
+_COMPARED = 10_000
+"""How many calls of a body are compared."""
 _SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
 
 
@@ -40,6 +45,7 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
         if function is None:
             continue
         counts, draws = code.counters(function), code.global_random(function, facts.tree(file))
+        yield from _appended(facts, nodes, function)
         if not counts and not draws:
             continue
         pair = _overlap(facts, [node.id for node in nodes])
@@ -76,6 +82,58 @@ def _parallel(facts: Facts) -> Iterator[Finding]:
                     ),
                     confidence="measured" if pair else "likely",
                 )  # fmt: skip
+
+
+def _appended(facts: Facts, nodes: list[Node], function: Definition) -> Iterator[Finding]:
+    """Lists that parallel calls append to, in the order in which they end, and that the program pairs by position."""
+    node = nodes[0]
+    known = [(one, found[1]) for one in code.state_writes(function) if (found := _APPENDED.match(one.text)) is not None]
+    lists = [(one, name) for one, name in known if _by_position(facts, node.file, function, name)]
+    turned = _turned(facts, [one.id for one in nodes]) if lists else None
+    if turned is None:
+        return
+    (write, name), (first, second, count) = lists[0], turned
+    yield Finding(
+        "shared-state", "warning", node.id, (first, second),
+        f"{node.body} appends to {name} in parallel calls, which end in another order than they begin: #{second} began "
+        f"after #{first} and ended before it. tf.data keeps the order of its elements, {name} does not: positions in "
+        "the two do not fit together",
+        pastes.written(pipelines.with_calls(facts, node, 1))
+        or f"return what {name} is given from {facts.name(node)}, as one more output: it stays with its element",
+        node.file, write.line,
+        evidence=(f"line {write.line}: {write.text}", f"{count:,} calls ended before one that began earlier",
+                  f"in parallel: return it from {facts.name(node)} as one more output, which stays with its element"),
+        confidence="likely",
+    )  # fmt: skip
+
+
+def _by_position(facts: Facts, file: str | None, function: Definition, name: str) -> bool:
+    """Whether the program pairs a list with something by position, or makes an array of it, outside of the body."""
+    inside = {id(one) for one in ast.walk(function)}
+    last = name.rpartition(".")[2]
+    for call in pastes.walk(facts.tree(file), ast.Call):
+        if id(call) in inside or ast.unparse(call.func).rpartition(".")[2] not in _PAIRS:
+            continue
+        if any(ast.unparse(one).rpartition(".")[2] == last for one in call.args):
+            return True
+    return False
+
+
+def _turned(facts: Facts, nodes: list[int]) -> tuple[int, int, int] | None:
+    """Two calls of some nodes, of which the later one ended first, and how many such there are."""
+    rows = facts.reader.rows(
+        f"SELECT id, start_ns, end_ns FROM call WHERE node IN ({', '.join('?' * len(nodes))}) AND kind = 'forward' "
+        f"AND status = 'ok' ORDER BY start_ns, id LIMIT {_COMPARED}",
+        nodes,
+    )
+    longest: tuple[int, int] | None = None  # the call that ended last of those that began before
+    pair, count = None, 0
+    for call, _, end in rows:
+        if longest is not None and end < longest[1]:
+            pair, count = pair or (longest[0], call), count + 1
+        elif longest is None or end > longest[1]:
+            longest = call, end
+    return None if pair is None else (*pair, count)
 
 
 def _with_lock(facts: Facts, file: str | None, write: code.Write) -> str:
@@ -331,9 +389,32 @@ def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[
     """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
     line, indent = facts.line(function.file, draw.line), pastes.indent(facts, function.file, draw.line)
     drawn = in_graph(line, draw.text)
+    if drawn is not None and "tf.gather(" in drawn and not _of_numbers(facts, function, draw):
+        return [None]
     if drawn is None or indent is None or function.file is None:
         return [None]
     return [Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)), *_as_inputs(facts, function, draw)]
+
+
+def _of_numbers(facts: Facts, function: Function, draw: code.Write) -> bool:
+    """Whether what `choice` draws from is a list of numbers, or of texts, as the file makes it: then it is a tensor."""
+    tree, call = facts.tree(function.file), syntax.expression(draw.text)
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return False
+    drawn = ast.unparse(call.args[0])
+    made: list[ast.expr] = [call.args[0]] if isinstance(call.args[0], (ast.List, ast.Tuple)) else []
+    for one in pastes.walk(tree, ast.Assign) if not made else ():
+        if drawn in [ast.unparse(target) for target in one.targets]:
+            holders = pastes.around(tree, one.lineno, ast.ClassDef)
+            given = isinstance(one.value, ast.Name) and holders
+            made += code.given(holders[-1], tree, ast.unparse(one.value)) if given else [one.value]
+    kinds = {
+        type(part.value) if isinstance(part, ast.Constant) else None
+        for one in made for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) and one.elts else [one])
+    }  # fmt: skip
+    return (
+        len(kinds) == 1 and kinds <= {int, float, str} and all(isinstance(one, (ast.List, ast.Tuple)) for one in made)
+    )
 
 
 def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:

@@ -50,7 +50,7 @@ def _filtered(facts: Facts) -> Iterator[Finding]:
         if called.count("filter") < 2 or called.count("enumerate") != 1 or len(loops) < 2:
             continue
         sites = [facts.source_line(*one["site"][:2]) for one in loops[:2]]
-        fix, place = _kept_order(facts, loops[0]["site"]) or ("", None)
+        fix, place = kept_order(facts, loops[0]["site"]) or ("", None)
         file, line = place or (file, int(loops[0]["site"][1]))
         yield Finding(
             NAMES[0], "error", None, (),
@@ -65,7 +65,7 @@ def _filtered(facts: Facts) -> Iterator[Finding]:
 def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Finding:
     sites = [facts.source_line(*one["site"][:2]) for one in (take, skip)]
     passes = take["iterators"] + skip["iterators"]
-    fix, place = _kept_order(facts, take["site"]) or _kept_order(facts, skip["site"]) or ("", None)
+    fix, place = kept_order(facts, take["site"]) or kept_order(facts, skip["site"]) or ("", None)
     file, line = place or take["site"][:2]
     return Finding(
         NAMES[0], "error", None, (),
@@ -77,7 +77,7 @@ def _finding(facts: Facts, take: dict[str, Any], skip: dict[str, Any]) -> Findin
     )  # fmt: skip
 
 
-def _kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]] | None:
+def kept_order(facts: Facts, site: Sequence[Any]) -> tuple[str, tuple[str, int]] | None:
     """The line of the shuffle with an order that stays, and where it is; None where several may be it.
 
     It is looked for in the functions around the loop, the innermost first, and then in the whole file.

@@ -1,0 +1,150 @@
+"""Results of one pass over a shuffled dataset, matched by position with those of another pass, or with sorted files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules.shuffled_splits import kept_order
+from pyfunc_debug.records import Finding
+
+NAMES = ("shuffled-results",)
+_WORDS = "dataset.shuffle(..., reshuffle_each_iteration=False)  # or collect both in one loop"
+_GROWS = {"append", "extend"}
+_MATCHES = ("zip", "accuracy", "confusion", "report", "score", "equal", "DataFrame", "where", "enumerate")
+"""What goes by position: names of functions that hold one of these."""
+_PREDICTED = frozenset({0})
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a dataset."""
+    passes: dict[str, list[tuple[frozenset[int], dict[str, Any], set[str]]]] = {}
+    for loop in facts.meta.get("inputs") or []:
+        kinds = [stage["kind"] for stage in loop["stages"]]  # the last first
+        again = next((place for place, stage in enumerate(loop["stages"]) if stage.get("reshuffles")), None)
+        if again is None or loop["site"] is None or "Cache" in "".join(kinds[:again]):
+            continue
+        found = _collected(facts, str(loop["site"][0]), int(loop["site"][1]))
+        if found is not None and _matched(facts, str(loop["site"][0]), found[1]):
+            passes.setdefault(repr((loop["stages"], found[2])), []).append((found[0], loop, found[1]))
+    for loops in passes.values():
+        first, others = loops[0], [one for one in loops[1:] if one[0] != loops[0][0]]
+        if others:
+            yield _two(facts, first[1], others[0][1])
+        elif first[0] in (_PREDICTED, frozenset()):
+            yield from _files(facts, first[1])
+
+
+def _two(facts: Facts, one: dict[str, Any], other: dict[str, Any]) -> Finding:
+    file, line, fix = _order(facts, one)
+    sites = [facts.source_line(*loop["site"][:2]) for loop in (one, other)]
+    return Finding(
+        NAMES[0], "error", None, (),
+        f"what {sites[0]} and {sites[1]} collect from this dataset does not fit together by position: they are two "
+        "passes over it, and its shuffle gives each pass another order",
+        fix or _WORDS, file, line, evidence=("both are compared, or paired, by their positions",), confidence="likely",
+    )  # fmt: skip
+
+
+def _files(facts: Facts, loop: dict[str, Any]) -> Iterator[Finding]:
+    file, line, fix = _order(facts, loop)
+    if ".list_files(" in facts.line(file, line):
+        yield Finding(
+            NAMES[0], "error", None, (),
+            "list_files gives the files in a shuffled order, another in each pass, and what "
+            f"{facts.source_line(*loop['site'][:2])} collects holds no names: its positions are not those of a sorted "
+            "list of the files",
+            fix or "tf.data.Dataset.list_files(pattern, shuffle=False)", file, line, confidence="likely",
+        )  # fmt: skip
+
+
+def _order(facts: Facts, loop: dict[str, Any]) -> tuple[str, int, str]:
+    """The line that shuffles a loop's dataset, as far as it can be told, and that line with an order that stays."""
+    file = str(loop["site"][0])
+    files = [
+        one for one in pastes.walk(facts.tree(file), ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr in ("list_files", "shuffle")
+        and not any(word.arg in ("shuffle", "reshuffle_each_iteration") for word in one.keywords)
+    ]  # fmt: skip
+    if len(files) == 1 and files[0].func.attr == "list_files" and len(files[0].args) == 1:  # type: ignore[attr-defined]
+        text = f"{pastes.text_of(facts, file, files[0])[:-1].rstrip().rstrip(',')}, shuffle=False)"
+        return file, files[0].lineno, pastes.written(pastes.replaced(facts, file, {files[0]: text}))
+    found = kept_order(facts, loop["site"]) if len(files) == 1 else None
+    if found is None:
+        return file, int(loop["site"][1]), ""
+    return (*found[1], found[0])
+
+
+def _collected(facts: Facts, file: str, line: int) -> tuple[frozenset[int], set[str], str] | None:
+    """What a line collects of a dataset in order.
+
+    Returns:
+      Which parts of each element: empty for all of it. The variables that hold it. The dataset, as it is written.
+      None where the line does something else with the dataset.
+    """
+    own = pastes.source(facts, file)
+    statement = own.statement(line)
+    if statement is None:
+        return None
+    if isinstance(statement, ast.For):
+        return _appended(statement)
+    if not isinstance(statement, ast.Assign):
+        return None
+    names = {one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    for one in ast.walk(statement.value):
+        if isinstance(one, ast.ListComp) and len(one.generators) == 1:
+            read = {part.id for part in ast.walk(one.elt) if isinstance(part, ast.Name)}
+            return _parts(one.generators[0].target, read), names, _dataset(one.generators[0].iter)
+        if (
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Attribute)
+            and one.func.attr == "predict"
+            and one.args
+        ):
+            return _PREDICTED, names, _dataset(one.args[0])
+    return None
+
+
+def _appended(loop: ast.For) -> tuple[frozenset[int], set[str], str] | None:
+    grown = [
+        one for one in ast.walk(loop)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _GROWS
+    ]  # fmt: skip
+    read = {part.id for one in grown for given in one.args for part in ast.walk(given) if isinstance(part, ast.Name)}
+    names = {ast.unparse(one.func.value) for one in grown}  # type: ignore[attr-defined]
+    return (_parts(loop.target, read), names, _dataset(loop.iter)) if len(names) == 1 else None
+
+
+def _parts(target: ast.expr, read: set[str]) -> frozenset[int]:
+    """Which parts of an element are read."""
+    if not isinstance(target, ast.Tuple):
+        return frozenset()
+    return frozenset(place for place, one in enumerate(target.elts) if isinstance(one, ast.Name) and one.id in read)
+
+
+def _dataset(value: ast.expr) -> str:
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        value = value.func.value  # dataset.as_numpy_iterator()
+    return ast.unparse(value)
+
+
+def _matched(facts: Facts, file: str, names: set[str]) -> bool:
+    """Whether one of some variables is compared or paired by position."""
+    tree = facts.tree(file)
+    for one in pastes.walk(tree, ast.Compare):
+        sides = [one.left, *one.comparators]
+        if isinstance(one.ops[0], (ast.Eq, ast.NotEq)) and names & {
+            part.id for part in sides if isinstance(part, ast.Name)
+        }:
+            return True
+    for call in pastes.walk(tree, ast.Call):
+        called = ast.unparse(call.func).rpartition(".")[2]
+        given = {
+            part.id for part in (*call.args, *(word.value for word in call.keywords)) if isinstance(part, ast.Name)
+        }
+        if names & given and any(word in called for word in _MATCHES):
+            return True
+    return False
