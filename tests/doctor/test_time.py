@@ -297,3 +297,28 @@ def test_a_lock_that_all_calls_wait_for(tmp_path, source, at_once, expected):
     for one in found:
         assert "3.9 were in progress on average, and waited for it at least 74 %" in one.message
         assert "num_parallel_calls=1)" in pasted(source, one.fix)
+
+
+OWN_WORK = LOCKED.replace(
+    "        return read(i)", "        squares = [j * j for j in range(int(i))]\n    return squares"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "without"),
+    [
+        (OWN_WORK, True),
+        (OWN_WORK.replace("j * j", "j * SCALE[0]"), False),
+        (OWN_WORK.replace("j * j", "take(j)"), False),
+    ],
+    ids=["own-values", "a-global", "an-unknown-function"],
+)
+def test_a_lock_around_work_that_shares_nothing(tmp_path, source, without):
+    rows = [call(i, start_ns=i * 10 * MS, end_ns=(i + 4) * 10 * MS, thread=1) for i in range(1, 100)]
+    stack = {"id": 1, "frames": json.dumps([[FILE, 7, "<lambda>", source.splitlines()[6]]])}
+    path = written(
+        tmp_path / "a.pfrec", source, node=[node(body="load", line=3, stack=1)], call=rows, stack=[stack]
+    )  # fmt: skip
+    (finding,) = Recording(path).findings(select=["one-lock"])
+    mended = pasted(source, finding.fix)
+    assert ("with lock" not in mended, "num_parallel_calls=1)" not in mended) == (without, without)
