@@ -336,7 +336,9 @@ def test_quit_at_a_breakpoint_ends_endless_bodies_and_so_the_program(program, an
     b = pfd.break_on("body", when="after")
     data = tf.data.Dataset.range(16).map(
         lambda i: tf.py_function(body, [tf.cast(i, tf.float32)], tf.float32), num_parallel_calls=2)
-    for x in data.prefetch(2): pass
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 2  # on one core a pipeline has one thread else
+    for x in data.with_options(options).prefetch(2): pass
     """)
     screen, ended = talk([sys.executable, path], [("(body #", answer)])
     assert ended == code, screen
