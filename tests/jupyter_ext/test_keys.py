@@ -159,7 +159,7 @@ def test_no_key_pressed_in_the_panel_reaches_the_notebook(tmp_path, app, width):
         page.evaluate("() => document.querySelector('.pfd canvas.lanes').focus()")
         page.keyboard.press("f")
         for key in "wsad":
-            page.wait_for_timeout(200)  # what was asked for before is drawn
+            page.wait_for_selector('.pfd canvas.lanes[aria-busy="false"]')  # what was asked for before is drawn
             shown = page.evaluate(f"() => {axis}")
             page.keyboard.press(key)
             page.wait_for_function(f"(old) => {axis} !== old", arg=shown)
