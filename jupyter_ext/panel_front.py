@@ -107,7 +107,9 @@ class PanelFront:
         self._send(self.state())
 
     def unacknowledged(self) -> bool:
-        """Whether a stop is shown that no page has acknowledged: announce it again."""
+        """Whether a stop is shown that no page has acknowledged, or a ping is not answered: announce it again."""
+        if self._asking and not self._pong.is_set():
+            return True  # the page was opened after it, and its hello waits behind questions that take long
         view = self._view
         return view is not None and self._acknowledged != f"{view['id']}:{view['seq']}"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
+import types
 
 import pytest
 
 import pyfunc_debug as pfd
-from jupyter_ext import panel_front
+from jupyter_ext import announcer, panel_front
 from tests.limits import HANG_S
 
 
@@ -104,6 +105,26 @@ def test_a_panel_that_does_not_answer_is_passed_over_once_a_cell(tf, page, monke
     breakpoint_.remove()
     assert breakpoint_.outcomes == {"nobody to answer": 3}
     assert silent.front._ping == 1
+
+
+def test_a_ping_that_a_page_opened_too_late_to_hear_is_said_again(monkeypatch):
+    """And the page's own hello waits behind questions that take long."""
+    monkeypatch.setattr(panel_front, "_PING_S", HANG_S)
+    monkeypatch.setattr(announcer, "_AGAIN_S", 0.01)
+    pings = []
+
+    class Late:
+        def send(self, state):
+            pings.append(state["ping"])
+            if len(pings) > 1:
+                front.request({"command": "pong", "ping": state["ping"]}, "control")
+
+    front = panel_front.PanelFront(types.SimpleNamespace(key=1), lambda state: sender.announce(state))
+    sender = announcer.Announcer(lambda: [Late()], lambda: front.state() if front.unacknowledged() else None)
+    assert front.can_answer(types.SimpleNamespace(front=None))
+    sender.close()
+    front.close()
+    assert pings[:2] == [1, 1]
 
 
 def test_a_pause_while_no_body_runs_stops_the_next_call_once(tf, page, monkeypatch):
