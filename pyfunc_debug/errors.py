@@ -8,7 +8,13 @@ class PyfuncDebugError(Exception):
 
 
 class BadRecordingError(PyfuncDebugError):
-    """The file is missing, is not a recording, is truncated, or has a newer schema. From what reads files."""
+    """The file is missing, is not a recording, is truncated, or has a newer schema. From what reads files.
+
+    Attributes:
+      path: Of a file that was there and could not be read as a recording; else None.
+    """
+
+    path: str | None = None
 
 
 class RecordingBusyError(PyfuncDebugError):

@@ -91,11 +91,12 @@ class BodyRow:
 
 @dataclass(frozen=True)
 class JobLedger:
-    """What the processes of a job did. Prints as tables."""
+    """What the processes of a job did. Prints as tables. `left_out` has a sentence for each file that was not read."""
 
     processes: tuple[ProcessRow, ...]
     rows: tuple[BodyRow, ...]
     remarks: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         from pyfunc_debug.analysis.tables import job_text

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pyfunc_debug.analysis.job import JobLedger, each_open, make_job_ledger
+from pyfunc_debug.analysis.job import JobLedger, each_open, make_job_ledger, process_names
 from pyfunc_debug.analysis.job_sql import ask
 from pyfunc_debug.analysis.replicas import Replicas, compare_replicas
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor import examine_job
 from pyfunc_debug.doctor.across import NAMES as ACROSS
-from pyfunc_debug.pfrec.folders import is_many, recordings_in
+from pyfunc_debug.pfrec.folders import Chosen, is_many
 from pyfunc_debug.records import Finding, Findings, Front
 
 
@@ -40,8 +40,13 @@ class Job(Sequence[Recording]):
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.paths, self.left_out = recordings_in(paths)
-        self._open: dict[int, Recording] = {}
+        self.chosen = Chosen(paths)
+        self._open: dict[str, Recording] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        """Of its recordings: a damaged one of a folder is left out once that is seen."""
+        return self.chosen.files
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -49,10 +54,10 @@ class Job(Sequence[Recording]):
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
-        number = range(len(self))[number]
-        if number not in self._open:
-            self._open[number] = Recording(self.paths[number])
-        return self._open[number]
+        path = self.paths[number]
+        if path not in self._open:
+            self._open[path] = Recording(path)
+        return self._open[path]
 
     def __repr__(self) -> str:
         return f"<job of {len(self)} recordings: {', '.join(map(os.path.basename, self.paths[:3]))}, ...>"
@@ -70,8 +75,8 @@ class Job(Sequence[Recording]):
           for row in job.ledger().rows:
               print(row.body, row.calls, row.slowest)
         """
-        ledger = make_job_ledger(self.paths, include_internal)
-        return replace(ledger, remarks=(*ledger.remarks, *self.left_out))
+        ledger = self.chosen.read(lambda paths: make_job_ledger(paths, include_internal))
+        return replace(ledger, remarks=(*ledger.remarks, *self.chosen.told()), left_out=tuple(self.chosen.left_out))
 
     def findings(
         self, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None, front: Front = "python"
@@ -90,15 +95,20 @@ class Job(Sequence[Recording]):
           for finding in job.findings():
               print(finding.rule, finding.processes)
         """
-        processes = self.ledger().processes
+        return self.chosen.read(lambda paths: self._findings(paths, select, ignore, front))
+
+    def _findings(
+        self, paths: list[str], select: Sequence[str] | None, ignore: Sequence[str] | None, front: Front
+    ) -> Findings:
+        processes = make_job_ledger(paths).processes
         names = [process.name for process in processes]
         others_work = any(process.calls for process in processes)  # then one without calls is as it should be
         found: dict[tuple[Any, ...], JobFinding] = {}
-        for name, path in zip(names, self.paths, strict=True):
+        for name, path in zip(names, paths, strict=True):
             with contextlib.closing(Recording(path)) as recording:
                 of_this_one = recording.findings(select, ignore, front=front)
             for one in of_this_one:
-                if (others_work and one.rule == "empty-recording") or (len(self) > 1 and one.rule in ACROSS):
+                if (others_work and one.rule == "empty-recording") or (len(paths) > 1 and one.rule in ACROSS):
                     continue
                 same = (one.rule, one.severity, one.file, one.line)
                 seen = found.get(same)
@@ -106,8 +116,8 @@ class Job(Sequence[Recording]):
                     found[same] = _of_job(one, (name,))
                 elif name not in seen.processes:
                     found[same] = replace(seen, processes=(*seen.processes, name))
-        if len(self) > 1:
-            for one, who in examine_job(self.paths, lambda: self._replicas(names), front, select, ignore):
+        if len(paths) > 1:
+            for one, who in examine_job(paths, lambda: _replicas(paths, names), front, select, ignore):
                 found[one.rule, one.file, one.line] = _of_job(one, who)
         order = {"error": 0, "warning": 1, "note": 2}
         return Findings(sorted(map(_told, found.values()), key=lambda one: order[one.severity]))
@@ -128,7 +138,7 @@ class Job(Sequence[Recording]):
           for value in job.differences().values:
               print(value.body, value.path, value.first, value.groups)
         """
-        return self._replicas([process.name for process in self.ledger().processes])
+        return self.chosen.read(lambda paths: _replicas(paths, process_names(paths)))
 
     def sql(self, query: str, engine: str | None = None) -> list[dict[str, Any]]:
         """Rows of a SELECT over the tables of all recordings.
@@ -151,17 +161,18 @@ class Job(Sequence[Recording]):
         Example:
           job.sql("SELECT process, count(*) AS calls FROM call GROUP BY process ORDER BY process")
         """
-        columns, rows = ask(self.paths, query, engine)
+        columns, rows = self.chosen.read(lambda paths: ask(paths, query, engine))
         return [dict(zip(columns, row)) for row in rows]
-
-    def _replicas(self, names: Sequence[str]) -> Replicas:
-        return compare_replicas(zip(names if len(self) > 1 else [""], each_open(self.paths), strict=True))
 
     def close(self) -> None:
         """Closes the files."""
         for one in self._open.values():
             one.close()
         self._open.clear()
+
+
+def _replicas(paths: Sequence[str], names: Sequence[str]) -> Replicas:
+    return compare_replicas(zip(names if len(paths) > 1 else [""], each_open(paths), strict=True))
 
 
 def _of_job(finding: Finding, processes: tuple[str, ...]) -> JobFinding:

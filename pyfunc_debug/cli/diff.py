@@ -46,11 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _job(files: Sequence[str]) -> int:
     job = Job(files)
-    options.say_left_out(job.left_out)
     found = job.differences()
+    damaged = options.say_left_out(job.chosen)
     if len(job) < 2 and not found.values:
         raise BadOptionError(
             f"diff compares two recordings or more: {job.paths[0]} is one, without replicas to compare"
         )
     options.show(str(found))
-    return int(bool(found))
+    return max(damaged, int(bool(found)))

@@ -45,12 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadOptionError(f"fail-on = {severity!r} in pyproject.toml is none of {', '.join(SEVERITIES)}, never")
     many = len(arguments.file) > 1 or is_many(arguments.file[0])
     recorded = Job(arguments.file) if many else Recording(arguments.file[0])
-    if isinstance(recorded, Job):
-        options.say_left_out(recorded.left_out)
     findings = recorded.findings(arguments.select, arguments.ignore, front="shell")
+    damaged = options.say_left_out(recorded.chosen) if isinstance(recorded, Job) else 0
     if arguments.json:
         options.show_json([finding.as_dict() for finding in findings])
     else:
         options.show(findings_text(findings, options.terminal()[0]) or "No findings.")
     bad = () if severity == "never" else SEVERITIES[: SEVERITIES.index(severity) + 1]
-    return int(any(finding.severity in bad for finding in findings))
+    return max(damaged, int(any(finding.severity in bad for finding in findings)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.pfrec.folders import Chosen
 from pyfunc_debug.pfrec.redaction import KINDS, redact
 from pyfunc_debug.report.exports import FORMATS, export
 from pyfunc_debug.report.pytest_file import test_name
@@ -35,7 +37,13 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes it, and says where."""
-    recordings = [Recording(file) for file in options.recordings(arguments.file)]
+    chosen = Chosen(arguments.file)
+    out = chosen.read(lambda files: _write(arguments, [Recording(file) for file in files]))
+    options.show(os.path.relpath(out))
+    return options.say_left_out(chosen)
+
+
+def _write(arguments: argparse.Namespace, recordings: Sequence[Recording]) -> str:
     if (arguments.format == "pytest") != (arguments.call is not None) or (arguments.call and len(recordings) > 1):
         raise BadOptionError("--format pytest writes one call of one recording: export FILE --call 17 --format pytest")
     if (arguments.format == "pfrec") != (arguments.redact is not None) or (arguments.redact and len(recordings) > 1):
@@ -43,14 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.redact is not None:
         kinds = [kind.strip() for text in arguments.redact for kind in text.split(",")]
         out = arguments.output or os.path.splitext(os.path.basename(arguments.file[0]))[0] + "-redacted.pfrec"
-        out = redact(recordings[0].reader, out, KINDS if "all" in kinds else kinds)
-    elif arguments.call is not None:
+        return redact(recordings[0].reader, out, KINDS if "all" in kinds else kinds)
+    if arguments.call is not None:
         call = recordings[0].call(arguments.call)
         node = next(node for node in recordings[0].nodes() if node.id == call.node)
-        out = call.to_pytest(arguments.output or f"{test_name(call, node)}.py")
-    else:
-        stem = os.path.splitext(os.path.basename(os.path.normpath(arguments.file[0])))[0]
-        out = arguments.output or stem + _ENDS[arguments.format]
-        out = export([one.reader for one in recordings], out, arguments.format)
-    options.show(os.path.relpath(out))
-    return 0
+        return call.to_pytest(arguments.output or f"{test_name(call, node)}.py")
+    stem = os.path.splitext(os.path.basename(os.path.normpath(arguments.file[0])))[0]
+    out = arguments.output or stem + _ENDS[arguments.format]
+    return export([one.reader for one in recordings], out, arguments.format)

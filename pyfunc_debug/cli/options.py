@@ -8,11 +8,11 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.pfrec.folders import recordings_in
+from pyfunc_debug.pfrec.folders import Chosen
 from pyfunc_debug.program.printable import printable
 
 WHOLE = 100_000
@@ -129,17 +129,11 @@ def terminal(stream: Any = None, elsewhere: int = 80) -> tuple[int, bool]:
     return max(60, min(shutil.get_terminal_size().columns, 140)), "NO_COLOR" not in os.environ
 
 
-def recordings(files: Sequence[str]) -> list[str]:
-    """The recordings that files, folders and patterns stand for; says on stderr what is left out."""
-    found, left_out = recordings_in(files)
-    say_left_out(left_out)
-    return found
-
-
-def say_left_out(sentences: Sequence[str]) -> None:
-    """Says on stderr which files of a folder are none of ours."""
-    for one in sentences:
+def say_left_out(chosen: Chosen) -> int:
+    """Says on stderr which files of a folder were not read; the exit code, which is 1 where one is damaged."""
+    for one in chosen.told():
         print(f"pyfunc-debug: {printable(one)}", file=sys.stderr)
+    return int(chosen.damaged > 0)
 
 
 def show(text: str) -> None:

@@ -18,7 +18,7 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.pfrec import schema_text
-from pyfunc_debug.pfrec.folders import is_many
+from pyfunc_debug.pfrec.folders import Chosen, is_many
 from pyfunc_debug.program.printable import printable, tell
 
 _SQL = re.compile(r"\s*(select|with|values|explain|--|/\*)\b", re.IGNORECASE)
@@ -65,8 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     *files, sql = words or [""]
     if not files or os.path.exists(sql) or _SQL.match(files[-1]):
         raise BadOptionError('write: pyfunc-debug query FILE "SELECT ..."; --schema shows the tables')
+    damaged = 0
     if len(files) > 1 or is_many(files[0]):
-        columns, rows = ask(options.recordings(files), sql, arguments.engine, _say)
+        chosen = Chosen(files)
+        columns, rows = chosen.read(lambda paths: ask(paths, sql, arguments.engine, _say))
+        damaged = options.say_left_out(chosen)
     elif arguments.engine == "duckdb":
         raise BadOptionError("--engine duckdb is for several recordings: give their folder, or a pattern")
     else:
@@ -81,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         writer = csv.writer(sys.stdout, "excel-tab" if form == "tsv" else "excel", lineterminator="\n")
         writer.writerow(map(printable, columns))
         writer.writerows(["" if cell is None else printable(str(_plain(cell))) for cell in row] for row in rows)
-    return 0
+    return damaged
 
 
 def _say(text: str) -> None:

@@ -21,7 +21,7 @@ from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.job.child import follow_forks
 from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.job.copies import Copies, is_url
-from pyfunc_debug.pfrec.folders import free_path, recordings_in
+from pyfunc_debug.pfrec.folders import Chosen, free_path
 from pyfunc_debug.records import Finding
 from pyfunc_debug.stops.rules import WHENS, Breakpoint
 from pyfunc_debug.stops.terminal import Answers
@@ -208,7 +208,7 @@ class _Ending:
     def _print(self) -> None:
         width, color = options.terminal(sys.stderr)
         sys.stdout.flush()
-        if self.folder is not None and len(recordings_in([self.folder])[0]) > 1:
+        if self.folder is not None and len(Chosen([self.folder]).files) > 1:
             self._print_job(self.folder, width, color)
             return
         space = ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import options
+from pyfunc_debug.pfrec.folders import Chosen
 from pyfunc_debug.pfrec.redaction import holds
 from pyfunc_debug.records import Finding
 from pyfunc_debug.report import html
@@ -27,12 +28,13 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the report."""
-    paths = options.recordings(arguments.file)
-    html.write_together(paths, arguments.output, _findings)
+    chosen = Chosen(arguments.file)
+    chosen.read(lambda paths: html.write_together(paths, arguments.output, _findings))
+    paths, damaged = chosen.files, options.say_left_out(chosen)
     print(f"wrote {arguments.output} ({os.path.getsize(arguments.output) / 1e6:.2g} MB)")
     if len(paths) == 1:
         print(f"it {holds(Recording(paths[0]).meta)} (docs/export.md: sharing)")
-    return 0
+    return damaged
 
 
 def _findings(path: str) -> list[Finding]:

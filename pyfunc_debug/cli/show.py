@@ -132,7 +132,7 @@ def _job(arguments: argparse.Namespace, width: int, color: bool) -> int:
         options.show_json(dataclasses.asdict(ledger))
     else:
         print(job_text(ledger, width, color))
-    return 0
+    return int(job.chosen.damaged > 0)
 
 
 def _plain(noun: Any) -> Any:

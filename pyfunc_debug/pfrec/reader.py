@@ -112,7 +112,11 @@ class Reader:
         self._desks: dict[int, _Desk] = {}
         self._closed = False
         self.version = SCHEMA_VERSION
-        self._check()
+        try:
+            self._check()
+        except BadRecordingError as error:
+            error.path = self.path
+            raise
         learn_cells(self.meta.get("cells") or {})
 
     @property
@@ -169,9 +173,9 @@ class Reader:
         except (sqlite3.DatabaseError, UnicodeError, checks.DamagedError) as error:
             if "interrupted" in str(error):  # nothing but Ctrl-C does that: see `_tick`
                 raise KeyboardInterrupt from None
-            raise BadRecordingError(
-                f"the recording {os.path.basename(self.path)} is damaged: {_one_line(error)}"
-            ) from error
+            damaged = BadRecordingError(f"the recording {os.path.basename(self.path)} is damaged: {_one_line(error)}")
+            damaged.path = self.path
+            raise damaged from error
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:

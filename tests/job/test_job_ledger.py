@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sqlite3
@@ -29,6 +30,7 @@ def recorded(path: Path, role: str, ms: float, calls: int = 10, held: float = 1.
         for one in rows
     ]  # fmt: skip
     meta = {"role": role, "host": host, "gil": {"grade": "native", "why": "self-test passed"}, "pid": 7}
+    meta["clock"] = {"monotonic_ns": 0, "wall_ns": 0}
     return written(path, meta=meta, node=[node(body="decode")], call=rows, gil=gil)
 
 
@@ -102,6 +104,47 @@ def test_a_file_that_is_no_recording_hides_none_of_its_folder(tmp_path, monkeypa
     assert "left out: ./empty.pfrec is empty" in said
     assert "left out: ./foreign.pfrec is not a recording of pyfunc_debug" in said
     assert "left out: ./pipe.pfrec is not a file" in said
+
+
+@pytest.mark.parametrize("command", [
+    "show .", "show --json .", "doctor .", "diff .", "query . 'SELECT id FROM call'", "report .",
+    "export --format parquet -o lake .",
+])  # fmt: skip
+@pytest.mark.parametrize("how", ["cut", "table"])
+def test_a_damaged_recording_hides_none_of_its_folder(tmp_path, monkeypatch, capsys, command, how):
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        recorded(tmp_path / f"{name}.pfrec", f"worker-{name}", 1.0)
+    bad = tmp_path / "b.pfrec"
+    if how == "cut":
+        bad.write_bytes(bad.read_bytes()[: bad.stat().st_size // 2])
+    else:  # seen only by who reads this table
+        with contextlib.closing(sqlite3.connect(bad)) as db:
+            db.execute("UPDATE call SET node = 'x'")
+            db.execute("DELETE FROM summary")
+            db.commit()
+    if how == "table" and command == "diff .":  # which does not read it, as no value stands in a step
+        assert main(shlex.split(command)) == 0
+        return
+    assert main(shlex.split(command)) == 1
+    out, said = capsys.readouterr()
+    if "--json" in command:
+        told = json.loads(out)
+        assert [one["name"] for one in told["processes"]] == ["worker-a", "worker-c"]
+        assert [one for one in told["left_out"] if "the recording b.pfrec" in one]
+    assert "left out: the recording b.pfrec is" in out + said
+    assert main([*shlex.split(command), str(bad)]) == 1  # that was named
+    assert "left out" not in "".join(capsys.readouterr())
+
+
+def test_of_many_files_that_are_left_out_five_are_named(tmp_path, capsys):
+    recorded(tmp_path / "a.pfrec", "worker-0", 1.0)
+    for number in range(9):
+        (tmp_path / f"empty-{number}.pfrec").touch()
+    assert main(["show", str(tmp_path)]) == 0
+    said = "".join(capsys.readouterr())
+    assert said.count("is empty") == 5
+    assert "left out: 4 more files" in said
 
 
 def test_a_folder_with_nothing_but_foreign_files_says_so(tmp_path):
