@@ -728,6 +728,34 @@ def a_sum_of_a_wider_type():
     list(mapped(brighten, pixels(), tf.int16))
 
 
+@near("wrap-around")
+def brighter_where_there_is_room():
+    def brighten(image):
+        return np.where(image < 186, image + 70, 255).astype(np.uint8)
+
+    list(mapped(brighten, pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def brighter_in_dark_pictures_only():
+    def brighten(image):
+        if image.max() > 185:
+            return image
+        return image + 70
+
+    list(mapped(brighten, pixels(), tf.uint8))
+
+
+@near("wrap-around")
+def what_wrapped_is_repaired():
+    def brighten(image):
+        brighter = image + 70
+        brighter[brighter < 70] = 255
+        return brighter
+
+    list(mapped(brighten, pixels(), tf.uint8))
+
+
 # -- shared-state, trace-only, dataset-in-loop ------------------------------------------------------------------------
 
 

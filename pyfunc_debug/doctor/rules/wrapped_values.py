@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.source import Source
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("wrap-around",)
 _ENDS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+_MAYBE = (ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.match_case, ast.comprehension, ast.Lambda)
+_CHOOSES = frozenset({"where", "select", "choose", "piecewise"})
 _ROWS = 5000
 """How many calls of a body are looked at."""
 
@@ -41,6 +44,8 @@ def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
         outer = own.parent(one)
         if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mod, ast.BitAnd, ast.BitXor)):
             continue  # it wraps on purpose
+        if not _always(own, one, function) or _judged(own, one, every):
+            continue
         sides = [(one.left, one.right), (one.right, one.left)][: 1 if isinstance(one.op, ast.Sub) else 2]
         for array, other in sides:
             number = _number(other)
@@ -48,6 +53,27 @@ def _terms(facts: Facts, file: str | None, function: Definition) -> Iterator[tup
                 continue
             if all(part.id != array.id or part.lineno >= one.lineno for part in stores):
                 yield one, array.id, *number
+
+
+def _always(own: Source, term: ast.BinOp, function: Definition) -> bool:
+    """Whether each call computes a term, for all elements: no branch, loop, choice or earlier end stands around it."""
+    for one in own.around(term):
+        if one is function:
+            break
+        if isinstance(one, _MAYBE):
+            return False
+        if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2] in _CHOOSES:
+            return False
+    ends = (one for one in code.own_nodes(function) if isinstance(one, (ast.Return, ast.Raise)))
+    return all(one.lineno >= (own.statement(term.lineno) or term).lineno for one in ends)
+
+
+def _judged(own: Source, term: ast.BinOp, every: list[ast.AST]) -> bool:
+    """Whether the body compares the result afterwards, as one does that repairs what wrapped around."""
+    statement = own.parent(term)
+    names = {one.id for one in getattr(statement, "targets", ()) if isinstance(one, ast.Name)}
+    compared = (part for one in every if isinstance(one, ast.Compare) for part in ast.walk(one))
+    return any(isinstance(one, ast.Name) and one.id in names for one in compared)
 
 
 def _number(node: ast.expr) -> tuple[int, str] | None:
