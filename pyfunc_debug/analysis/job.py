@@ -156,7 +156,7 @@ def _names(processes: Sequence[tuple[str, str, int | None]]) -> list[str]:
 
 
 def _role(reader: Reader) -> str:
-    return str(reader.meta.get("role") or os.path.splitext(os.path.basename(reader.path))[0])
+    return str(reader.meta.get("role") or os.path.splitext(reader.name)[0])
 
 
 def _host_and_pid(reader: Reader) -> tuple[str, int | None]:

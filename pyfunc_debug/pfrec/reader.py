@@ -28,6 +28,7 @@ from pyfunc_debug.pfrec.ring import SUFFIX
 from pyfunc_debug.pfrec.schema import APPLICATION_ID, NEW, SCHEMA_VERSION
 from pyfunc_debug.pfrec.sums import CallSum, read_running, read_sums
 from pyfunc_debug.places import learn_cells, one_line
+from pyfunc_debug.program.printable import printable
 from pyfunc_debug.records import (
     Call,
     Failure,
@@ -118,6 +119,11 @@ class Reader:
             error.path = self.path
             raise
         learn_cells(self.meta.get("cells") or {})
+
+    @property
+    def name(self) -> str:
+        """Its file's name, as text that any terminal, page and file can hold."""
+        return printable(os.path.basename(self.path))
 
     @property
     def _own(self) -> _Desk:

@@ -59,7 +59,7 @@ class Answers:
     ) -> None:
         self._reader = Reader(path)
         self.path = self._reader.path
-        self.name = name or os.path.basename(self.path)
+        self.name = name or self._reader.name
         self.facts = ProgramFacts()
         self.columns = Columns(0)
         self.revision = 0

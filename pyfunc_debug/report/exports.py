@@ -56,7 +56,7 @@ def export(readers: Sequence[Reader], path: str | os.PathLike[str], kind: str) -
 def _parquet(readers: Sequence[Reader], out: str) -> None:
     """`OUT/calls/process=PID/NAME.parquet`, and so on for each table."""
     for reader in readers:
-        stem = os.path.splitext(os.path.basename(reader.path))[0]
+        stem = os.path.splitext(reader.name)[0]
         for table in TABLES:
             query, types = flat_query(reader, table)
             folder = os.path.join(out, table, f"process={reader.meta['pid']}")
@@ -80,8 +80,7 @@ def _chrome_events(readers: Iterable[Reader]) -> Iterator[str]:
     encode = json.JSONEncoder(ensure_ascii=False).encode  # Perfetto shows an escaped ∇ as it stands
     for reader in readers:
         pid = reader.meta["pid"]
-        name = os.path.basename(reader.path)
-        yield encode({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}})
+        yield encode({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": reader.name}})
         for order, thread in enumerate(reader.threads()):
             of = {"ph": "M", "pid": pid, "tid": thread.id}
             yield encode({**of, "name": "thread_name", "args": {"name": thread.name}})
@@ -127,7 +126,7 @@ def _perfetto(readers: Sequence[Reader], out: str) -> None:
             packet = builder.create_packet()
             packet.track_descriptor.uuid = process = pid << 32 | _NO_THREAD
             packet.track_descriptor.process.pid = pid
-            packet.track_descriptor.process.process_name = os.path.basename(reader.path)
+            packet.track_descriptor.process.process_name = reader.name
             builder.write_packet(packet)
             for thread in reader.threads():
                 packet = builder.create_packet()

@@ -16,6 +16,7 @@ import numpy as np
 from pyfunc_debug.analysis.clocks import Clocks, ProcessClock
 from pyfunc_debug.analysis.columns import ERROR, Array
 from pyfunc_debug.analysis.ledger import times_of
+from pyfunc_debug.program.printable import printable
 from pyfunc_debug.report import timeline
 from pyfunc_debug.report.answers import Answers, cost, findings_json, state
 
@@ -31,11 +32,11 @@ _SPREAD = 20
 
 def names(paths: Sequence[str]) -> list[str]:
     """What to call recordings: their file names, with as much of their folders as distinguishes them."""
-    bases = [os.path.splitext(os.path.basename(path))[0] for path in paths]
+    bases = [printable(os.path.splitext(os.path.basename(path))[0]) for path in paths]
     if len(set(bases)) == len(bases):
         return bases
     folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-    return [os.path.splitext(os.path.relpath(path, folder))[0] for path in paths]
+    return [printable(os.path.splitext(os.path.relpath(path, folder))[0]) for path in paths]
 
 
 class Processes:

@@ -231,7 +231,7 @@ class _Test:
         lines = [
             f'"""Call #{self._call.id} of {node.body} ({where}) again, on its recorded inputs.',
             "",
-            f"Made by pyfunc_debug from {os.path.basename(reader.path)}, recorded{version}.",
+            f"Made by pyfunc_debug from {reader.name}, recorded{version}.",
         ]
         if self._body.copied:
             lines.append(f"The body is a copy of what was recorded, because {self._body.copied}.")

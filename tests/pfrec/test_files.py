@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import pyfunc_debug as pfd
+from pyfunc_debug.cli import main
 from pyfunc_debug.pfrec import SCHEMA_VERSION, Reader
 from pyfunc_debug.pfrec.packing import pack
 from pyfunc_debug.recorder import Budget, Recorder
@@ -125,6 +126,10 @@ def test_a_pipe_and_a_name_that_is_not_utf_8_are_one_line(recorded):
         [sys.executable, "-m", "pyfunc_debug", "show", odd + "x"], cwd=ROOT, capture_output=True, text=True
     )
     assert shown.stderr.endswith("\\udcff.pfrecx\n"), shown.stderr
+    for words in ("report", "export --format chrome", "export --format perfetto"):
+        made = str(recorded.parent / words.replace(" ", ""))
+        assert main([*words.split(), odd, "-o", made]) == 0, words
+        assert os.path.exists(made)
     with pfd.record(odd, overwrite=True):
         pass
     assert pfd.open(odd).reader.counts()["call"] == 0
