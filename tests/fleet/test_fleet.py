@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import sqlite3
@@ -141,7 +142,8 @@ def test_a_job_is_exported_as_a_folder_and_asked(tmp_path, monkeypatch):
     for number, ms in enumerate((1.0, 1.0, 8.0)):
         path = recorded(tmp_path / "run" / f"h-{number}-worker-{number}.pfrec", f"worker-{number}", ms)
         with contextlib.closing(sqlite3.connect(path)) as file, file:
-            file.execute("""INSERT INTO meta VALUES ('clock', '{"monotonic_ns": 0, "wall_ns": 1790000000000000000}')""")
+            clock = json.dumps({"monotonic_ns": 0, "wall_ns": START_NS})
+            file.execute("REPLACE INTO meta VALUES ('clock', ?)", (clock,))
     assert main(["export", "run", "--format", "parquet", "-o", "lake/job=monday"]) == 0
     rows = fleet.sums("lake")
     assert [(one.job, one.process, one.calls, one.total_ns) for one in rows] == [
