@@ -2033,6 +2033,74 @@ def a_layer_that_quantizes():
     model.fit(np.ones((4, 3), np.float32), np.ones((4, 1), np.float32), verbose=0)
 
 
+def roughness(w):
+    return np.float32(np.abs(np.diff(w)).sum())
+
+
+def trained_by_terms(loss):
+    w = tf.Variable([1.0, 2.0], name="w")
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = loss(w, tf.reduce_sum((w * x - 1.0) ** 2))
+        w.assign_sub(tape.gradient(value, w))
+
+    step(tf.constant([3.0, 4.0]))
+
+
+@triggers("cut-gradient", says="what roughness adds to the loss trains nothing: 1 of 1 variables (w)", pastes=True)
+def a_penalty_in_numpy():
+    trained_by_terms(lambda w, error: error + tf.numpy_function(roughness, [w], tf.float32))
+
+
+@triggers("cut-gradient", says="trains nothing")
+def a_scaled_penalty_of_keras():
+    class Penalized(keras.layers.Dense):
+        def call(self, x):
+            y = super().call(x)
+            self.add_loss(0.1 * tf.ensure_shape(tf.numpy_function(roughness, [y], tf.float32), ()))
+            return y
+
+    model = keras.Sequential([keras.Input((3,)), Penalized(2)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((4, 3), np.float32), np.ones((4, 2), np.float32), verbose=0)
+
+
+@triggers("cut-gradient", says="trains nothing")
+def a_term_for_each_row_of_a_keras_loss():
+    def loss(y, p):
+        rows = tf.numpy_function(lambda y, p: np.abs(y - p).max(-1), [y, p], tf.float32)
+        return tf.reduce_mean((y - p) ** 2, -1) + tf.ensure_shape(rows, (None,)) / tf.cast(tf.shape(p)[1], tf.float32)
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", loss)
+    model.fit(np.ones((4, 3), np.float32), np.ones((4, 2), np.float32), verbose=0)
+
+
+@near("cut-gradient")
+def weights_and_masks_in_numpy():
+    def weighted(w, error):
+        weight = tf.numpy_function(lambda w: np.float32(1 / (1 + w.std())), [w], tf.float32)
+        kept = tf.numpy_function(lambda w: (w > 0).astype(np.float32), [w], tf.float32)
+        return error * weight + tf.reduce_sum(w * kept)
+
+    trained_by_terms(weighted)
+
+
+@near("cut-gradient")
+def a_step_with_the_gradient_of_what_it_gets():
+    def stepped(w, error):
+        return error + tf.reduce_sum(w + tf.stop_gradient(tf.numpy_function(np.round, [w], tf.float32) - w))
+
+    trained_by_terms(stepped)
+
+
+@near("cut-gradient")
+def a_term_that_no_variable_makes():
+    trained_by_terms(lambda w, error: error + tf.numpy_function(lambda: np.float32(0.5), [], tf.float32))
+
+
 @near("cut-gradient")
 def a_numpy_metric_beside_the_loss():
     def loss(y):

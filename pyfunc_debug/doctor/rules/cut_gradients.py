@@ -33,7 +33,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         names = ", ".join(variables[:_SHOWN]) + (", ..." if len(variables) > _SHOWN else "")
         count = f"{len(variables)} of {noticed['count']} variables ({names})"
         numpy = node.kind != "py_function"
-        if not path:
+        told = f"tape.gradient gave None for {count}: they are not trained by it. "
+        if noticed.get("term"):
+            told = f"what {body} adds to the loss trains nothing: {count} have a gradient of the other terms only. "
+            why = f"A tf.{node.kind} has no gradient"
+        elif not path:
             why = f"The loss uses what {body} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
         elif numpy:
             why = f"{body} stands between them and the loss, and a tf.{node.kind} has no gradient"
@@ -44,15 +48,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         inputs = ", ".join(one for one in node.paths if one.isidentifier()) or "..."
         yield Finding(
             "cut-gradient", "warning", number, (),
-            f"tape.gradient gave None for {count}: they are not trained by it. {why}",
-            f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy" if not path
+            told + why,
+            f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
+            if not path and not noticed.get("term")
             else (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
             or f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
             "around it, with a gradient of your own" if numpy
             else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
             site.file if site else node.file, site.line if site else node.line, several(one for one, _ in found),
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
-            "measured" if path else "likely",
+            "measured" if path or noticed.get("term") else "likely",
         )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Variables that got no gradient because a node stands between them and the loss.
+"""Variables that got no gradient, or not the whole of it, because a node stands between them and the loss.
 
 TensorFlow has no gradient for numpy_function, and none through whole numbers: `GradientTape.gradient` silently
-returns None. The reason is found here, in the graph from the loss back to the variable.
+returns None, or what the loss's other terms give. The reason is found here, in the graph from the loss back to the
+variable.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import types
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
@@ -25,6 +27,14 @@ _LONGEST = 12
 _NEWEST = 2000
 """How many registered functions are looked through, the newest."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
+_KEEPS_TERMS = frozenset({
+    "Add", "AddN", "AddV2", "Cast", "EnsureShape", "ExpandDims", "Identity", "IdentityN", "Mean", "Neg", "Pack", "Reshape", "Squeeze",
+    "Sub", "Sum",
+})  # fmt: skip
+"""Ops that give the gradient on to each input, whatever the values of the others are."""
+_SCALES = frozenset({"DivNoNan", "Mul", "RealDiv"})
+_SIZES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
+"""What these give does not depend on the values of what they get."""
 
 
 class CutGradients:
@@ -53,11 +63,13 @@ class CutGradients:
             except BaseException as error:
                 drop_our_frame(error)
                 raise
-            if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
-                try:
+            try:
+                if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
                     self._look(target, sources, found)
-                except Exception as trouble:
-                    self._observer.trouble("looking for a gradient's way", trouble)
+                else:
+                    self._look_at_terms(target, sources)
+            except Exception as trouble:
+                self._observer.trouble("looking for a gradient's way", trouble)
             return found
 
         return gradient
@@ -81,6 +93,19 @@ class CutGradients:
             self._tell(token, names, path, len(flat))
         if not ways:
             self._unconnected(ends, missing, len(flat))
+
+    def _look_at_terms(self, target: Any, sources: Any) -> None:
+        """Terms of the loss that come from a numpy_function: they have no gradient, the others hide it."""
+        nest = self._names.nest
+        ends = [one.op for one in nest.flatten(target) if hasattr(one, "graph") and hasattr(one, "op")]
+        if not ends:
+            return
+        flat = nest.flatten(sources)
+        handles = {id(self._handle(ends[0].graph, one)): one for one in flat}
+        for op in _terms(ends, set(handles)):
+            names = [_name(handles[id(one)]) for one in _ancestors([op]) if id(one) in handles]
+            if names:
+                self._tell(token_of(op), names, [], len(flat), term=True)
 
     def _in_bodies(self, variables: list[Any]) -> None:
         """Bodies of py_functions that read a variable which they are not given. Each variable is searched for once."""
@@ -114,11 +139,12 @@ class CutGradients:
                 self._tell(token_of(op), [_name(one) for one in missing], [], count)
                 return
 
-    def _tell(self, token: str, names: list[str], path: list[str], count: int) -> None:
+    def _tell(self, token: str, names: list[str], path: list[str], count: int, term: bool = False) -> None:
         key = (token, ",".join(sorted(names)))
         if key not in self._reported:
             self._reported.add(key)
-            self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count)
+            more = {"term": True} if term else {}
+            self._observer.notice(Notice.CUT_GRADIENT, token, None, variables=names, path=path, count=count, **more)
 
 
 def _read(function: Any) -> dict[str, Any]:
@@ -140,7 +166,8 @@ def _name(source: Any) -> str:
     return str(getattr(source, "path", None) or getattr(source, "name", None) or "a tensor").removesuffix(":0")
 
 
-def _ancestors(ends: list[Any]) -> list[Any]:
+def _ancestors(ends: list[Any], leave_out: Collection[str] = ()) -> list[Any]:
+    """An op and all before it, the farthest left out; nothing before ops of some types."""
     found: list[Any] = []
     seen: set[int] = set()
     todo = deque(ends)
@@ -149,8 +176,37 @@ def _ancestors(ends: list[Any]) -> list[Any]:
         if id(op) not in seen:
             seen.add(id(op))
             found.append(op)
-            todo.extend(one.op for one in op.inputs)
+            todo.extend(one.op for one in op.inputs if op.type not in leave_out)
     return found
+
+
+def _terms(ends: list[Any], wanted: set[int]) -> list[Any]:
+    """The numpy_functions of a loss that are terms of it: what they give is only added, and scaled by what is fixed.
+
+    Weights, masks and indices that a numpy_function computes are meant to have no gradient; a term is not.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    todo = deque(ends)
+    while todo and len(seen) < _FARTHEST:
+        op = todo.popleft()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        if op.type in _NO_GRADIENT:
+            found.append(op)
+        elif op.type in _KEEPS_TERMS:
+            todo.extend(one.op for one in op.inputs if one.dtype.is_floating)
+        elif op.type in _SCALES:
+            one, other = (each.op for each in op.inputs)
+            todo.extend([one] if _fixed(other, wanted) else [])
+            todo.extend([other] if op.type == "Mul" and _fixed(one, wanted) else [])
+    return found
+
+
+def _fixed(op: Any, wanted: set[int]) -> bool:
+    """Whether the values of some variables do not matter to an op."""
+    return not any(id(one) in wanted or one.type in PYFUNC_OPS for one in _ancestors([op], _SIZES))
 
 
 def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
