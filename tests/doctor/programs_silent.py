@@ -822,3 +822,74 @@ def a_dataset_for_each_request():
 
     for _ in range(7):
         features(["a", "bc"])
+
+
+# -- stale-cache ------------------------------------------------------------------------------------------------------
+
+
+def one_by_one(body):
+    return tf.data.Dataset.range(3).map(lambda i: tf.numpy_function(body, [i], tf.float32))
+
+
+def half(i):
+    return np.float32(i / 2)
+
+
+def double(i):
+    return np.float32(i * 2)
+
+
+@triggers("stale-cache", says="which was filled with what half", severity="error", pastes=True)
+def two_functions_with_one_cache_file():
+    path = os.path.join(tempfile.mkdtemp(), "kept")
+
+    def load(parse):
+        data = tf.data.Dataset.range(3).map(lambda i: tf.numpy_function(parse, [i], tf.float32))
+        return data.cache(path)
+
+    list(load(half))
+    list(load(double))
+
+
+@triggers("stale-cache", says="which was filled with what half")
+def training_and_validation_with_one_cache_file():
+    path = os.path.join(tempfile.mkdtemp(), "kept")
+    training = one_by_one(half).cache(path).batch(3)
+    validation = one_by_one(double).cache(path).batch(3)
+    for _ in range(2):
+        for _ in training:
+            pass
+        for _ in validation:
+            pass
+
+
+@triggers("stale-cache", says="What changed in double since then has no effect", severity="warning")
+def a_cache_file_that_is_older_than_the_function():
+    path = os.path.join(tempfile.mkdtemp(), "kept")
+    list(tf.data.Dataset.from_tensor_slices([0.0, 1.0, 2.0]).cache(path))
+    os.utime(path + ".index", (1, 1))
+    list(one_by_one(double).cache(path))
+
+
+@near("stale-cache")
+def a_cache_file_that_is_newer_than_the_function():
+    path = os.path.join(tempfile.mkdtemp(), "kept")
+    list(tf.data.Dataset.from_tensor_slices([0.0, 1.0, 2.0]).cache(path))
+    list(one_by_one(double).cache(path))
+
+
+@near("stale-cache")
+def epochs_and_another_dataset_over_one_cache_file():
+    path = os.path.join(tempfile.mkdtemp(), "kept")
+    for _ in range(2):
+        data = one_by_one(double).cache(path)
+        list(data)
+        list(data.batch(2))
+
+
+@near("stale-cache")
+def a_cache_file_of_its_own_for_each_dataset():
+    folder = tempfile.mkdtemp()
+    for body in (half, double):
+        for _ in range(2):
+            list(one_by_one(body).cache(os.path.join(folder, body.__name__)))

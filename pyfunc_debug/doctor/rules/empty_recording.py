@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.rules import stale_caches
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("empty-recording",)
@@ -24,7 +25,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _nothing(facts)
     elif not calls and not _failed(facts):
         compiled = {node for node, _, _ in facts.notices.get("compiled", [])}  # it fails: the rule xla says so
-        yield from _never_ran(facts, [node for node in users if node.id not in compiled])
+        files = {one.node.id: one for one in stale_caches.cached(facts)}
+        stale = {number for number, one in files.items() if one.maker is not None or one.is_older(facts)}
+        yield from _never_ran(facts, [node for node in users if node.id not in compiled | stale], files)
 
 
 def _failed(facts: Facts) -> bool:
@@ -54,7 +57,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
     yield Finding("empty-recording", "note", None, (), why, fix, None, None)
 
 
-def _never_ran(facts: Facts, nodes: list[Node]) -> Iterator[Finding]:
+def _never_ran(facts: Facts, nodes: list[Node], files: dict[int, stale_caches.Cached]) -> Iterator[Finding]:
     bodies: dict[tuple[str, str | None, int | None], list[Node]] = {}
     for node in nodes:
         bodies.setdefault((node.body, node.file, node.line), []).append(node)
@@ -63,7 +66,10 @@ def _never_ran(facts: Facts, nodes: list[Node]) -> Iterator[Finding]:
         node = group[0]
         site = node.stack[-1] if node.stack else None
         where = f" ({site.text})" if site is not None and site.text else ""
-        if node.kind == "py_func_stateless":
+        if node.id in files:
+            why = f"its elements were in the cache file {files[node.id].file}, from an earlier run"
+            fix = f"{facts.name(node)} runs again when the file is gone"
+        elif node.kind == "py_func_stateless":
             why = "TensorFlow's optimizer may remove, merge or run once what is declared stateless"
             fix = "tf.compat.v1.py_func(..., stateful=True)"
         else:

@@ -28,8 +28,8 @@ _NEWEST = 2000
 """How many registered functions are looked through, the newest."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
 _KEEPS_TERMS = frozenset({
-    "Add", "AddN", "AddV2", "Cast", "EnsureShape", "ExpandDims", "Identity", "IdentityN", "Mean", "Neg", "Pack", "Reshape", "Squeeze",
-    "Sub", "Sum",
+    "Add", "AddN", "AddV2", "Cast", "EnsureShape", "ExpandDims", "Identity", "IdentityN", "Mean", "Neg", "Pack",
+    "Reshape", "Squeeze", "Sub", "Sum",
 })  # fmt: skip
 """Ops that give the gradient on to each input, whatever the values of the others are."""
 _SCALES = frozenset({"DivNoNan", "Mul", "RealDiv"})

@@ -7,6 +7,7 @@ in Python and asks it in C++: of that only the settings are known.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -29,15 +30,24 @@ class _Loop:
     """All iterators that one line of the user's made over datasets with the same settings; times in ns."""
 
     __slots__ = (
-        "empty", "first_ns", "firsts", "iterators", "longest_ns", "pool", "site", "stages", "step_ns", "steps",
-        "tokens", "wait_ns",
+        "caches", "empty", "first_ns", "firsts", "iterators", "longest_ns", "pool", "site", "stages", "step_ns",
+        "steps", "tokens", "wait_ns",
     )  # fmt: skip
 
     def __init__(self, site: tuple[str, int, str] | None, pool: int | None, stages: list[dict[str, Any]]) -> None:
         self.site, self.pool, self.stages = site, pool, stages
         self.tokens: list[set[str]] = [set() for _ in stages]
+        self.caches = [_written(stage["cache"]) if "cache" in stage else None for stage in stages]
         self.iterators = self.firsts = self.steps = self.empty = 0
         self.first_ns = self.wait_ns = self.step_ns = self.longest_ns = 0
+
+
+def _written(cache: str) -> int | None:
+    """When a cache's file was written; None where there is none yet, or it is on another machine."""
+    try:
+        return os.stat(f"{cache}.index").st_mtime_ns
+    except OSError:
+        return None
 
 
 class Asked:
@@ -208,7 +218,8 @@ class Inputs:
         `empty` iterators ended before their first element.
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
-        shuffle only: whether each pass has an order of its own.
+        shuffle only: whether each pass has an order of its own. `cache` is the file of a cache that has one, and
+        `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator.
         """
         gone = list(self._gone)
         if self._sum(*gone, *list(self._asked.values())):
@@ -222,7 +233,10 @@ class Inputs:
                 "empty": loop.empty,
                 "first_ns": loop.first_ns, "steps": loop.steps, "step_ns": loop.step_ns, "wait_ns": loop.wait_ns,
                 "longest_ns": loop.longest_ns,
-                "stages": [{**stage, "tokens": sorted(tokens)} for stage, tokens in zip(loop.stages, loop.tokens)],
+                "stages": [
+                    {**stage, "tokens": sorted(tokens), **({"cached_ns": written} if written is not None else {})}
+                    for stage, tokens, written in zip(loop.stages, loop.tokens, loop.caches)
+                ],
             }
             for loop in loops
         ]  # fmt: skip
@@ -257,12 +271,15 @@ class Inputs:
             value = tf.get_static_value(value) if value is not None and not isinstance(value, int) else value
             return None if value is None else int(value)
 
+        cache = private.cache_name(dataset)
+        cache = tf.get_static_value(cache) if cache is not None else None
         kind = type(dataset).__name__.strip("_").removesuffix("Dataset").removesuffix("DatasetV2")
         return {
             "kind": kind,
             "parallel": number(private.parallel_calls(dataset)),
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
+            **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
         }
 
     def _tokens(self, dataset: Any) -> frozenset[str]:

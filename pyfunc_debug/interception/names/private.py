@@ -308,6 +308,11 @@ def reshuffles(dataset: Any) -> Any:
     return getattr(dataset, "_reshuffle_each_iteration", None)
 
 
+def cache_name(dataset: Any) -> Any:
+    """Where a cache keeps its elements, as a tensor; b"" is in memory. None for other transformations."""
+    return getattr(dataset, "_filename", None) if type(dataset).__name__ == "CacheDataset" else None
+
+
 def batch_size(dataset: Any) -> Any:
     """batch_size of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_batch_size", None)
