@@ -216,7 +216,11 @@ class Interception:
         call = registry_call(self._observer, self.failures, self._gradients.tokens, self._annotations)
         returns = Returns(found, self._observer)
         patches = [
-            Patch(found.registry_type, "__call__", lambda original: call(returns.registry_call(original))),
+            Patch(
+                found.registry_type,
+                "__call__",
+                lambda original: call(returns.registry_call(original), returns.left_out_call(original)),
+            ),
             Patch(found.eager_func_type, private.EAGER_CALL, returns.eager_call),
         ]
         if found.op_error_type is not None:

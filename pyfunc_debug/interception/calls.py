@@ -53,9 +53,25 @@ TensorFlow makes new state for its threads in each call, and with it all of thes
 """
 
 
+def fields_of(thread: int) -> Any:
+    """The fields of this thread's innermost call, or None."""
+    show_shortcuts()
+    return IN_PROGRESS.get(thread)
+
+
+def show_shortcuts() -> None:
+    """Puts calls that took the shortcut into IN_PROGRESS, where they are only when somebody looks."""
+    for show in _SHOWS:
+        show(IN_PROGRESS)
+
+
+_SHOWS: set[Callable[[dict[int, Any]], None]] = set()
+"""`Shortcut.show`, once there was one."""
+
+
 def innermost_call(entered: bool = True) -> CallInProgress | None:
     """The innermost call that this thread is in; with `entered` one whose body may be running."""
-    fields = IN_PROGRESS.get(get_ident())
+    fields = fields_of(get_ident())
     while fields is not None:
         call = CallInProgress(*fields)
         if call.ticket is not ENTERING or not entered:
@@ -67,7 +83,7 @@ def innermost_call(entered: bool = True) -> CallInProgress | None:
 def keep_ticket(ticket: Any) -> None:
     """Gives this thread's innermost call a ticket until it ends; `leave` and `fail` do not get it."""
     thread = get_ident()
-    fields = IN_PROGRESS.get(thread)
+    fields = fields_of(thread)
     if fields is not None and fields[3] is not ENTERING:
         IN_PROGRESS[thread] = (*fields[:3], ticket, *fields[4:])
 
@@ -142,7 +158,7 @@ class _NoProfiler:
 
 def registry_call(
     observer: Observer, failures: Failures, others: Container[str] = (), annotations: Any = _NoProfiler
-) -> Callable[[Any], Any]:
+) -> Callable[..., Any]:
     """The replacement of `FuncRegistry.__call__`.
 
     Args:
@@ -153,7 +169,9 @@ def registry_call(
     """
     way, in_progress, profiled = call_path(observer), IN_PROGRESS, annotations.wanted
 
-    def replace(original: Any) -> Any:
+    def replace(original: Any, left_out: Any = None) -> Any:
+        """Of `original`; `left_out`: what calls that sampling leaves out run instead, if that is another."""
+
         def __call__(self: Any, token: str, device: Any, args: Any) -> Any:  # noqa: N807 - it replaces this method
             if token in others:
                 event = annotations.begin(plain(token)) if profiled() else None
@@ -231,8 +249,12 @@ def registry_call(
         shortcut = getattr(observer, "shortcut", None)
         if shortcut is None:
             return __call__
-        _BOTTOM.add(getattr(original, "__code__", None))
-        return shortcut(__call__, original, others, profiled, in_progress, raised, annotations.level)
+        short = left_out if left_out is not None else original
+        _BOTTOM.add(getattr(short, "__code__", None))
+        made = shortcut(__call__, short, others, profiled, in_progress, raised, annotations.level)
+        if made is not __call__:
+            _SHOWS.add(type(made).show)
+        return made
 
     return replace
 
@@ -279,7 +301,7 @@ def eager_numpy_call(
             def body(*args: Any) -> Any:
                 enter, leave, fail = way.path
                 thread = get_ident()
-                outer = in_progress.get(thread)
+                outer = fields_of(thread)
                 in_progress[thread] = (outer, token, args, ENTERING, args, func)
                 try:
                     ticket = enter(token, args)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyfunc_debug.events import NodeFacts, Observer, Taken
 from pyfunc_debug.interception.bodies import SourceMaps, element_body
-from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame
+from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, drop_our_frame, fields_of
 from pyfunc_debug.interception.failures import Failures
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import Patch, Patches
@@ -156,7 +156,7 @@ class Elements:
         """One element, as a call; `direct`: what it raises comes to the program itself."""
         enter, leave, fail = self._observer.taking()
         thread = get_ident()
-        outer = IN_PROGRESS.get(thread)
+        outer = fields_of(thread)
         IN_PROGRESS[thread] = (outer, token, (), ENTERING, (), body)
         try:
             ticket = enter(token, ())

@@ -34,7 +34,18 @@ static __thread struct {
     Number met; /* the HotPath that knows its name */
 } here;
 
-static void forget_thread(void) { here.id = here.met = 0; } /* in a forked child, whose one thread has a new number */
+/* A call on the shortcut, below. Under the GIL all of them are in a row, the oldest first, whosever they are. */
+typedef struct Light Light;
+static struct {
+    Light *first, *last, *spare;
+    unsigned forks;
+} lights;
+
+static void forget_threads(void) { /* in a forked child, whose one thread has a new number */
+    here.id = here.met = 0;
+    lights.first = lights.last = NULL;
+    lights.forks++;
+}
 
 static Number thread_id(void) {
     if (!here.id) here.id = (Number)syscall(SYS_gettid);
@@ -53,7 +64,7 @@ typedef struct {
     PyObject_HEAD
     Number call, cpu_ns, cpu_start_ns, end_ns, entered_ns, ident, policy, room, start_ns, thread, values_ns;
     int slot; /* in the ring, counted from 1; 0: none */
-    char light, kept, late;
+    char light, kept, late, over;
     PyObject *args; /* of a light or late one, until it ends */
     PyObject *failure, *extra, *given, *inputs, *outputs, *pair, *recorder, *runs, *token;
     PyObject *key; /* in HotPath.open: `call` */
@@ -173,18 +184,21 @@ enum { BEAT_NS = 50000000, IDLE_BEAT_NS = 250000000 };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *recorder, *queue, *append, *open, *known, *live, *runs, *ring, *tallies, *rouse;
-    Py_buffer memory; /* the ring's, while there is one */
-    Number done_slots, given_slots, done_count;
-    Beat *beat;
-    short free[OPEN_SLOTS];
-    int free_count;
-    Number calls, queue_calls, queue_bytes, queued_bytes, number, first, every;
-    char accepting, all_cpu, asleep, wanted;
-    Streak streaks[SLOTS];
-    Tally *near[SLOTS];       /* of the tokens that were asked for last: each look at a dictionary is half a microsecond */
+    /* First what a call that is left out asks for: in place, each line of the cache takes 0.1 us to come. */
+    PyObject *live, *runs, *ring;
     PyObject *live_version;   /* `version` as it was when `runs` was made */
     Py_ssize_t version_place; /* where `live` holds it; 0: not known */
+    Number calls, number, first, every;
+    char accepting, all_cpu, asleep, wanted;
+    int free_count;
+    Py_buffer memory; /* the ring's, while there is one */
+    Number done_slots, given_slots, done_count;
+    PyObject *recorder, *queue, *append, *open, *known, *tallies, *rouse;
+    Beat *beat;
+    short free[OPEN_SLOTS];
+    Number queue_calls, queue_bytes, queued_bytes;
+    Streak streaks[SLOTS];
+    Tally *near[SLOTS]; /* of the tokens that were asked for last: each look at a dictionary is half a microsecond */
 } HotPath;
 
 static Number hot_paths = 0;
@@ -280,25 +294,31 @@ static void copy_token(char *to, size_t room, PyObject *token) {
     memset(to + size, 0, room - (size_t)size);
 }
 
-/* Notes in the ring that a body is about to run. Under the GIL, as all here: no slot is given away twice. */
-static void ring_begin(HotPath *self, Ticket *ticket) {
-    if (!self->ring) return;
+/* Notes in the ring that a body is about to run: its slot, or 0. Under the GIL, as all here: no slot is given away twice. */
+static int ring_begin(HotPath *self, Number number, Number start_ns, Number thread, PyObject *token, PyObject *inputs) {
+    if (!self->ring) return 0;
     volatile Number *begun = (Number *)((char *)self->memory.buf + BEGUN);
-    if (!self->free_count) {
-        *begun = ticket->call;
-        return;
+    int slot = self->free_count ? self->free[--self->free_count] : 0;
+    if (slot) {
+        OpenCall *call = open_call(self, slot);
+        call->start_ns = start_ns, call->thread = (int)thread, call->inputs = -1;
+        copy_token(call->token, sizeof call->token, token);
+        if (brief && inputs && (PyTuple_Check(inputs) || PyList_Check(inputs))) {
+            Py_ssize_t count = PySequence_Fast_GET_SIZE(inputs);
+            call->inputs = count < MOST_INPUTS ? (int)count : MOST_INPUTS;
+            for (int i = 0; i < call->inputs; i++) brief(PySequence_Fast_GET_ITEM(inputs, i), call->briefs[i]);
+        }
+        *(volatile Number *)&call->call = number; /* when all else is there: now it stands in the ring */
     }
-    ticket->slot = self->free[--self->free_count];
-    OpenCall *call = open_call(self, ticket->slot);
-    call->start_ns = ticket->start_ns, call->thread = (int)ticket->thread, call->inputs = -1;
-    copy_token(call->token, sizeof call->token, ticket->token);
-    if (brief && ticket->inputs && (PyTuple_Check(ticket->inputs) || PyList_Check(ticket->inputs))) {
-        Py_ssize_t count = PySequence_Fast_GET_SIZE(ticket->inputs);
-        call->inputs = count < MOST_INPUTS ? (int)count : MOST_INPUTS;
-        for (int i = 0; i < call->inputs; i++) brief(PySequence_Fast_GET_ITEM(ticket->inputs, i), call->briefs[i]);
-    }
-    *(volatile Number *)&call->call = ticket->call; /* when all else is there: now it stands in the ring */
-    *begun = ticket->call; /* last: a call that is counted is not missing */
+    *begun = number; /* last: a call that is counted is not missing */
+    return slot;
+}
+
+/* It ended. */
+static void ring_free(HotPath *self, int slot) {
+    if (!self->ring || !slot) return;
+    *(volatile Number *)&open_call(self, slot)->call = 0;
+    self->free[self->free_count++] = (short)slot;
 }
 
 static void ring_end(HotPath *self, Ticket *ticket) {
@@ -324,8 +344,7 @@ static void ring_end(HotPath *self, Ticket *ticket) {
             memcpy(given->briefs, begun->briefs, (size_t)begun->inputs * BRIEF_BYTES);
             *(volatile Number *)&given->call = ticket->call;
         }
-        *(volatile Number *)&open_call(self, ticket->slot)->call = 0;
-        self->free[self->free_count++] = (short)ticket->slot;
+        ring_free(self, ticket->slot);
         ticket->slot = 0;
     }
 }
@@ -450,15 +469,10 @@ static PyObject *given_all(PyObject *outputs) {
 
 /* What becomes of a call that sampling left out, or whose values have no room: 1 if it is to be stored, -1 with an
  * exception. */
-static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
-    Tally *node = ticket->tally ? ticket->tally : tally_of(self, ticket->token);
-    if (!node) return -1;
+static int decide(HotPath *self, Ticket *ticket, PyObject *outputs, Tally *node, int slow, int nan) {
     Number ns = ticket->end_ns - ticket->start_ns;
-    int slow = is_slow(node, ns), failed = ticket->failure && ticket->failure != Py_None;
+    int failed = ticket->failure && ticket->failure != Py_None;
     int light = ticket->light, late = ticket->late == EMPTY;
-    if (!light && !late) return 1;
-    int looked = outputs && ticket->policy && (light || node->nans < NANS);
-    int nan = looked && any_nan(outputs, node->calls, nan_part(ns));
     const char *why = failed ? "failed" : nan ? "NaN" : ticket->kept ? "long" : slow ? "slow" : NULL;
     if (!why) {
         if (light) node->left++, node->ns += ns;
@@ -477,6 +491,17 @@ static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
     if (late) ticket->late = unchanged ? KEPT : AFTER;
     if (ticket->args && (late || unchanged) && take(self, ticket, ticket->args, 1) < 0) return -1;
     return outputs && take(self, ticket, outputs, 0) < 0 ? -1 : 1;
+}
+
+/* The same, of a call that went the full way, or that somebody saw running. */
+static int settle(HotPath *self, Ticket *ticket, PyObject *outputs) {
+    Tally *node = ticket->tally ? ticket->tally : tally_of(self, ticket->token);
+    if (!node) return -1;
+    Number ns = ticket->end_ns - ticket->start_ns;
+    int slow = is_slow(node, ns);
+    if (!ticket->light && ticket->late != EMPTY) return 1;
+    int looked = outputs && ticket->policy && (ticket->light || node->nans < NANS);
+    return decide(self, ticket, outputs, node, slow, looked && any_nan(outputs, node->calls, nan_part(ns)));
 }
 
 static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
@@ -505,7 +530,7 @@ static int begin(HotPath *self, Ticket *ticket, PyObject *args) {
     ticket->start_ns = ticket->entered_ns; /* set again when all is ready; the worker may look at any moment */
     if (!(ticket->key = PyLong_FromLongLong(ticket->call))) return -1;
     if (PyDict_SetItem(self->open, ticket->key, (PyObject *)ticket) < 0) return -1;
-    ring_begin(self, ticket);
+    ticket->slot = ring_begin(self, ticket->call, ticket->start_ns, ticket->thread, ticket->token, ticket->inputs);
     ticket->cpu_start_ns = wants_cpu(self, ticket) && !ticket->light ? now_ns(CLOCK_THREAD_CPUTIME_ID) : NOT_MEASURED;
     ticket->start_ns = now_ns(CLOCK_MONOTONIC);
     return 0;
@@ -543,10 +568,8 @@ static PyObject *enter(HotPath *self, PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)ticket;
 }
 
-static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
-    /* Values are taken first, for which the GIL may be let go of; then nothing comes between looking at `kept` and the
-       end of the call, so that what the writer has shown as running is stored. */
-    int stored = self->every || ((Ticket *)ticket)->late == EMPTY ? settle(self, (Ticket *)ticket, outputs) : 1;
+/* Ends a call, and gives it to the writer if it is `stored`; -1: that could not be decided. */
+static int end_call(HotPath *self, PyObject *ticket, int stored) {
     if (stored < 0) {
         if (!is_ours(self)) return -1;
         stored = 1;
@@ -555,6 +578,7 @@ static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
     PyObject *key = ((Ticket *)ticket)->key;
     if (key && PyDict_DelItem(self->open, key) < 0) PyErr_Clear(); /* forgotten in a forked child */
     Py_CLEAR(((Ticket *)ticket)->key); /* many may wait in the queue */
+    ((Ticket *)ticket)->over = 1;
     Py_CLEAR(((Ticket *)ticket)->args);
     if (!stored) return 0;
     Number waiting = PyObject_Size(self->queue);
@@ -565,6 +589,13 @@ static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
                           : PyObject_CallMethodOneArg(self->recorder, name_count, ticket);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+static int finish_ticket(HotPath *self, PyObject *ticket, PyObject *outputs) {
+    /* Values are taken first, for which the GIL may be let go of; then nothing comes between looking at `kept` and the
+       end of the call, so that what the writer has shown as running is stored. */
+    int settled = self->every || ((Ticket *)ticket)->late == EMPTY;
+    return end_call(self, ticket, settled ? settle(self, (Ticket *)ticket, outputs) : 1);
 }
 
 static PyObject *finish(HotPath *self, PyObject *ticket) {
@@ -804,10 +835,13 @@ static PyMemberDef hot_members[] = {
     NUMBER(HotPath, queued_bytes),
     NUMBER(HotPath, calls),
     {NULL, 0, 0, 0, NULL}};
+static PyObject *gather(HotPath *self, PyObject *least_ns);
+
 static PyMethodDef hot_methods[] = {
     {"enter", (PyCFunction)(void (*)(void))enter, METH_FASTCALL, "A call is about to start: its ticket."},
     {"leave", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, "The body returned; gives its outputs back."},
     {"finish", (PyCFunction)finish, METH_O, "Gives a ticket whose end is noted to the writer."},
+    {"gather", (PyCFunction)gather, METH_O, "Puts calls that took the shortcut at least this many ns ago among the open ones."},
     {NULL, NULL, 0, NULL}};
 
 static PyTypeObject hot_type = {
@@ -861,9 +895,112 @@ static int is_profiled(Shortcut *self) {
     return profiled;
 }
 
-/* The ticket of a call that sampling leaves out. NULL for all others, and where something goes wrong: then nothing has
- * happened yet. */
-static Ticket *light_ticket(Shortcut *self, HotPath *hot, PyObject *token, PyObject *args) {
+/* A call that sampling leaves out. Most get neither a ticket nor a place in a dictionary: only when somebody asks what
+ * runs (`gather`, `show`), or when it is to be stored. */
+struct Light {
+    Light *before, *after;
+    HotPath *hot;
+    PyObject *in_progress, *token, *args; /* the caller's */
+    PyObject *runs, *outer;               /* ours; `outer`: what in_progress had where it is `shown` */
+    Tally *node;
+    Ticket *ticket;
+    Number call, start_ns, thread, ident, policy;
+    unsigned forks;
+    int slot, shown;
+};
+
+static void add_light(Light *light) {
+    light->before = lights.last, light->after = NULL, light->forks = lights.forks;
+    if (lights.last) lights.last->after = light;
+    else lights.first = light;
+    lights.last = light;
+}
+
+static void drop_light(Light *light) {
+    if (light->forks == lights.forks) { /* else this is a child, where nobody has it */
+        if (light->before) light->before->after = light->after;
+        else lights.first = light->after;
+        if (light->after) light->after->before = light->before;
+        else lights.last = light->before;
+    }
+    Py_XDECREF(light->runs);
+    Py_XDECREF((PyObject *)light->node);
+    Py_XDECREF((PyObject *)light->ticket);
+    light->after = lights.spare; /* where a thread was ended at the interpreter's end, its own stays in the row for good */
+    lights.spare = light;
+}
+
+/* Its ticket, borrowed; NULL with an exception. Nothing of Python's runs meanwhile. */
+static Ticket *ticket_of(Light *light) {
+    Ticket *ticket = light->ticket ? light->ticket : (Ticket *)ticket_type.tp_alloc(&ticket_type, 0);
+    if (!ticket || light->ticket) return ticket;
+    ticket->call = light->call, ticket->policy = light->policy % NO_ROOM, ticket->late = light->policy >= NO_ROOM ? EMPTY : 0;
+    ticket->tally = (Tally *)Py_NewRef((PyObject *)light->node), ticket->runs = Py_NewRef(light->runs);
+    ticket->light = 1, ticket->cpu_start_ns = NOT_MEASURED, ticket->thread = light->thread, ticket->ident = light->ident;
+    ticket->token = Py_NewRef(light->token), ticket->args = Py_NewRef(light->args);
+    ticket->recorder = Py_NewRef(light->hot->recorder ? light->hot->recorder : Py_None);
+    ticket->entered_ns = ticket->start_ns = light->start_ns; /* nothing of note came until its body ran */
+    ticket->slot = light->slot, light->slot = 0;
+    return light->ticket = ticket;
+}
+
+/* Threads that were ended by the interpreter's end are in the row, and what they were given is not there any more. */
+static int is_over(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/* Puts those that began `least_ns` ago or earlier among the open calls. */
+static PyObject *gather(HotPath *self, PyObject *least_ns) {
+    Number least = PyLong_AsLongLong(least_ns), now = now_ns(CLOCK_MONOTONIC);
+    if (PyErr_Occurred()) return NULL;
+    for (Light *light = is_over() ? NULL : lights.first; light; light = light->after) { /* nothing of Python's runs here */
+        if (light->hot != self || now - light->start_ns < least || !self->open) continue;
+        Ticket *ticket = ticket_of(light);
+        if (!ticket) return NULL;
+        if (ticket->key || ticket->over) continue;
+        if (!(ticket->key = PyLong_FromLongLong(ticket->call))) return NULL;
+        if (PyDict_SetItem(self->open, ticket->key, (PyObject *)ticket) < 0) return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* The oldest one that is not shown yet: of this dictionary, and of this thread or (0) of any. */
+static Light *next_hidden(PyObject *in_progress, Number ident) {
+    Light *light = is_over() ? NULL : lights.first;
+    while (light && (light->shown || light->in_progress != in_progress || (ident && light->ident != ident))) {
+        light = light->after;
+    }
+    return light;
+}
+
+/* Puts them into `in_progress`, each above what its thread has there; -1 with an exception. */
+static int show_lights(PyObject *in_progress, Number ident) {
+    while (next_hidden(in_progress, ident)) {
+        PyObject *fields = PyTuple_New(4), *thread = NULL; /* may run the garbage collector: only then one is chosen */
+        Light *light = fields ? next_hidden(in_progress, ident) : NULL;
+        Ticket *ticket = light ? ticket_of(light) : NULL;
+        if (ticket && (thread = PyLong_FromLongLong(light->ident))) {
+            PyObject *outer = PyDict_GetItemWithError(in_progress, thread);
+            light->outer = Py_NewRef(outer ? outer : Py_None), light->shown = 1;
+            PyTuple_SET_ITEM(fields, 0, Py_NewRef(light->outer));
+            PyTuple_SET_ITEM(fields, 1, Py_NewRef(light->token));
+            PyTuple_SET_ITEM(fields, 2, Py_NewRef(light->args));
+            PyTuple_SET_ITEM(fields, 3, Py_NewRef((PyObject *)ticket));
+            PyDict_SetItem(in_progress, thread, fields);
+        }
+        Py_XDECREF(thread);
+        Py_XDECREF(fields);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* NULL for all other calls, and where something goes wrong: then nothing has happened yet. */
+static Light *begin_light(Shortcut *self, HotPath *hot, PyObject *token, PyObject *args) {
     if (!hot->every || !hot->accepting || here.met != hot->number) return NULL;
     Tally *node = near_tally(hot, token);
     if (!node || node->policy < 0 || !is_next_light(hot, node)) return NULL;
@@ -872,25 +1009,45 @@ static Ticket *light_ticket(Shortcut *self, HotPath *hot, PyObject *token, PyObj
         node->plain = 1;
     }
     if (is_profiled(self)) return NULL;
-    Ticket *ticket = (Ticket *)ticket_type.tp_alloc(&ticket_type, 0);
-    if (!ticket) return NULL;
-    ticket->runs = live_runs(hot); /* may let other threads in: what follows does not */
-    if (ticket->runs && hot->accepting && is_next_light(hot, node)) {
-        ticket->call = hot->calls + 1, ticket->key = PyLong_FromLongLong(ticket->call);
-        ticket->policy = node->policy % NO_ROOM, ticket->late = node->policy >= NO_ROOM ? EMPTY : 0;
-        ticket->tally = (Tally *)Py_NewRef((PyObject *)node);
-        ticket->light = 1, ticket->cpu_start_ns = NOT_MEASURED;
-        ticket->token = Py_NewRef(token), ticket->recorder = Py_NewRef(hot->recorder), ticket->args = Py_NewRef(args);
-        ticket->thread = here.id, ticket->ident = (Number)PyThread_get_thread_ident();
-        ticket->entered_ns = ticket->start_ns = now_ns(CLOCK_MONOTONIC); /* nothing of note comes until its body runs */
-    }
-    if (!ticket->key || PyDict_SetItem(hot->open, ticket->key, (PyObject *)ticket) < 0) {
-        Py_DECREF(ticket);
+    PyObject *runs = live_runs(hot); /* may let other threads in: what follows does not */
+    if (!runs) return NULL;
+    Light *light = lights.spare;
+    if (light) lights.spare = light->after;
+    else light = PyMem_RawMalloc(sizeof *light);
+    if (!light || !hot->accepting || !is_next_light(hot, node)) {
+        if (light) light->after = lights.spare, lights.spare = light;
+        Py_DECREF(runs);
         return NULL;
     }
-    node->calls++, hot->calls++;
-    ring_begin(hot, ticket);
-    return ticket;
+    light->hot = hot, light->in_progress = self->in_progress, light->token = token, light->args = args;
+    light->runs = runs, light->node = (Tally *)Py_NewRef((PyObject *)node), light->policy = node->policy;
+    light->outer = NULL, light->ticket = NULL, light->shown = 0;
+    light->thread = here.id, light->ident = (Number)PyThread_get_thread_ident();
+    node->calls++, light->call = ++hot->calls;
+    light->start_ns = now_ns(CLOCK_MONOTONIC);
+    light->slot = ring_begin(hot, light->call, light->start_ns, light->thread, token, NULL);
+    add_light(light);
+    return light;
+}
+
+/* Its body returned. */
+static int finish_light(HotPath *hot, Light *light, PyObject *outputs, Number end_ns) {
+    Ticket *ticket = light->ticket;
+    Number ns = end_ns - light->start_ns;
+    if (ticket) {
+        ticket->end_ns = end_ns, ticket->cpu_ns = NOT_MEASURED;
+        return finish_ticket(hot, (PyObject *)ticket, outputs);
+    }
+    int slow = is_slow(light->node, ns);
+    int nan = light->policy % NO_ROOM && any_nan(outputs, light->node->calls, nan_part(ns)); /* may let others in */
+    if (!slow && !nan && !light->ticket) {
+        light->node->left++, light->node->ns += ns;
+        ring_free(hot, light->slot);
+        return 0;
+    }
+    if (!(ticket = ticket_of(light))) return -1;
+    ticket->end_ns = end_ns, ticket->cpu_ns = NOT_MEASURED;
+    return end_call(hot, (PyObject *)ticket, decide(hot, ticket, outputs, light->node, slow, nan));
 }
 
 /* Tells what listens, and gives up: the exception goes on. */
@@ -905,41 +1062,52 @@ static void tell_raised(Shortcut *self, PyObject *path, PyObject *token, PyObjec
     else Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(traceback); /* it raised it again */
 }
 
-static PyObject *call_light(Shortcut *self, HotPath *hot, PyObject *const *args, Ticket *ticket) {
-    PyObject *path = Py_NewRef(self->path), *thread = PyLong_FromLongLong(ticket->ident);
-    PyObject *outer = thread ? PyDict_GetItemWithError(self->in_progress, thread) : NULL;
-    outer = Py_NewRef(outer ? outer : Py_None);
-    PyObject *call = PyTuple_Pack(4, outer, args[1], args[3], (PyObject *)ticket);
-    if (!thread || !call || PyDict_SetItem(self->in_progress, thread, call) < 0) PyErr_Clear();
-    Py_XDECREF(call);
+static PyObject *call_light(Shortcut *self, HotPath *hot, PyObject *const *args, Light *light) {
+    PyObject *path = Py_NewRef(self->path);
     PyObject *outputs = PyObject_Vectorcall(self->original, args, 4, NULL);
     if (outputs) {
-        ticket->end_ns = now_ns(CLOCK_MONOTONIC), ticket->cpu_ns = NOT_MEASURED;
-        if (finish_ticket(hot, (PyObject *)ticket, outputs) < 0 && !is_ours(hot)) Py_CLEAR(outputs);
+        if (finish_light(hot, light, outputs, now_ns(CLOCK_MONOTONIC)) < 0 && !is_ours(hot)) Py_CLEAR(outputs);
     } else {
-        tell_raised(self, path, args[1], (PyObject *)ticket);
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        Ticket *ticket = ticket_of(light);
+        PyErr_Restore(type, error, traceback);
+        if (ticket) tell_raised(self, path, args[1], (PyObject *)ticket);
     }
-    PyObject *type, *error, *traceback;
+    PyObject *type, *error, *traceback, *thread, *outer = light->shown ? light->outer : NULL;
     PyErr_Fetch(&type, &error, &traceback);
-    if (thread && PyDict_SetItem(self->in_progress, thread, outer) < 0) PyErr_Clear();
+    drop_light(light); /* before anything of Python's may run: it has ended */
+    Py_DECREF(path);
+    if (!outer) return PyErr_Restore(type, error, traceback), outputs;
+    if (!(thread = PyLong_FromLongLong((Number)PyThread_get_thread_ident())) ||
+        PyDict_SetItem(self->in_progress, thread, outer) < 0)
+        PyErr_Clear();
     PyErr_Restore(type, error, traceback);
     Py_XDECREF(thread);
     Py_DECREF(outer);
-    Py_DECREF(path);
     return outputs;
 }
 
 static PyObject *shortcut_call(Shortcut *self, PyObject *const *args, size_t flags, PyObject *names) {
     HotPath *hot = PyVectorcall_NARGS(flags) == 4 && !names ? self->hot : NULL;
     Py_XINCREF(hot);
-    Ticket *ticket = hot ? light_ticket(self, hot, args[1], args[3]) : NULL;
+    Light *light = hot ? begin_light(self, hot, args[1], args[3]) : NULL;
     PyObject *outputs = NULL;
-    if (ticket) outputs = call_light(self, hot, args, ticket);
+    if (light) outputs = call_light(self, hot, args, light);
     else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) outputs = NULL; /* an interrupt */
-    else PyErr_Clear(), outputs = PyObject_Vectorcall(self->full, args, flags, names);
-    Py_XDECREF(ticket);
+    else {
+        PyErr_Clear();
+        if (lights.first && show_lights(self->in_progress, (Number)PyThread_get_thread_ident()) < 0) PyErr_Clear();
+        outputs = PyObject_Vectorcall(self->full, args, flags, names);
+    }
     Py_XDECREF(hot);
     return outputs;
+}
+
+static PyObject *show(PyObject *unused, PyObject *in_progress) {
+    if (!PyDict_Check(in_progress)) return PyErr_Format(PyExc_TypeError, "show(in_progress)");
+    if (show_lights(in_progress, 0) < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 static int shortcut_init(Shortcut *self, PyObject *args, PyObject *named) {
@@ -1005,6 +1173,7 @@ static PyMemberDef shortcut_members[] = {
     {NULL, 0, 0, 0, NULL}};
 static PyMethodDef shortcut_methods[] = {
     {"take", (PyCFunction)(void (*)(void))take_hot, METH_FASTCALL, "Whose calls are sampled: a HotPath, or None."},
+    {"show", show, METH_O | METH_STATIC, "Puts calls that took a shortcut into the `in_progress` that it was given."},
     {NULL, NULL, 0, NULL}};
 
 /* `__name__`, `__module__`, ...: those of the function that stands there where nothing is in C. */
@@ -1063,7 +1232,7 @@ PyMODINIT_FUNC PyInit__hot(void) {
     if (!brief) PyErr_Clear();
     *(void **)&has_nan_in_turn = PyCapsule_Import(HAS_NAN, 0);
     if (!has_nan_in_turn) PyErr_Clear();
-    pthread_atfork(NULL, NULL, forget_thread);
+    pthread_atfork(NULL, NULL, forget_threads);
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     if (PyModule_AddObjectRef(module, "Ticket", (PyObject *)&ticket_type) < 0 ||

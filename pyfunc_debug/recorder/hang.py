@@ -36,6 +36,9 @@ class HangWatch:
       notice: Tells the recording: rule, token, call, facts.
       after_s: How old a call must be.
       say: Tells the user; stderr by default.
+
+    Attributes:
+      gather: Makes open calls of those that began at least this many ns ago, whichever way they took (`HotPath`).
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class HangWatch:
         self._notice = notice
         self._after_s = after_s
         self._say = say or tell
+        self.gather: Callable[[int], object] = lambda least_ns: None
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._reported: set[int] = set()
         self._ended = Bell()
@@ -76,6 +80,7 @@ class HangWatch:
     def look(self) -> None:
         """Looks once; calls that stood still since the last time are reported."""
         now = time.monotonic_ns()
+        self.gather(int(self._after_s * 1e9))
         old = [one for one in list(self._open.values()) if now - one.start_ns > self._after_s * 1e9]
         still: list[tuple[Ticket, Waiting]] = []
         seen: dict[int, tuple[tuple[int, int], int | None]] = {}

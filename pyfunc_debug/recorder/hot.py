@@ -165,6 +165,9 @@ class HotPath:
         self.finish(ticket, outputs)
         return outputs
 
+    def gather(self, least_ns: int) -> None:
+        """Puts calls that took the shortcut and began `least_ns` ago or earlier among the open ones: only in _hot.c."""
+
     def _rouse(self) -> None:
         if self.rouse is not None:
             self.asleep = False

@@ -493,6 +493,7 @@ class Recorder:
 
     def now(self) -> dict[str, int]:
         """Counts for a progress line: calls begun, waiting to be written, in progress."""
+        self._hot.gather(0)
         return {
             "calls": self._rows.calls.count + sum(type(one) is Ticket for one in list(self._queue)) + len(self._open),
             "queued": len(self._queue),

@@ -188,6 +188,7 @@ class Worker:
             now = closing or bool(flushes)
             try:
                 self.beat()
+                self._gather(_RUNNING_NS)
                 self._busy = bool(self._queue or self._open_calls)
                 self._drain(hurry=now)
                 self._measure(closing, now)
@@ -396,6 +397,11 @@ class Worker:
             self._said.add(text)
             self.say(f"pyfunc_debug: {text}")
 
+    def _gather(self, least_ns: int = 0) -> None:
+        """Makes open calls of those that took the shortcut at least `least_ns` ago."""
+        if self.hot is not None:
+            self.hot.gather(least_ns)
+
     def _running(self, batch: Batch) -> None:
         """Writes calls that have been in progress for a while."""
         now = time.monotonic_ns()
@@ -408,6 +414,7 @@ class Worker:
 
     def _stopped(self, batch: Batch, call: int | None) -> None:
         """A call that is held at a stop is written at once: somebody looks at it."""
+        self._gather()
         ticket = self._open_calls.get(call) if call is not None else None
         if ticket is not None and call not in self._shown_running and not self.stopped and self._keep(ticket):
             self._shown_running.add(ticket.call)
@@ -557,6 +564,7 @@ class Worker:
     def _unfinished(self) -> Batch:
         """The calls that are still in progress, and what ended since the thread did."""
         batch = Batch()
+        self._gather()
         for ticket in list(self._open_calls.values()):
             if ticket.call not in self._shown_running and self._keep(ticket):
                 self._shown_running.add(ticket.call)

@@ -127,8 +127,9 @@ class ProcessEnvironment(Environment):
         return number
 
     def running(self) -> dict[int, list[FrameType]]:
-        from pyfunc_debug.interception.calls import IN_PROGRESS, bottom_frame
+        from pyfunc_debug.interception.calls import IN_PROGRESS, bottom_frame, show_shortcuts
 
+        show_shortcuts()
         now = sys._current_frames()
         found = {}
         for ident in [ident for ident, fields in list(IN_PROGRESS.items()) if fields is not None]:

@@ -333,11 +333,11 @@ class Switchboard:
         """
         if self.interception is None:
             return []
-        from pyfunc_debug.interception.calls import IN_PROGRESS
+        from pyfunc_debug.interception.calls import fields_of
 
         views, held = [], self.broker.held()
         for ident, stack in self._environment.running().items():
-            fields = IN_PROGRESS.get(ident)
+            fields = fields_of(ident)
             if fields is None:  # it ended meanwhile
                 continue
             token, ticket = fields[1], fields[3]

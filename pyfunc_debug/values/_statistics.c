@@ -651,24 +651,68 @@ FAST static int nan_among(const char *from, size_t size, char kind) {
     return found;
 }
 
+/* The beginning of NumPy's PyArrayObject, and of a dtype, which are the same in NumPy 1 and 2: to ask for a buffer makes a
+ * description each time, which takes longer than the look at it. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int rank;
+    Py_ssize_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} Array;
+enum { PLAIN = 1 | 0x100 }; /* NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_ALIGNED */
+static PyObject *float_types[2]; /* NULL where arrays are otherwise */
+
+/* Keeps NumPy's dtypes of floats, if an array looks as it is said above. */
+static void learn_arrays(PyObject *numpy) {
+    for (int i = 0; i < 2; i++) {
+        PyObject *array = PyObject_CallMethod(numpy, "ones", "((ii)s)", 3, 5, i ? "d" : "f");
+        PyObject *dtype = array ? PyObject_GetAttr(array, name_dtype) : NULL;
+        Py_buffer view;
+        if (dtype && !PyObject_GetBuffer(array, &view, PyBUF_ND)) {
+            const Array *one = (const Array *)array;
+            if (Py_TYPE(array)->tp_basicsize >= (Py_ssize_t)sizeof(Array) && one->data == view.buf && one->rank == 2 &&
+                one->shape[0] == 3 && one->shape[1] == 5 && one->strides[1] == (i ? 8 : 4) && one->dtype == dtype &&
+                (one->flags & PLAIN) == PLAIN)
+                float_types[i] = Py_NewRef(dtype);
+            PyBuffer_Release(&view);
+        }
+        Py_XDECREF(array);
+        Py_XDECREF(dtype);
+    }
+    PyErr_Clear();
+}
+
+static int has_nan_in(const char *from, Py_ssize_t bytes, char kind, long long turn, int most) {
+    long long blocks = (bytes + NAN_BLOCK_BYTES - 1) / NAN_BLOCK_BYTES;
+    long long turns = bytes <= NAN_WHOLE_BYTES ? 1 : (blocks + most - 1) / most;
+    int found = 0;
+    for (long long block = turn % turns; block < blocks && !found; block += turns) {
+        Py_ssize_t begin = (Py_ssize_t)block * NAN_BLOCK_BYTES, left = bytes - begin;
+        found = nan_among(from + begin, (size_t)(left < NAN_BLOCK_BYTES ? left : NAN_BLOCK_BYTES), kind);
+    }
+    return found;
+}
+
 /* Whether an array or tensor of floats, or a scalar, has a NaN; 0 for what is not read here. Of a large one it looks at
  * `most` blocks evenly spread over it, in each turn at the next ones. */
 static int has_nan_in_turn(PyObject *value, long long turn, int most) {
     PyObject *type = (PyObject *)Py_TYPE(value);
     if (type != array_type && place_of(type) < 0 && !PyType_IsSubtype(Py_TYPE(value), scalar_type)) return 0;
+    if (type == array_type) {
+        const Array *array = (const Array *)value;
+        int is_double = float_types[1] && array->dtype == float_types[1];
+        if (float_types[is_double] && array->dtype == float_types[is_double] && (array->flags & PLAIN) == PLAIN) {
+            Py_ssize_t bytes = is_double ? 8 : 4;
+            for (int i = 0; i < array->rank; i++) bytes *= array->shape[i];
+            return has_nan_in(array->data, bytes, is_double ? 'd' : 'f', turn, most);
+        }
+    }
     Py_buffer view;
     if (PyObject_GetBuffer(value, &view, PyBUF_ND | PyBUF_FORMAT) < 0) return PyErr_Clear(), 0;
     char kind = view.format && !view.format[1] ? view.format[0] : 0;
-    int found = 0;
-    if (kind == 'f' || kind == 'd') {
-        const char *from = view.buf;
-        long long blocks = (view.len + NAN_BLOCK_BYTES - 1) / NAN_BLOCK_BYTES;
-        long long turns = view.len <= NAN_WHOLE_BYTES ? 1 : (blocks + most - 1) / most;
-        for (long long block = turn % turns; block < blocks && !found; block += turns) {
-            Py_ssize_t begin = (Py_ssize_t)block * NAN_BLOCK_BYTES, left = view.len - begin;
-            found = nan_among(from + begin, (size_t)(left < NAN_BLOCK_BYTES ? left : NAN_BLOCK_BYTES), kind);
-        }
-    }
+    int found = (kind == 'f' || kind == 'd') && has_nan_in(view.buf, view.len, kind, turn, most);
     PyBuffer_Release(&view);
     return found;
 }
@@ -734,9 +778,10 @@ PyMODINIT_FUNC PyInit__statistics(void) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     array_type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
     scalar_type = numpy ? (PyTypeObject *)PyObject_GetAttrString(numpy, "generic") : NULL;
-    Py_XDECREF(numpy);
     no_text = PyUnicode_InternFromString("");
     name_dtype = PyUnicode_InternFromString("dtype");
+    if (numpy && name_dtype) learn_arrays(numpy);
+    Py_XDECREF(numpy);
     name_shape = PyUnicode_InternFromString("shape");
     name_shape_tuple = PyUnicode_InternFromString("_shape_tuple");
     if (!array_type || !scalar_type || !no_text || !name_dtype || !name_shape || !name_shape_tuple) return NULL;

@@ -43,6 +43,12 @@ def way(make):  # noqa: F811
     way.path = recorder.enter, recorder.leave, recorder.fail
     way.shortcut.take(recorder._hot, way.path)
     way.call = type("Registry", (), {"__call__": way.shortcut})()
+
+    def innermost():
+        way.shortcut.show(way.calls)
+        return way.calls[get_ident()]
+
+    way.innermost = innermost
     way.body = lambda *args: args
     for _ in range(4):
         way.call("t", None, ())
@@ -51,7 +57,7 @@ def way(make):  # noqa: F811
 
 def test_a_call_that_is_left_out_takes_the_shortcut_and_is_counted(way):
     seen = []
-    way.body = lambda x: seen.append(way.calls[get_ident()]) or x
+    way.body = lambda x: seen.append(way.innermost()) or x
     for _ in range(99):
         way.call("t", None, (1.5,))
     assert way.full == 4
@@ -111,7 +117,7 @@ def test_what_fails_is_nan_or_slow_on_the_shortcut_is_stored(way):
         elif number == 40:
 
             def late(x):
-                way.calls[get_ident()][3].start_ns -= 2 * NS
+                way.innermost()[3].start_ns -= 2 * NS
                 return x
 
             way.body = late
@@ -129,7 +135,7 @@ def test_calls_inside_of_calls_are_each_in_progress(way):
     seen = []
 
     def inner(x):
-        call = way.calls[get_ident()]
+        call = way.innermost()
         seen.append((call[2], call[0][2]))
         return x
 
@@ -151,6 +157,42 @@ def test_an_interrupt_goes_through(way):
     way.body = stop
     with pytest.raises(KeyboardInterrupt):
         way.call("t", None, (1.0,))
-    assert way.calls == {get_ident(): None}
+    way.shortcut.show(way.calls)
+    assert way.calls == {}
     way.body = lambda x: x
     assert way.call("t", None, (1.0,)) == 1.0
+
+
+def test_a_call_that_is_left_out_is_open_when_somebody_asks(way):
+    seen = []
+
+    def body(x):
+        seen.append(dict(way.recorder._open))
+        way.recorder._hot.gather(NS)
+        seen.append(dict(way.recorder._open))
+        seen.append(way.recorder.now()["open"])
+        return x
+
+    way.body = body
+    way.call("t", None, (1.0,))
+    assert seen == [{}, {}, 1]
+    assert way.recorder.now()["open"] == 0
+    assert way.recorder._hot.tallies["t"].left == 1
+
+
+def test_a_call_that_goes_the_full_way_has_the_one_around_it_in_progress(way):
+    seen = []
+
+    def inner(x):
+        seen.append(way.calls[get_ident()])
+        return x
+
+    def outer(x):
+        way.body = inner
+        assert way.calls == {}
+        return way.call("another", None, (2.0,))
+
+    way.body = outer
+    assert way.call("t", None, (1.0,)) == 2.0
+    assert [(fields[0], *fields[1:3], fields[3].call) for fields in seen] == [(None, "t", (1.0,), 5)]
+    assert way.calls == {get_ident(): None}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfunc_debug.events import Notice
-from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, NOBODY, drop_our_frame, innermost_call
+from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, NOBODY, drop_our_frame, fields_of, innermost_call
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
 from pyfunc_debug.interception.names.private import inner_tape, pop_tape, push_tape, supports_gradient
@@ -110,7 +110,7 @@ class TapedCalls:
         key, token = token, self.token
         names, way = hub.names, hub.way
         thread = get_ident()
-        outer = IN_PROGRESS.get(thread)
+        outer = fields_of(thread)
         if token not in way.unwanted:
             enter, leave, fail = way.path
         elif plan.level or plan.eager or supports_gradient(self) or names.could_record():
