@@ -197,6 +197,9 @@ class _Ending:
                 if self.copies is not None:
                     self.copies.finish()
                 self._print()
+        except KeyboardInterrupt:  # nobody wants to read it
+            self.interrupted = True
+            print(f"\nrecorded in {os.path.relpath(self.recording.path)}", file=sys.stderr)
         except Exception as error:
             print(f"pyfunc-debug: {error}", file=sys.stderr)
         if self.interrupted:

@@ -49,8 +49,11 @@ _PROMPTS = {
     ("pydevd.py", "do_wait_suspend"),  # an IDE
 }
 """File and function on the stack of a thread that another debugger holds."""
+_CALLS = os.path.join("tensorflow", "python", "ops", "script_ops.py")
+"""TensorFlow calls bodies from there."""
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
+_FOR = re.compile(r"for .+ in ([A-Za-z_][\w.]*):")
 _ACQUIRE = re.compile(r"([A-Za-z_][\w.]*)\.acquire\(")
 
 
@@ -64,6 +67,7 @@ class Waiting:
       lock: Whether it waits for something that another thread of this process must do.
       at: Which instruction it is at: the same twice means that Python did not move.
       stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something he sees.
+      own: How many of the last lines of `stack` are the body's and of what it called.
     """
 
     stack: tuple[Frame, ...]
@@ -71,6 +75,7 @@ class Waiting:
     lock: bool
     at: tuple[int, int]
     stopped: bool
+    own: int = 0
 
 
 def waiting(ident: int) -> Waiting | None:
@@ -81,6 +86,7 @@ def waiting(ident: int) -> Waiting | None:
     at = (id(frame.f_code), frame.f_lasti)
     what, lock = _reason(frame)
     stack: list[Frame] = []
+    own = 0
     stopped = _asks(frame) and os.isatty(0) and os.isatty(1)  # else nobody may see what is asked
     one: FrameType | None = frame
     while one is not None:
@@ -89,8 +95,28 @@ def waiting(ident: int) -> Waiting | None:
         stopped = stopped or (os.path.basename(file), one.f_code.co_name) in _PROMPTS | _QUESTIONS
         if is_user(file):
             stack.append(Frame(file, one.f_lineno, one.f_code.co_name, line_text(file, one.f_lineno)))
+        elif not own and file.endswith(_CALLS):
+            own = len(stack)
         one = one.f_back
-    return Waiting(tuple(reversed(stack)), what, lock, at, stopped)
+    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own)
+
+
+def empty_loops(ident: int, body: Frame) -> dict[int, str]:
+    """What each `for` of a body that a thread runs goes through, by its line, where that is empty: `{11: "files"}`."""
+    one = sys._current_frames().get(ident)
+    while one is not None and (one.f_code.co_filename, one.f_code.co_name) != (body.file, body.function):
+        one = one.f_back
+    found: dict[int, str] = {}
+    if one is None:
+        return found
+    for line in sorted({line for _, _, line in one.f_code.co_lines() if line is not None}):
+        match = _FOR.match(line_text(one.f_code.co_filename, line))
+        try:
+            if match is not None and len(_value(one, match[1].split("."))) == 0:
+                found[line] = match[1]
+        except (KeyError, AttributeError, TypeError):
+            continue
+    return found
 
 
 def _reason(frame: FrameType) -> tuple[str, bool]:

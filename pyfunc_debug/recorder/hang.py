@@ -1,8 +1,8 @@
 """Watches for calls that do not end: which they are, where they stand, and what they wait for. Said once, and recorded.
 
-A thread that looks once a second. A call counts when it is older than the limit, its thread takes no CPU and its Python
-does not move: one that works for long is left alone, and so is one that a busy machine gives no core. While C code has
-the GIL, nobody can look.
+A thread that looks once a second. A call hangs when it is older than the limit, its thread takes no CPU and its Python
+does not move. One that works is reported when it is older than twice the limit, with the lines that it does not leave; it
+may still end, so that only one that never did is a finding. While C code has the GIL, nobody can look.
 """
 
 from __future__ import annotations
@@ -11,20 +11,32 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyfunc_debug.events import Notice
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
+from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, cpu_ticks, runnable, waiting
+from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
 _BUSY_TICKS = 10
 """A thread works if it used this many clock ticks of CPU (a hundred a second) between two looks."""
 _TEXT_FRAMES = 4
+_WORKING_LOOKS = 5
+"""How often a call must be seen at work in one frame."""
+
+
+@dataclass
+class _Work:
+    """The lines that a working call's body was in each time that it was looked at."""
+
+    lines: set[int] = field(default_factory=set)
+    looks: int = 0
 
 
 class HangWatch:
@@ -53,6 +65,7 @@ class HangWatch:
         self.gather: Callable[[int], object] = lambda least_ns: None
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._reported: set[int] = set()
+        self._working: dict[int, _Work] = {}
         self._ended = Bell()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
@@ -91,18 +104,51 @@ class HangWatch:
             ticks = cpu_ticks(ticket.thread)
             seen[ticket.call] = (state.at, ticks)
             before = self._seen.get(ticket.call)
-            if before is None or state.stopped or before[0] != state.at:
+            if state.stopped:
+                self._working.pop(ticket.call, None)
                 continue
-            if ticks is not None and before[1] is not None and ticks - before[1] > _BUSY_TICKS:
-                continue
-            if runnable(ticket.thread):
-                continue
-            still.append((ticket, state))
+            moved = before is not None and before[0] != state.at
+            took = ticks - before[1] if before is not None and before[1] is not None and ticks is not None else 0
+            if moved or took > _BUSY_TICKS or runnable(ticket.thread):
+                self._at_work(ticket, state, now)
+            elif before is not None:
+                still.append((ticket, state))
         self._seen = seen
+        self._working = {call: work for call, work in self._working.items() if call in seen}
         if still and any(ticket.call not in self._reported for ticket, _ in still):
             new = [one for one in still if one[0].call not in self._reported]
             self._reported.update(ticket.call for ticket, _ in new)
             self._tell(new, still, now)
+
+    def _at_work(self, ticket: Ticket, state: Waiting, now: int) -> None:
+        """One look at a call that works; it is reported when it is old."""
+        if not state.own or ticket.call in self._reported:
+            return
+        body = state.stack[-state.own]
+        work = self._working.setdefault(ticket.call, _Work())
+        work.looks += 1
+        work.lines.add(body.line)
+        if now - ticket.start_ns <= 2 * self._after_s * 1e9 or work.looks < _WORKING_LOOKS:
+            return
+        self._reported.add(ticket.call)
+        lines, empty = sorted(work.lines), sorted(empty_loops(ticket.ident, body).items())
+        age = (now - ticket.start_ns) / 1e9
+        self._notice(
+            Notice.HANG, ticket.token, ticket.call, age_s=round(age, 1), what="", pool=0, lock=False,
+            frames=[[one.file, one.line, one.function, one.text] for one in state.stack[-state.own :]],
+            working=work.looks, lines=lines, empty=empty,
+        )  # fmt: skip
+        where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+        name = self._body(ticket.token)
+        text = [
+            "pyfunc_debug: a call works for long:",
+            f"  call #{ticket.call} of {name}, for {age:.0f} s: seen {work.looks} times, always in {where}",
+        ]
+        text += [
+            f"    {source_line(body.file, line)} {line_text(body.file, line)}".rstrip() for line in lines[:_TEXT_FRAMES]
+        ]
+        text += [f"    {source_line(body.file, line)} {one} is empty" for line, one in empty]
+        self._say("\n".join(text))
 
     def _tell(self, new: list[tuple[Ticket, Waiting]], still: list[tuple[Ticket, Waiting]], now: int) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

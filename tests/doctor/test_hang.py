@@ -223,6 +223,80 @@ def test_a_body_that_works_for_long_is_left_alone(monkeypatch):
     assert texts == []
 
 
+nothing: list[str] = []
+
+
+def working(told, body):
+    """A recording of a call that works without end, and the thread that it runs on."""
+    step = tf.function(lambda x: tf.py_function(body, [x], tf.float32))
+    step.get_concrete_function(tf.constant(1.0))
+    recording = pfd.record(hang_after=0.1).start()
+    thread = threading.Thread(target=step, args=(tf.constant(1.0),))
+    thread.start()
+    assert told.wait()
+    return recording, thread
+
+
+def test_a_loop_over_nothing_that_never_ends(told):
+    end = threading.Event()
+
+    def first(x):
+        while not end.is_set():
+            for name in nothing:
+                return float(name)
+        return x
+
+    recording, thread = working(told, first)
+    assert re.search(r"call #1 of .*first, for \d+ s: seen 5 times, always in line", told.texts[0])
+    assert re.search(r"test_hang.py:\d+ nothing is empty", told.texts[0])
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    assert finding.severity == "error"
+    assert "nothing is empty, so that line" in finding.message
+    assert finding.fix.endswith("        if len(nothing) == 0:\n            raise ValueError('nothing is empty')")
+    assert recording.findings(select=["hang"]) == []  # it ended
+
+
+def test_a_draw_that_is_never_accepted(told):
+    end = threading.Event()
+
+    def draw(x):
+        while True:
+            if end.is_set():
+                return x
+
+    recording, thread = working(told, draw)
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    assert "did not end: it worked for" in finding.message
+    assert finding.fix.endswith("        for turn in range(10_000):")
+
+
+def test_the_lines_of_a_working_call_are_those_of_its_body(told):
+    """Not those of what it calls, of which each look may meet another call."""
+    end = threading.Event()
+
+    def part(x):
+        return float(x) + 1
+
+    def collect(x):
+        while not end.is_set():
+            part(x)
+        return x
+
+    recording, thread = working(told, collect)
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    assert finding.evidence
+    assert not [line for line in finding.evidence if "float(x) + 1" in line]
+
+
 def test_a_young_call_is_left_alone():
     end = threading.Event()
     watch, texts = watched(end.wait, after_s=1000)

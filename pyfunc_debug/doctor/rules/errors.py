@@ -30,6 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         "AND NOT (c.kind = 'gradient' AND f.type = 'KeyError' AND (c.forward IS NOT NULL AND c.tape IS NULL "
         "OR f.message LIKE '%pyfunc_%')) AND c.id NOT IN (SELECT call FROM notice WHERE rule = 'stop' AND call IS NOT "
         "NULL AND json_extract(facts, '$.interrupted')) "  # a person ended these at a stop
+        "AND NOT (f.type = 'Abort' AND f.message LIKE '%at a pyfunc_debug stop') "  # and those that began meanwhile
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
     explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
@@ -15,13 +17,18 @@ NAMES = ("hang",)
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a body and line at which its calls stood."""
     groups: dict[tuple[object, ...], list[tuple[int | None, int, dict[str, object]]]] = {}
+    rows = facts.reader.rows("SELECT id FROM call WHERE status = 'running'")
+    running = {number for (number,) in rows}
+    by_hand = {call for _, call, stop in facts.notices["stop"] if stop.get("interrupted")}
     for node, call, noticed in facts.notices["hang"]:
+        if noticed.get("working"):  # no hang, if it ended
+            if call is not None and call in running | by_hand:
+                yield _endless(facts, node, call, noticed)
+            continue
         frames = noticed["frames"]
         place = tuple(frames[-1][:2]) if frames else (None, None)
         body = facts.nodes[node].body if node is not None else "a call"
         groups.setdefault((body, *place, noticed["what"]), []).append((node, call or 0, noticed))
-    rows = facts.reader.rows("SELECT id FROM call WHERE status = 'running'")
-    running = {number for (number,) in rows}
     for (name, file, line, what), found in groups.items():
         node, call, noticed = found[0]
         calls = tuple(number for _, number, _ in found if number)
@@ -49,6 +56,32 @@ def check(facts: Facts) -> Iterator[Finding]:
             str(file) if file is not None else None, line if isinstance(line, int) else None,
             evidence=tuple(evidence[-4:]), confidence="likely",
         )  # fmt: skip
+
+
+def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any]) -> Finding:
+    """A call that worked, and did not end."""
+    file, lines = str(noticed["frames"][0][0]), list(noticed["lines"])
+    body = facts.nodes[node].body if node is not None else "a call"
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    text = f"call #{call} of {body} did not end: it worked for {noticed['age_s']:.0f} s and more"
+    text += f", and was in {where} each of {noticed['working']} times that it was looked at"
+    loops = [one for line in lines for one in pastes.around(facts.tree(file), line, ast.While)]
+    loop = max(loops, key=lambda one: one.lineno, default=None)
+    within = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
+    empty = next(((line, name) for line, name in noticed["empty"] if line in within), None)
+    fix = "for turn in range(10_000):  # in place of a loop that waits for what may never be"
+    indent = pastes.indent(facts, file, loop.lineno) if loop is not None else None
+    if empty is not None and loop is not None:
+        text += f". {empty[1]} is empty, so that line {empty[0]} does nothing"
+        checked = f"if len({empty[1]}) == 0:", f"    raise ValueError({f'{empty[1]} is empty'!r})"
+        fix = pastes.written(pastes.above(facts, file, loop.lineno, *checked)) or fix
+    elif loop is not None and indent is not None:
+        fix = pastes.written(Edit(file, loop.lineno, loop.lineno, (f"{indent}for turn in range(10_000):",)))
+    evidence = tuple(f"{facts.source_line(file, line)} {facts.line(file, line).strip()}" for line in lines[:4])
+    return Finding(
+        NAMES[0], "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
+        confidence="measured" if empty is not None else "likely",
+    )  # fmt: skip
 
 
 def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:
