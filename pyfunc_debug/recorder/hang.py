@@ -1,7 +1,7 @@
 """Watches for calls that do not end: which they are, where they stand, and what they wait for. Said once, and recorded.
 
 A thread that looks once a second. A call hangs when it is older than the limit, its thread takes no CPU and its Python
-does not move. One that works is reported when it is older than twice the limit, with the lines that it does not leave; it
+does not move. One that works is reported when it is older than twice the limit, with the lines that it was seen in; it
 may still end, so that only one that never did is a finding. While C code has the GIL, nobody can look.
 """
 
