@@ -199,11 +199,17 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
     own = _variables(function)
     holder = _class_of(function, tree)
     attributes = _held_generators(holder, tree) if holder is not None else {}
+    shared = _shared_names(function, tree)
     found = []
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in own:
+            head, _, last = shared.get(node.func.id, "").rpartition(".")
+            if head in SHARED and last not in _GENERATORS:
+                found.append(Write(node.lineno, head, ast.unparse(node)))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
+            head = shared.get(head, head)
             if head in attributes or (
                 _root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
             ):
@@ -212,6 +218,21 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
             if method is not None and method is not function:
                 found += global_random(method, None if tree is None else tree)
     return found
+
+
+def _shared_names(function: Definition, tree: ast.AST | None) -> dict[str, str]:
+    """What a file calls the modules that draw, and their functions: `{"rd": "random", "randint": "random.randint"}`."""
+    found: dict[str, str] = {}
+    for one in (*own_nodes(function), *(all_nodes(tree) if tree is not None else ())):
+        if isinstance(one, ast.Import):
+            for name in one.names:
+                if name.asname and name.name == "numpy":
+                    found[f"{name.asname}.random"] = "numpy.random"
+                elif name.asname:
+                    found[name.asname] = name.name
+        elif isinstance(one, ast.ImportFrom) and not one.level:
+            found.update({name.asname or name.name: f"{one.module}.{name.name}" for name in one.names})
+    return {name: whole for name, whole in found.items() if whole.startswith(SHARED)}
 
 
 def _class_of(function: Definition, tree: ast.AST | None) -> ast.ClassDef | None:

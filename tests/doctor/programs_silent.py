@@ -810,6 +810,18 @@ def a_turn_that_an_object_chooses():
     list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(Augment([0, 1, 2])))
 
 
+@triggers("trace-only", says="tf.random.uniform([], 1, 6 + 1, tf.int32)", pastes=True)
+def a_draw_under_another_name():
+    import random as rd
+    from random import randint as die
+
+    def noise(x):
+        turn = die(1, 6)
+        return x * rd.random() * float(turn)
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(noise))
+
+
 @triggers("dataset-in-loop", says="compiled = tf.function(lambda", pastes=True)
 def a_dataset_for_each_request():
     def parse(record):

@@ -13,7 +13,7 @@ MS = 1_000_000
 SOURCE = "def bad(x):\n    return x * 2\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32))\n"
 
 
-def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None):
+def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=()):
     """One call a key, which its input's content goes by; what it gave goes by `gave`, else by the key."""
     calls, values = [], []
     for i, key in enumerate(keys, 1):
@@ -25,7 +25,7 @@ def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None):
                  "note": "", "kept": "", "digest": digest}
             )  # fmt: skip
     stack = [{"id": 1, "frames": json.dumps([[FILE, 3, "<module>", ""]])}]
-    meta = {"end_ns": (len(keys) + 2) * took_ms * MS, "clock": {"monotonic_ns": 0, "wall_ns": 0}}
+    meta = {"end_ns": (len(keys) + 2) * took_ms * MS, "clock": {"monotonic_ns": 0, "wall_ns": 0}, "inputs": [*inputs]}
     path = written(tmp_path / "a.pfrec", source, meta, node=[node(stack=1)], stack=stack, call=calls, value=values)
     return Recording(path).findings(select=["recomputed", "doctor-trouble"])
 
@@ -44,6 +44,27 @@ def test_what_a_cache_would_save(tmp_path, keys, says):
     assert (one.rule, one.severity, one.line) == ("recomputed", "note", 3)
     assert says in one.message
     assert one.fix.endswith(":\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32)).cache()")
+
+
+def stage(kind, tokens=(), batch=None):
+    return {"kind": kind, "tokens": [*tokens], "parallel": None, "batch": batch}
+
+
+@pytest.mark.parametrize(
+    ("taken", "fix"),
+    [
+        (15, "tf.py_function(bad, [x], tf.float32)).take(20).cache().batch(4)"),
+        (16, "or dataset.take(n).cache() for a part of it"),  # not as many in each pass
+    ],
+)
+def test_a_cache_that_no_pass_filled(tmp_path, taken, fix):
+    """It is there, so that another one would keep nothing either."""
+    source = SOURCE.replace("tf.float32))", "tf.float32)).cache().batch(4)")
+    stages = [stage("Batch", batch=4), stage("Cache"), stage("Map", ["pyfunc_1"])]
+    loop = {"site": [FILE, 3, ""], "stages": stages, "iterators": 3, "taken": taken}
+    (one,) = found(tmp_path, [*range(20)] * 3, source=source, inputs=[loop])
+    assert "as no pass read its dataset to the end" in one.message
+    assert one.fix.endswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
+from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
@@ -57,14 +59,49 @@ def known(facts: Facts, node: Node) -> tuple[int, int, int]:
 def _finding(facts: Facts, node: Node, known: int, different: int, saved: float, wall: int) -> Finding:
     again = known - different
     site = facts.site(node.id)
-    return Finding(
-        NAMES[0], "note", node.id, (),
+    loop = unfilled(facts, node)
+    text = (
         f"{node.body} had the inputs of an earlier call in {again:,} of {known:,} calls, and gave the same again: some "
-        f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s",
-        cached(facts, node) or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
+        f"{saved / 1e9:.1f} s of {wall / 1e9:.1f} s"
+    )
+    if loop is not None:
+        text += ". The .cache() behind it kept nothing, as no pass read its dataset to the end"
+    fix = filled(facts, loop) if loop is not None else cached(facts, node)
+    return Finding(
+        NAMES[0], "note", node.id, (), text,
+        fix or f"keep what {facts.name(node)} gave for each input, or compute it before the loop",
         site.file if site else node.file, site.line if site else node.line,
         evidence=(f"{different:,} different inputs in {known:,} calls: a cache would have served {again / known:.0%}",),
     )  # fmt: skip
+
+
+def unfilled(facts: Facts, node: Node) -> dict[str, Any] | None:
+    """A loop with a cache behind a node that ran again in each pass: TensorFlow drops what it kept of a part."""
+    for loop in facts.meta.get("inputs") or []:
+        stages = loop["stages"]  # the last first
+        cache = next((place for place, stage in enumerate(stages) if stage["kind"].startswith("Cache")), None)
+        if cache is None or loop["iterators"] < 2 or loop["site"] is None:
+            continue
+        if any(node.token in stage["tokens"] for stage in stages[cache + 1 :]):
+            return dict(loop)
+    return None
+
+
+def filled(facts: Facts, loop: dict[str, Any]) -> str:
+    """The line of the cache with a take() before it, of as many elements as each pass read."""
+    stages, passes, taken = loop["stages"], int(loop["iterators"]), int(loop["taken"])
+    cache = next(place for place, stage in enumerate(stages) if stage["kind"].startswith("Cache"))
+    each = taken // passes * math.prod(stage["batch"] or 1 for stage in stages[:cache])
+    file = str(loop["site"][0])
+    calls = [
+        one for one in pastes.walk(facts.tree(file), ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "cache"
+    ]  # fmt: skip
+    if not each or taken % passes or len(calls) != 1 or not isinstance(calls[0].func, ast.Attribute):
+        return "for element in dataset: ...  # to its end in each pass; or dataset.take(n).cache() for a part of it"
+    given = calls[0].func.value
+    new = f"{pastes.text_of(facts, file, given)}.take({each})"
+    return pastes.written(pastes.replaced(facts, file, {given: new})) or f".take({each}).cache()"
 
 
 def cached(facts: Facts, node: Node) -> str:
