@@ -810,7 +810,7 @@ def a_turn_that_an_object_chooses():
     list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(Augment([0, 1, 2])))
 
 
-@triggers("trace-only", says="tf.random.uniform([], 1, 6 + 1, tf.int32)", pastes=True)
+@triggers("trace-only", says="tf.random.uniform([], 1, 7, tf.int32)", pastes=True)
 def a_draw_under_another_name():
     import random as rd
     from random import randint as die
