@@ -41,12 +41,16 @@ _GENERATORS = {"default_rng", "RandomState", "Generator", "SeedSequence", "Rando
 
 @dataclass(frozen=True)
 class Write:
-    """A statement that changes something: at a line, the name it begins with, its text, and all that it changes."""
+    """A statement that changes something: at a line, the name it begins with, its text, and all that it changes.
+
+    A draw of random numbers has the name of what it calls, too, as its module has it: "random.randint".
+    """
 
     line: int
     name: str
     text: str
     target: str = ""
+    called: str = ""
 
 
 def parameters(function: Definition) -> list[str]:
@@ -205,7 +209,7 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in own:
             head, _, last = shared.get(node.func.id, "").rpartition(".")
             if head in SHARED and last not in _GENERATORS:
-                found.append(Write(node.lineno, head, ast.unparse(node)))
+                found.append(Write(node.lineno, head, ast.unparse(node), called=f"{head}.{last}"))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = ast.unparse(node.func)
             head, _, last = name.rpartition(".")
@@ -213,7 +217,7 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
             if head in attributes or (
                 _root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
             ):
-                found.append(Write(node.lineno, head, ast.unparse(node)))
+                found.append(Write(node.lineno, head, ast.unparse(node), called=f"{head}.{last}"))
             method = _method(holder, last) if holder is not None and head == "self" else None
             if method is not None and method is not function:
                 found += global_random(method, None if tree is None else tree)

@@ -7,13 +7,13 @@ import ast
 from pyfunc_debug.program import syntax
 
 
-def in_graph(line: str, draw: str, python: bool) -> str | None:
+def in_graph(line: str, draw: str, called: str) -> str | None:
     """A line of the user's with a draw of TensorFlow's in place of Python's; None where there is no such op.
 
     Args:
       line: The line, stripped.
       draw: The call in it, as `ast.unparse` writes it.
-      python: Whether Python's `random` draws there, not NumPy.
+      called: The function that draws, as its module has it: "random.randint".
     """
     head = line.rstrip(":") + ": pass" if line.endswith(":") else line
     head = head.removeprefix("el") if head.startswith("elif ") else head
@@ -21,7 +21,7 @@ def in_graph(line: str, draw: str, python: bool) -> str | None:
         tree = syntax.parse(head)
     except SyntaxError:
         return None
-    drawn = _Drawn(draw, python)
+    drawn = _Drawn(draw, called)
     new = ast.unparse(drawn.visit(tree))
     if not drawn.found:
         return None
@@ -29,29 +29,29 @@ def in_graph(line: str, draw: str, python: bool) -> str | None:
 
 
 class _Drawn(ast.NodeTransformer):
-    def __init__(self, draw: str, python: bool) -> None:
+    def __init__(self, draw: str, called: str) -> None:
         self._draw = draw
-        self._python = python
+        self._called = called
         self.found = False
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         inner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(inner, ast.Call) and ast.unparse(inner) == self._draw and node.func.attr == "astype":  # type: ignore[attr-defined]
-            new = _op(inner, self._python)
+            new = _op(inner, self._called)
             if new is not None:
                 self.found = True
                 dtype = ast.unparse(node.args[0]).rpartition(".")[2].strip("'\"") if node.args else "float32"
                 return new if dtype == "float32" else _parsed(f"tf.cast({ast.unparse(new)}, tf.{dtype})")
         if ast.unparse(node) == self._draw:
-            new = _op(node, self._python)
+            new = _op(node, self._called)
             if new is not None:
                 self.found = True
                 return new
         return self.generic_visit(node)
 
 
-def _op(call: ast.Call, python: bool) -> ast.expr | None:
-    last = ast.unparse(call.func).rpartition(".")[2]
+def _op(call: ast.Call, called: str) -> ast.expr | None:
+    python, last = called.startswith("random."), called.rpartition(".")[2]
     given = [ast.unparse(one) for one in call.args]
     keywords = {one.arg: ast.unparse(one.value) for one in call.keywords}
 

@@ -388,7 +388,7 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
 def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
     """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
     line, indent = facts.line(function.file, draw.line), pastes.indent(facts, function.file, draw.line)
-    drawn = in_graph(line, draw.text, draw.name.startswith("random"))
+    drawn = in_graph(line, draw.text, draw.called)
     if drawn is not None and "tf.gather(" in drawn and not _of_numbers(facts, function, draw):
         return [None]
     if drawn is None or indent is None or function.file is None:
