@@ -51,7 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadOptionError as error:
         print(f"pyfunc-debug: {printable(str(error))}", file=sys.stderr)
         return 2
-    arguments = parser.parse_args(words)
+    arguments, rest = parser.parse_known_args(words)
+    if rest and arguments.command == "query" and not any(one.startswith("-") for one in rest):
+        arguments.sql += rest  # what stands behind an option that stands behind a file
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if arguments.command not in _READING:
             return int(arguments.run(arguments))

@@ -330,6 +330,7 @@ class Reader:
 
         Raises:
           BadOptionError: SQLite did not accept it, or it tried to write.
+          BadRecordingError: the file turned out to be damaged.
         """
         columns, rows = self.stream(sql)
         return columns, list(rows)
@@ -338,14 +339,15 @@ class Reader:
         """As `query`, and gives rows as SQLite finds them.
 
         Raises:
-          BadOptionError: as `query`; also while rows are taken.
+          BadOptionError, BadRecordingError: as `query`; also while rows are taken.
         """
         rows = self._stream(sql)
         return list(next(rows)), rows
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """The names of the columns, then the rows."""
-        yield from selected(self._open(), sql)
+        with self._reading():
+            yield from selected(self._open(), sql)
 
     def pages(self, sql: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
         """Rows of one of our own queries, some at a time.
@@ -587,6 +589,7 @@ def selected(connection: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ..
 
     Raises:
       BadOptionError: SQLite did not accept it, or it tried to write; also while rows are taken.
+      sqlite3.DatabaseError: the file is damaged; also while rows are taken.
     """
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -598,6 +601,8 @@ def selected(connection: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ..
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
         if str(error) == "interrupted":
             raise KeyboardInterrupt from None
+        if "malformed" in str(error) and type(error) is sqlite3.DatabaseError:
+            raise  # that is the file's fault
         text = "a query can only read (SELECT)" if "not authorized" in str(error) else str(error).rstrip(".")
         raise bad_query(text) from error
     finally:

@@ -135,6 +135,16 @@ def test_every_engine_gives_the_same_true_answers(tmp_path):
     check_versions(tmp_path / "versions", "dask")
 
 
+def test_one_long_call_makes_no_straggler():
+    def third(total_ns, max_ns):
+        sums = ("a", 10**7, 10**6), ("b", 10**7, 10**6), ("c", total_ns, max_ns)
+        rows = [fleet.Sums("job", process, "body", 10, 0, total, most, 0, None) for process, total, most in sums]
+        return [(one.process, one.mean_ns) for one in fleet.stragglers(rows)]
+
+    assert third(10**7 + 5 * 10**8, 5 * 10**8) == []
+    assert third(8 * 10**7, 8 * 10**6) == [("c", 8 * 10**6)]
+
+
 def test_a_job_is_exported_as_a_folder_and_asked(tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)

@@ -85,6 +85,37 @@ def test_a_folder_files_and_a_pattern_are_asked_and_stderr_says_who_answers(job,
     assert main(["query", str(job), "SELECT date '2026-11-23' AS d, [1.5] AS l", "--json", "--engine", "duckdb"]) == 0
     assert capsys.readouterr().out == '[{"d": "2026-11-23", "l": [1.5]}]\n'
     assert main(["query", f"{job}/0.pfrec", f"{job}/1.pfrec"]) == 2  # the SELECT is missing
+    capsys.readouterr()
+    assert main(["query", str(job), "--engine", "sqlite", sql]) == 0  # an option between them
+    assert capsys.readouterr().out == rows
+    with pytest.raises(SystemExit):
+        main(["query", str(job), "--engin", "sqlite", "--what", sql])
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_damage_that_only_a_query_meets_is_the_recordings(engine, tmp_path, capsys):
+    """In the middle of many rows: of one file those before it are printed, of several it is left out."""
+    paths = [recorded(tmp_path / f"{name}.pfrec", f"worker-{name}", 1.0, calls=3000) for name in "ab"]
+    with contextlib.closing(sqlite3.connect(paths[0])) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'call'").fetchone()[0]
+    with open(paths[0], "r+b") as file:  # https://sqlite.org/fileformat2.html#b_tree_pages
+        file.seek((root - 1) * size)
+        page = file.read(size)
+        assert page[0] == 5, "a page that only leads to others"
+        middle = int.from_bytes(page[3:5], "big") // 2
+        cell = int.from_bytes(page[12 + 2 * middle :][:2], "big")
+        file.seek((int.from_bytes(page[cell:][:4], "big") - 1) * size)
+        file.write(b"\xa5" * size)
+    sql = "SELECT count(*), sum(end_ns) > 0 FROM call"
+    assert main(["query", str(tmp_path), "--engine", engine, "--format", "tsv", sql]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].split("\t")[0] == "3000"
+    assert "left out: the recording a.pfrec is damaged" in err
+    assert main(["query", paths[0], "SELECT id, start_ns, end_ns FROM call"]) == 1
+    out, err = capsys.readouterr()
+    assert 1 < len(out.splitlines()) < 3000
+    assert err == "pyfunc-debug: the recording a.pfrec is damaged: database disk image is malformed\n"
 
 
 def test_duckdb_keeps_the_tables_of_completed_recordings_until_these_change(tmp_path, monkeypatch):
