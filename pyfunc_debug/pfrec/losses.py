@@ -33,7 +33,8 @@ class Loss(str, Enum):
 _WORDS = {
     Loss.BUDGET: "the budget of {budget} bytes was used up",
     Loss.QUEUE: "the queue to the writer was full",
-    Loss.LARGE: "one value alone is more than the budget takes",
+    Loss.LARGE: "a value alone was more than may wait to be written: a quarter of the budget of {budget} bytes, at "
+    "most 128 MB",
     Loss.UNREAD: "they could not be read",
     Loss.DISK: "the disk was full",
     Loss.LIMIT: "a limit on the size of files was reached (ulimit -f)",

@@ -32,7 +32,7 @@ _PLAIN = frozenset(
 )  # fmt: skip
 OBJECTS = "not read: Python objects"
 QUEUE_FULL = "dropped: the writer's queue is full"
-TOO_LARGE = "dropped: larger than what may wait to be written"
+TOO_LARGE = "dropped: larger than what may wait to be written (a quarter of the budget, at most 128 MB)"
 """Notes of a quarter of the budget, at most 128 MB."""
 _NOT_IN_PLACE = ("string", "variant", "resource")
 STATISTICS_BYTES = 512
