@@ -48,7 +48,32 @@ def _kinds(tf: Any) -> list[Callable[[Any], Any]]:
     def plain(x: Any) -> Any:
         return tf.reshape(tf.numpy_function(lambda a: a - 1, [x], tf.float32), [3])
 
-    return [one, two, none, nested, branch, loop, plain]
+    def slope(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(lambda a: a * a * 2, [x], tf.float32) + one(x)
+        return tape.gradient(y, x)
+
+    def outer(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.function(one)(x) * tf.function(two)(x)
+        return tape.gradient(y, x)
+
+    def steps(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = loop(x)
+        return tf.reshape(tape.gradient(y, x), [3])
+
+    def some(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            _, y = tf.py_function(lambda i, a: (i, a * 3), [2, x], [tf.int32, tf.float32])
+        found = tape.gradient(y, x)
+        return x if found is None else tf.reshape(found, [3])
+
+    return [one, two, none, nested, branch, loop, plain, slope, outer, steps, some]
 
 
 @contextlib.contextmanager
@@ -112,8 +137,7 @@ def _load(chance: random.Random, how: str, folder: str, file: str) -> list[Any]:
         except (tf.errors.OpError, ValueError) as error:
             text = str(error).partition("Traceback")[0]
             text = re.sub(r"_[0-9]+", "_N", text.replace("pyfunc_", "token "))
-            # A gradient of what was traced while recording, made after it, names the token as the node does.
-            return f"{type(error).__name__}: {text.replace('+', '') if how == 'ended' else text}"
+            return f"{type(error).__name__}: {text}"
 
     def slope(function: Any) -> Any:
         with tf.GradientTape() as tape:

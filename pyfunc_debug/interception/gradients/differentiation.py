@@ -10,7 +10,7 @@ import threading
 import types
 from _thread import get_ident
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.interception.calls import ENTERING, IN_PROGRESS, NOBODY, drop_our_frame, fields_of, innermost_call
 from pyfunc_debug.interception.failures import ends_data
 from pyfunc_debug.interception.gradients.tapes import CallTape
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.names.private import inner_tape, pop_tape, push_tape, supports_gradient
 from pyfunc_debug.interception.tokens import MARK
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyfunc_debug.interception.gradients.hub import Gradients
     from pyfunc_debug.interception.names.gradients import GradientNames
 
+_JUST_MADE = 64
+"""How many functions may have been registered since, on other threads."""
 _VALUES = 8
 """How many elements of a wrong gradient and of the right one are reported."""
 
@@ -57,6 +60,19 @@ class Plan:
         self.trained: tuple[int, ...] = ()
 
 
+class StandIn(NamedTuple):
+    """What TensorFlow's own gradient node would have been, for nodes of a SavedModel.
+
+    Attributes:
+      body, dtypes: What it calls, and of its outputs, one an input of the forward node.
+      whole: Whether our node was given what it would have been given: a gradient, one tensor, for each output.
+    """
+
+    body: Any
+    dtypes: list[Any]
+    whole: bool
+
+
 class Making(threading.local):
     """What this thread is making.
 
@@ -81,7 +97,7 @@ class TapedCalls:
       hub: Knows the mode, and to whom calls are reported.
       plan: What the node is.
       token: Of the function. A node with a call id names it by the token with a mark.
-      stand_in: Of a gradient node with a call id: the body that TensorFlow's own node has, and its dtypes.
+      stand_in: Of a gradient node with a call id: what TensorFlow's own node would have been.
       call_tape: Of an eager call, its tape, until that is recorded on the user's tapes.
       making_ours: Whether the gradient node that TensorFlow is making is one of ours.
       stock_gradient: Whether a gradient node of TensorFlow's own looks for the tape in `tape_cache`.
@@ -90,7 +106,7 @@ class TapedCalls:
     hub: Gradients
     plan: Plan
     token: str
-    stand_in: tuple[Any, list[Any]] | None = None
+    stand_in: StandIn | None = None
     call_tape: CallTape | None = None
     making_ours = False
     stock_gradient = False
@@ -102,12 +118,13 @@ class TapedCalls:
             self.making_ours = False
         else:
             self.stock_gradient = True
+            unmark(self.hub.names, self.token)
 
     def __call__(self, device: Any, token: str, args: Any) -> Any:
         hub, plan, given, tape = self.hub, self.plan, args, None
         if token == self.token and not plan.eager:
             return self._call_as_stock(device, token, args)
-        key, token = token, self.token
+        token = self.token
         names, way = hub.names, hub.way
         thread = get_ident()
         outer = fields_of(thread)
@@ -163,7 +180,7 @@ class TapedCalls:
                 if plan.eager:
                     names.tape_stop()
             if tape is not None and (self.stock_gradient or not tape.exact) and not plan.eager:
-                names.script_ops.tape_cache[key.encode()] = (tape, given, outputs)
+                names.script_ops.tape_cache[token.encode()] = (tape, given, outputs)
             outputs = leave(ticket, outputs)
             if plan.eager:
                 self.call_tape = tape
@@ -176,10 +193,9 @@ class TapedCalls:
         """A node without a call id names the function: one of a SavedModel, which TensorFlow leads here."""
         try:
             if self.stand_in is not None:
-                names, (body, tout) = self.hub.names, self.stand_in
-                return names.eager_func_type(names.script_ops.autograph.do_not_convert(body), tout, True)(
-                    device, token, args
-                )
+                names, instead = self.hub.names, self.stand_in
+                body = names.script_ops.autograph.do_not_convert(instead.body)
+                return names.eager_func_type(body, instead.dtypes, True)(device, token, args)
             return super().__call__(device, token, args)  # type: ignore[misc]  # EagerFunc's
         except BaseException as error:
             drop_our_frame(error)
@@ -294,7 +310,7 @@ def make_gradient(hub: Gradients, token: bytes, plan: Plan, structure: Any, othe
             raise
 
     def stock(own: CallTape | None, dys: Any, observer: Any, ticket: Any) -> Any:
-        entry = names.script_ops.tape_cache.pop(token + MARK.encode(), None)
+        entry = names.script_ops.tape_cache.pop(token, None)
         used = entry[0] if entry is not None and isinstance(entry[0], CallTape) else None
         _report_pair(observer, ticket, own, used, plan)
         function = _stock_body(names, token, entry)
@@ -338,7 +354,7 @@ def make_stock(hub: Gradients, token: bytes) -> Any:
     names = hub.names
 
     def eagerly_executed_grad(*dy: Any) -> Any:
-        entry = names.script_ops.tape_cache.pop(token + MARK.encode(), None)
+        entry = names.script_ops.tape_cache.pop(token, None)
         try:
             return _stock_body(names, token, entry)(*dy)
         except BaseException as error:
@@ -346,6 +362,23 @@ def make_stock(hub: Gradients, token: bytes) -> Any:
             raise
 
     return eagerly_executed_grad
+
+
+def unmark(names: GradientNames, token: str) -> None:
+    """Lets a gradient that TensorFlow itself has just made of a node look for tapes under the node's plain token.
+
+    It is a function inside `_EagerPyFuncGrad`, which has the token from the op.
+    """
+    newest = private.next_token(names.registry) or 0
+    for _, function in reversed(private.registered_since(names.registry, max(0, newest - _JUST_MADE))):
+        body = private.body(function) if isinstance(function, names.eager_func_type) else None
+        while body is not None and getattr(body, "__code__", None) is not names.stock_gradient_body:
+            body = getattr(body, "__wrapped__", None)
+        if body is None:
+            continue
+        cell = body.__closure__[body.__code__.co_freevars.index("token")]
+        if cell.cell_contents == token.encode() + MARK.encode():
+            cell.cell_contents = token.encode()
 
 
 class OutputTypes(list[Any]):

@@ -31,6 +31,7 @@ from pyfunc_debug.interception.gradients.differentiation import (
     Making,
     OutputTypes,
     Plan,
+    StandIn,
     make_function_type,
     make_gradient,
     make_stock,
@@ -130,7 +131,7 @@ class Gradients:
             Patch(self.names.gradient_registry, PYFUNC, self._registered_gradient),
         ]
         if self.names.save_module is not None:
-            patches.append(Patch(self.names.save_module, private.BUILD_META_GRAPH, build_meta_graph))
+            patches.append(Patch(self.names.save_module, private.BUILD_META_GRAPH, self._build_meta_graph))
         return patches
 
     def connect(self, observer: Any, failures: Any) -> None:
@@ -153,6 +154,9 @@ class Gradients:
         self._lock = threading.Lock()
         IN_PROGRESS.clear()
         self.output_types.clear()
+
+    def _build_meta_graph(self, original: Any) -> Any:
+        return build_meta_graph(original, self.names.registry)
 
     # -- ids ----------------------------------------------------------------------------------------------------------
 
@@ -271,7 +275,8 @@ class Gradients:
         dtypes = OutputTypes([sources[index].dtype for index in new.wanted], self.output_types)
         private.replace_body(function, self.names.script_ops.autograph.do_not_convert(body), dtypes)
         forward.making_ours = True
-        stand_in = make_stock(self, token.encode()), list(tout)
+        whole = structure is None and len(new.used) == plan.outputs
+        stand_in = StandIn(make_stock(self, token.encode()), list(tout), whole)
         extra = [sources[index] for index in new.wanted] if more else []
         made = _Making(function, own, new, [op.outputs[-1], *flat, *extra], list(dtypes))
         made.input_count = len(sources)
