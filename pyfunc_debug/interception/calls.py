@@ -236,10 +236,13 @@ def registry_call(
                 raise error
             except BaseException:
                 error.__context__ = context
-                if ends_data(error):
-                    leave(ticket, ())
-                else:
-                    fail(ticket, error)
+                ended = ends_data(error)
+                if ticket is not None:  # else nobody asked for the call
+                    if ended:
+                        leave(ticket, ())
+                    else:
+                        fail(ticket, error)
+                if not ended:
                     failures.add(error, token, ticket)
                 drop_our_frame(error)
                 raise

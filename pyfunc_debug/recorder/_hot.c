@@ -861,8 +861,9 @@ static PyTypeObject hot_type = {
 
 /* -- Shortcut ---------------------------------------------------------------------------------------------------------- */
 
-/* What replaces FuncRegistry.__call__ where calls may be sampled: one that is left out does not pass through Python of ours,
- * which TensorFlow's executor and the body throw out of the caches each time. All others go the full way. */
+/* What replaces FuncRegistry.__call__: a call that sampling leaves out, or of a node that nobody asks for, does not pass
+ * through Python of ours, which TensorFlow's executor and the body throw out of the caches each time. All others go the
+ * full way. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -870,6 +871,7 @@ typedef struct {
     volatile int *level; /* TensorFlow's own, above 0 where `profiled`; or NULL */
     HotPath *hot; /* of the recording that samples, or NULL */
     PyObject *path;
+    PyObject *unwanted; /* a set: the tokens of nodes whose calls nobody asks for; or NULL */
 } Shortcut;
 
 /* The tally of a node that has one; borrowed, NULL with or without an exception. */
@@ -1050,6 +1052,16 @@ static int finish_light(HotPath *hot, Light *light, PyObject *outputs, Number en
     return end_call(hot, (PyObject *)ticket, decide(hot, ticket, outputs, light->node, slow, nan));
 }
 
+/* Whether nobody asks for the calls of this node: they have no ticket. -1: something went wrong. */
+static int is_unwanted(Shortcut *self, PyObject *token) {
+    int found = PySet_Contains(self->unwanted, token);
+    if (found > 0) { /* else it reports itself */
+        int reports = PySequence_Contains(self->others, token);
+        found = reports ? reports < 0 ? -1 : 0 : !is_profiled(self);
+    }
+    return found;
+}
+
 /* Tells what listens, and gives up: the exception goes on. */
 static void tell_raised(Shortcut *self, PyObject *path, PyObject *token, PyObject *ticket) {
     PyObject *type, *error, *traceback;
@@ -1088,17 +1100,39 @@ static PyObject *call_light(Shortcut *self, HotPath *hot, PyObject *const *args,
     return outputs;
 }
 
+/* A call that nobody asks for. It is in progress at once: what shows calls later knows only those of a recorder. */
+static PyObject *call_unasked(Shortcut *self, PyObject *const *args) {
+    PyObject *path = Py_NewRef(self->path), *thread = PyLong_FromLongLong((Number)PyThread_get_thread_ident());
+    PyObject *outer = thread ? PyDict_GetItemWithError(self->in_progress, thread) : NULL;
+    outer = Py_NewRef(outer ? outer : Py_None);
+    PyObject *call = PyTuple_Pack(4, outer, args[1], args[3], Py_None);
+    if (!thread || !call || PyDict_SetItem(self->in_progress, thread, call) < 0) PyErr_Clear();
+    Py_XDECREF(call);
+    PyObject *outputs = PyObject_Vectorcall(self->original, args, 4, NULL);
+    if (!outputs) tell_raised(self, path, args[1], Py_None);
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    if (thread && PyDict_SetItem(self->in_progress, thread, outer) < 0) PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+    Py_XDECREF(thread);
+    Py_DECREF(outer);
+    Py_DECREF(path);
+    return outputs;
+}
+
 static PyObject *shortcut_call(Shortcut *self, PyObject *const *args, size_t flags, PyObject *names) {
-    HotPath *hot = PyVectorcall_NARGS(flags) == 4 && !names ? self->hot : NULL;
+    int usual = PyVectorcall_NARGS(flags) == 4 && !names;
+    HotPath *hot = usual ? self->hot : NULL;
     Py_XINCREF(hot);
     Light *light = hot ? begin_light(self, hot, args[1], args[3]) : NULL;
+    int unwanted = usual && !hot && self->unwanted && is_unwanted(self, args[1]) > 0;
     PyObject *outputs = NULL;
     if (light) outputs = call_light(self, hot, args, light);
     else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) outputs = NULL; /* an interrupt */
     else {
         PyErr_Clear();
         if (lights.first && show_lights(self->in_progress, (Number)PyThread_get_thread_ident()) < 0) PyErr_Clear();
-        outputs = PyObject_Vectorcall(self->full, args, flags, names);
+        outputs = unwanted ? call_unasked(self, args) : PyObject_Vectorcall(self->full, args, flags, names);
     }
     Py_XDECREF(hot);
     return outputs;
@@ -1125,12 +1159,14 @@ static int shortcut_init(Shortcut *self, PyObject *args, PyObject *named) {
 }
 
 static PyObject *take_hot(Shortcut *self, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2) return PyErr_Format(PyExc_TypeError, "take(hot, path)");
-    PyObject *hot = (PyObject *)self->hot, *path = self->path;
+    if (count != 3) return PyErr_Format(PyExc_TypeError, "take(hot, path, unwanted)");
+    PyObject *hot = (PyObject *)self->hot, *path = self->path, *unwanted = self->unwanted;
     self->hot = Py_IS_TYPE(args[0], &hot_type) ? (HotPath *)Py_NewRef(args[0]) : NULL;
     self->path = Py_NewRef(args[1]);
+    self->unwanted = PySet_Check(args[2]) ? Py_NewRef(args[2]) : NULL;
     Py_XDECREF(hot);
     Py_XDECREF(path);
+    Py_XDECREF(unwanted);
     Py_RETURN_NONE;
 }
 
@@ -1147,12 +1183,14 @@ static int shortcut_traverse(Shortcut *self, visitproc visit, void *arg) {
     Py_VISIT(self->raised);
     Py_VISIT(self->hot);
     Py_VISIT(self->path);
+    Py_VISIT(self->unwanted);
     return 0;
 }
 
 static int shortcut_clear(Shortcut *self) {
     Py_CLEAR(self->hot); /* the rest is needed as long as somebody calls it, and no cycle is without it */
     Py_CLEAR(self->path);
+    Py_CLEAR(self->unwanted);
     return 0;
 }
 
@@ -1172,7 +1210,8 @@ static PyMemberDef shortcut_members[] = {
     {"__wrapped__", T_OBJECT, offsetof(Shortcut, full), READONLY, "What all other calls go through."},
     {NULL, 0, 0, 0, NULL}};
 static PyMethodDef shortcut_methods[] = {
-    {"take", (PyCFunction)(void (*)(void))take_hot, METH_FASTCALL, "Whose calls are sampled: a HotPath, or None."},
+    {"take", (PyCFunction)(void (*)(void))take_hot, METH_FASTCALL,
+     "Whose calls are sampled: a HotPath, or None; what listens; a set of tokens whose calls nobody asks for."},
     {"show", show, METH_O | METH_STATIC, "Puts calls that took a shortcut into the `in_progress` that it was given."},
     {NULL, NULL, 0, NULL}};
 
@@ -1186,7 +1225,7 @@ static PyObject *shortcut_attribute(Shortcut *self, PyObject *name) {
 
 static PyTypeObject shortcut_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyfunc_debug.recorder._hot.Shortcut",
-    .tp_doc = "FuncRegistry.__call__, with a way of its own for calls that sampling leaves out.",
+    .tp_doc = "FuncRegistry.__call__, with a way of its own for calls that sampling leaves out or nobody asks for.",
     .tp_basicsize = sizeof(Shortcut),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_members = shortcut_members,

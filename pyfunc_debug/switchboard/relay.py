@@ -77,12 +77,13 @@ class Relay:
             self.path = self.lines.around(self.path, self.number)
             hot = None
         if self._shortcut is not None:
-            self._shortcut.take(hot, self.path)
+            self._shortcut.take(hot, self.path, self.unwanted)
 
     def shortcut(self, full: Any, *passed: Any) -> Any:
         """What takes the place of `full`, the replacement of `FuncRegistry.__call__`: see `Shortcut` in _hot.c.
 
-        Calls that sampling leaves out do not pass through Python there. Everything else goes through `full`.
+        Calls that sampling leaves out, or of nodes that nobody asks for, do not pass through Python there. Everything
+        else goes through `full`.
         """
         from pyfunc_debug.recorder.hot import Shortcut
 

@@ -48,6 +48,9 @@ def test_a_body_fails_with_the_frames_that_it_has_without_us(kind):
     assert recording.reader.extra_calls()[4] == "failed"
     [call] = recording.calls(status="error")
     assert (call.id, call.failure.type, call.failure.message) == (4, "ValueError", "too large")
+    rule = pfd.break_on("another")
+    assert frames() == stock, "nobody asks for its calls"
+    rule.remove()
     assert type(vars(FuncRegistry)["__call__"]) is not Shortcut
 
 

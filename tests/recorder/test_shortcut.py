@@ -1,4 +1,4 @@
-"""The way past Python of calls that sampling leaves out: it takes no other calls, and does what the full way does."""
+"""The way past Python of calls that sampling leaves out or nobody asks for: it takes no others, and does the same."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ def way(make):  # noqa: F811
         return recorder.leave(ticket, original(registry, token, device, args))
 
     def raised(error, token, ticket, path):
-        way.raised.append((error, token, ticket.call, path))
-        recorder.fail(ticket, error)
+        way.raised.append((error, token, ticket and ticket.call, path))
+        if ticket is not None:
+            recorder.fail(ticket, error)
         raise error
 
     way.shortcut = hot.Shortcut(full, original, way.others, lambda: way.profiled, way.calls, raised)
     way.path = recorder.enter, recorder.leave, recorder.fail
-    way.shortcut.take(recorder._hot, way.path)
+    way.shortcut.take(recorder._hot, way.path, ())
     way.call = type("Registry", (), {"__call__": way.shortcut})()
 
     def innermost():
@@ -81,9 +82,9 @@ def test_every_other_call_goes_the_full_way(way, why):
     elif why == "unknown":
         token = "new"
     elif why == "another":
-        way.shortcut.take(object(), way.path)
+        way.shortcut.take(object(), way.path, ())
     elif why == "nobody":
-        way.shortcut.take(None, None)
+        way.shortcut.take(None, None, ())
     elif why == "all":
         way.recorder._hot.every = 0
     else:
@@ -196,3 +197,36 @@ def test_a_call_that_goes_the_full_way_has_the_one_around_it_in_progress(way):
     assert way.call("t", None, (1.0,)) == 2.0
     assert [(fields[0], *fields[1:3], fields[3].call) for fields in seen] == [(None, "t", (1.0,), 5)]
     assert way.calls == {get_ident(): None}
+
+
+def test_a_call_that_nobody_asks_for_takes_the_shortcut_and_is_in_progress(way):
+    unwanted, seen = {"t"}, []
+    way.shortcut.take(None, way.path, unwanted)
+    way.body = lambda x: seen.append(way.calls[get_ident()]) or x
+    assert way.call("t", None, (1.5,)) == 1.5
+    assert (way.full, seen, way.calls) == (4, [(None, "t", (1.5,), None)], {get_ident(): None})
+    failure = ValueError("x")
+
+    def fail(x):
+        raise failure
+
+    way.body = fail
+    with pytest.raises(ValueError, match="x") as caught:
+        way.call("t", None, (1.0,))
+    assert caught.value is failure
+    assert way.raised == [(failure, "t", None, way.path)]
+    assert way.calls == {get_ident(): None}
+
+
+@pytest.mark.parametrize("why", ["other", "profiled", "wanted", "changed"])
+def test_a_call_that_somebody_asks_for_goes_the_full_way(way, why):
+    way.shortcut.take(None, way.path, {"t"})
+    if why == "other":
+        way.others.add("t")
+    elif why == "profiled":
+        way.profiled = True
+    elif why == "changed":
+        way.shortcut.take(None, way.path, set())
+    way.body = lambda x: x
+    assert way.call("another" if why == "wanted" else "t", None, (1.5,)) == 1.5
+    assert way.full == 5
