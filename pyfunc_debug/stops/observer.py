@@ -6,17 +6,20 @@ names. A body without a Python frame (np.sin) is stopped in a stand-in frame tha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
 import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
+from pyfunc_debug.errors import PyfuncDebugWarning
 from pyfunc_debug.events import NodeFacts, Notice
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import is_user
@@ -276,7 +279,12 @@ class StopObserver:
         if told not in self._reported:  # once, recorded or not
             self._reported.add(told)
             kept = "recorded, " if self.environment.records() else ""
-            self.say(f"a breakpoint was hit and {told} ({why}): {kept}going on")
+            text = f"a breakpoint was hit and {told} ({why}): {kept}going on"
+            self.say(text)
+            if "PYTEST_XDIST_WORKER" in os.environ:
+                # pytest shows nobody what a passed test wrote, but warnings. Where they are errors, nothing fails.
+                with contextlib.suppress(PyfuncDebugWarning):
+                    warnings.warn(text, PyfuncDebugWarning, stacklevel=2)
         frames = [
             f"{frame.f_code.co_name} ({cell_label(frame.f_code.co_filename) or frame.f_code.co_filename}:{line})"
             for frame, line in Generated(self.environment).stack(stop_frames())

@@ -77,6 +77,7 @@ def test_a_worker_of_xdist_says_why_nobody_can_answer(tmp_path):
     done = forked.run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+    assert "run pytest with -n 0" in done.stdout  # of a test that passed, too: in pytest's summary of warnings
 
 
 OTHERS = """
