@@ -335,6 +335,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
             self._broker.leave(self.stop)
         else:
             self.finish()
+        if self.stop.aborted:  # by a Ctrl-C after the answer, before the turn was given back
+            raise Abort("interrupted at a pyfunc_debug stop")
 
     def set_quit(self) -> None:
         self._aborting = True

@@ -108,6 +108,25 @@ def test_eight_threads_a_hundred_hits(tf, clicker, lines):
     assert seen.overlaps == 0
 
 
+@pytest.mark.parametrize("lines", [("c",), ("b 1", "c")])
+def test_ctrl_c_after_the_answer_and_before_it_takes_effect_is_not_lost(tf, clicker, monkeypatch, lines):
+    from pyfunc_debug.switchboard import board
+
+    seen, leave = clicker(*lines), board.broker.leave
+
+    def interrupted(stop):
+        monkeypatch.setattr(board.broker, "leave", leave)
+        assert board.broker.interrupt()
+        leave(stop)
+
+    monkeypatch.setattr(board.broker, "leave", interrupted)
+    breakpoint_ = pfd.break_on("body")
+    with pytest.raises(KeyboardInterrupt, match="interrupted at a pyfunc_debug stop"):
+        tf.function(lambda i: tf.py_function(body, [i], tf.int64))(tf.constant(1, tf.int64))
+    breakpoint_.remove()
+    assert len(seen.order) == 1
+
+
 def test_a_stop_is_not_lost_where_another_thread_drops_a_file_from_linecache(tf, clicker, monkeypatch, tmp_path):
     # As stops of several threads do it: each drops the files that are gone, and looks up what was there before.
     gone = [str(tmp_path / name) for name in ("first.py", "second.py")]
