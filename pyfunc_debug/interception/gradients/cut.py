@@ -183,7 +183,8 @@ def _ancestors(ends: list[Any], leave_out: Collection[str] = ()) -> list[Any]:
 def _terms(ends: list[Any], wanted: set[int]) -> list[Any]:
     """The numpy_functions of a loss that are terms of it: what they give is only added, and scaled by what is fixed.
 
-    Weights, masks and indices that a numpy_function computes are meant to have no gradient; a term is not.
+    Weights, masks and indices that a numpy_function computes are meant to have no gradient; a term is not, unless
+    the user gave it one.
     """
     found: list[Any] = []
     seen: set[int] = set()
@@ -193,6 +194,8 @@ def _terms(ends: list[Any], wanted: set[int]) -> list[Any]:
         if id(op) in seen:
             continue
         seen.add(id(op))
+        if "_gradient_op_type" in op.node_def.attr:  # of @tf.custom_gradient, or of gradient_override_map
+            continue
         if op.type in _NO_GRADIENT:
             found.append(op)
         elif op.type in _KEEPS_TERMS:
