@@ -16,6 +16,7 @@ from pyfunc_debug.api.graph_timing import Measured
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.rules import needless_python
 from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.limits import HANG_S
 
 MS = 1_000_000
 HEAD = "import numpy as np\nimport tensorflow as tf\n\nrng = np.random.default_rng(0)\n\n"
@@ -137,7 +138,11 @@ def in_ops(rows):
 
 @pytest.fixture
 def tried(monkeypatch):
-    """What is said of a program whose calls all cost enough, in which graph code is so many times as fast."""
+    """What is said of a program whose calls all cost enough, in which graph code is so many times as fast.
+
+    It is tried for as long as it takes: on a busy machine two seconds are over before all calls are.
+    """
+    monkeypatch.setattr(graph_code_sample, "BUDGET_NS", HANG_S * 1_000_000_000)
     monkeypatch.setattr(needless_python, "_TOTAL_NS", 0)
     monkeypatch.setattr(needless_python, "SHARE", 0.0)
     monkeypatch.setattr(needless_python, "MANY_CALLS", 1_000_000)  # one finding, whether they are tiny or not
