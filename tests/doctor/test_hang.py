@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pdb
 import queue
@@ -17,8 +18,10 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
+from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.program import waiting
 from pyfunc_debug.recorder import hang
+from tests.doctor.recordings import FILE, call, node, written
 from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
@@ -253,10 +256,29 @@ def test_a_loop_over_nothing_that_never_ends(told):
     end.set()
     thread.join()
     recording.stop()
-    assert finding.severity == "error"
+    assert finding.severity == "warning"  # it may still end
+    assert "has not ended: it has worked for" in finding.message
     assert "nothing is empty, so that line" in finding.message
     assert finding.fix.endswith("        if len(nothing) == 0:\n            raise ValueError('nothing is empty')")
     assert recording.findings(select=["hang"]) == []  # it ended
+
+
+@pytest.mark.parametrize(("status", "told"), [("running", True), ("ok", False)])
+def test_a_call_that_worked_until_the_program_was_ended(tmp_path, status, told):
+    source = "def bad(x):\n    while True:\n        for name in names:\n            return name\n"
+    facts = {
+        "age_s": 61.2, "what": "", "pool": 0, "lock": False, "frames": [[FILE, 2, "bad", "while True:"]], "working": 9,
+        "lines": [2, 3], "empty": [[3, "names"]],
+    }  # fmt: skip
+    notice = {"rule": "hang", "node": 1, "call": 1, "facts": json.dumps(facts)}
+    path = written(tmp_path / "a.pfrec", source, node=[node()], call=[call(1, status=status)], notice=[notice])
+    found = Recording(path).findings(select=["hang", "doctor-trouble"])
+    assert [(one.severity, one.confidence, one.line) for one in found] == [("error", "measured", 2)] * told
+    for one in found:
+        assert one.message.startswith(
+            "call #1 of bad did not end: it worked for 61 s and more, and was in lines 2 to 3 each of 9 times"
+        )
+        assert "names is empty, so that line 3 does nothing" in one.message
 
 
 def test_a_draw_that_is_never_accepted(told):
@@ -272,7 +294,6 @@ def test_a_draw_that_is_never_accepted(told):
     end.set()
     thread.join()
     recording.stop()
-    assert "did not end: it worked for" in finding.message
     assert finding.fix.endswith("        for turn in range(10_000):")
 
 

@@ -63,7 +63,9 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
     file, lines = str(noticed["frames"][0][0]), list(noticed["lines"])
     body = facts.nodes[node].body if node is not None else "a call"
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
-    text = f"call #{call} of {body} did not end: it worked for {noticed['age_s']:.0f} s and more"
+    live = facts.meta.get("state") == "recording"  # it may still end
+    ended = "has not ended: it has worked" if live else "did not end: it worked"
+    text = f"call #{call} of {body} {ended} for {noticed['age_s']:.0f} s and more"
     text += f", and was in {where} each of {noticed['working']} times that it was looked at"
     loops = [one for line in lines for one in pastes.around(facts.tree(file), line, ast.While)]
     loop = max(loops, key=lambda one: one.lineno, default=None)
@@ -79,7 +81,7 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
         fix = pastes.written(Edit(file, loop.lineno, loop.lineno, (f"{indent}for turn in range(10_000):",)))
     evidence = tuple(f"{facts.source_line(file, line)} {facts.line(file, line).strip()}" for line in lines[:4])
     return Finding(
-        NAMES[0], "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
+        NAMES[0], "warning" if live else "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
         confidence="measured" if empty is not None else "likely",
     )  # fmt: skip
 
