@@ -281,7 +281,9 @@ class StopObserver:
             kept = "recorded, " if self.environment.records() else ""
             text = f"a breakpoint was hit and {told} ({why}): {kept}going on"
             self.say(text)
-            if "PYTEST_XDIST_WORKER" in os.environ:
+            if (
+                "PYTEST_XDIST_WORKER" in os.environ and "_pytest" in sys.modules
+            ):  # programs that a test starts have none
                 # pytest shows nobody what a passed test wrote, but warnings. Where they are errors, nothing fails.
                 with contextlib.suppress(PyfuncDebugWarning):
                     warnings.warn(text, PyfuncDebugWarning, stacklevel=2)
