@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,6 +24,18 @@ _COLOURS = (  # of what a prompt says: a line's beginning, and how it is shown
     (re.compile(r"^(?:> |  )\S+\(\d+\)\S+\(\)(?:->.*)?$", re.MULTILINE), "36"),
     (re.compile(r"^-> .*$", re.MULTILINE), "32"),
 )
+
+
+class TakenBack(Exception):  # noqa: N818 - what happened, no error of anybody's
+    """Ctrl-C came as this line was on its way: as a key, since the terminal sends no signal while it prompts."""
+
+
+def waiting_bytes(descriptor: int) -> int:
+    """How many bytes can be read from a terminal now."""
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def edits() -> bool:
@@ -53,6 +66,7 @@ class LineEditor:
 
         Raises:
           KeyboardInterrupt: Ctrl-C.
+          TakenBack: Ctrl-C, after the line and before the terminal was as the program had it.
           EOFError: Ctrl-D, or `wake`: the stop was aborted or released.
         """
         found: list[str | BaseException] = []
@@ -83,9 +97,10 @@ class LineEditor:
 
         if self._history is None:
             self._history = InMemoryHistory()
+        keyboard = create_input(stdin)
         session: PromptSession[str] = PromptSession(
             history=self._history, completer=_completer(stop.complete), complete_while_typing=False,
-            complete_style=CompleteStyle.READLINE_LIKE, key_bindings=_keys(), input=create_input(stdin),
+            complete_style=CompleteStyle.READLINE_LIKE, key_bindings=_keys(), input=keyboard,
             # Not `from_pty`: it asks the terminal where its cursor is, and says so where no answer comes.
             output=Vt100_Output(stdout, lambda: _size(stdout), term=os.environ.get("TERM"), enable_cpr=False),
         )  # fmt: skip
@@ -97,9 +112,12 @@ class LineEditor:
 
         try:
             style = "" if os.environ.get("NO_COLOR") else "ansigreen bold"
-            return session.prompt([(style, prompt)], pre_run=begun, handle_sigint=False, set_exception_handler=False)
+            line = session.prompt([(style, prompt)], pre_run=begun, handle_sigint=False, set_exception_handler=False)
         finally:
             self._app = None
+        if _ctrl_c_came(keyboard):
+            raise TakenBack(line)
+        return line
 
     def wake(self) -> None:
         """Ends `read`, from any thread."""
@@ -107,6 +125,20 @@ class LineEditor:
         loop = getattr(app, "loop", None)
         if loop is not None:
             loop.call_soon_threadsafe(_end, app)
+
+
+def _ctrl_c_came(keyboard: Any) -> bool:
+    """Whether Ctrl-C is among the keys that were pressed after a line; else they are those of the next one."""
+    from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+    from prompt_toolkit.keys import Keys
+
+    ahead = get_typeahead(keyboard)
+    if waiting_bytes(keyboard.fileno()) == 1:
+        ahead += keyboard.read_keys()
+    if any(one.key == Keys.ControlC for one in ahead):
+        return True
+    store_typeahead(keyboard, ahead)
+    return False
 
 
 def _size(stdout: Any) -> Any:

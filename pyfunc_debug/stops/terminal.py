@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.program.printable import columns_of
-from pyfunc_debug.stops.line_editor import LineEditor, edits, painted
+from pyfunc_debug.stops.line_editor import LineEditor, TakenBack, edits, painted, waiting_bytes
 from pyfunc_debug.stops.stop import Abort, Stop
 
 _CTRL_C = "\x03"
@@ -56,6 +56,11 @@ def _line(stdin: Any) -> str:
     return str(os.read(stdin.fileno(), 65536).decode(stdin.encoding or "utf-8", "replace"))
 
 
+def _typed_ahead(stdin: Any) -> str:
+    """What was typed as a line was on its way, where that is one key: Ctrl-C sent no signal then."""
+    return _line(stdin) if waiting_bytes(stdin.fileno()) == 1 else ""
+
+
 class Terminal:
     """A `broker.Front` on two text streams.
 
@@ -75,6 +80,7 @@ class Terminal:
         self._screen: Any = None
         self._editor = LineEditor()
         self._plain = False
+        self._ahead = ""  # what was typed before its prompt, and had to be read
         self._ended = False
         self._wake: tuple[int, int] | None = None
         self._lock = threading.Lock()
@@ -92,11 +98,19 @@ class Terminal:
             return False
 
     def ask(self, stop: Stop, prompt: str) -> str | None:
+        """The next line. Ctrl-C that comes as the line is on its way takes it back, and it is asked for again."""
+        while True:
+            try:
+                return self._asked(stop, prompt)
+            except TakenBack as taken_back:
+                self.tell(stop, f"\n*** Ctrl-C took back: {taken_back}\n")
+
+    def _asked(self, stop: Stop, prompt: str) -> str | None:
         stdin = self._given if self._given is not None else sys.stdin
         if self._edits(stdin):
             try:
                 return self._edited(stop, prompt, stdin)
-            except (Abort, KeyboardInterrupt):
+            except (Abort, KeyboardInterrupt, TakenBack):
                 raise
             except Exception as error:  # an older prompt_toolkit, say: it is read without
                 self._plain = True
@@ -104,7 +118,8 @@ class Terminal:
         with _interrupt_is_a_key(stdin):
             self.tell(stop, prompt)  # not before: whoever sees the prompt may press Ctrl-C
             try:
-                self._wait(stop, stdin.fileno())
+                if not self._ahead:
+                    self._wait(stop, stdin.fileno())
             except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation: scripted input never blocks
                 pass
             if stop.aborted:
@@ -113,7 +128,13 @@ class Terminal:
             if stop.released:
                 self.tell(stop, "\n")
                 return None
-            line = stdin.readline() if self._given is not None or not self._is_tty(stdin) else _line(stdin)
+            terminal = self._given is None and self._is_tty(stdin)
+            line, self._ahead = self._ahead or (_line(stdin) if terminal else stdin.readline()), ""
+        if terminal and line.endswith("\n"):
+            self._ahead = _typed_ahead(stdin)
+            if self._ahead == _CTRL_C:
+                self._ahead = ""
+                raise TakenBack(line.strip())
         if line.endswith(_CTRL_C):
             self.tell(stop, "\n")
             raise KeyboardInterrupt
