@@ -6,6 +6,7 @@ only these and changes no file; tests/stops/test_table.py holds some of the page
 
 from __future__ import annotations
 
+import argparse
 import bdb
 import contextlib
 import functools
@@ -466,7 +467,12 @@ def table(found: dict[str, dict[str, bool]]) -> str:
 
 def main() -> int:
     """Tries every field and writes the page; with names of places only these, and writes nothing."""
-    places = sys.argv[1:] or list(PLACES)
+    parser = argparse.ArgumentParser(prog="python -m docs.stops", description=main.__doc__)
+    parser.add_argument("place", nargs="*", help=f"one of: {'; '.join(PLACES)}")
+    places = parser.parse_args().place or list(PLACES)
+    unknown = [place for place in places if place not in PLACES]
+    if unknown:
+        parser.error(f"there is no place {unknown[0]!r}; one of: {'; '.join(PLACES)}")
     found = {}
     for place in places:
         found[place] = kernel() if place == "kernel cell" else {way: tried(way, place) for way in WAYS}

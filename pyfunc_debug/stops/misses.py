@@ -82,7 +82,7 @@ def _name(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str],
         return f"no gradient of {names} was computed" if rule.when == "gradient" else f"{names} was not called since"
     names_ = {node.body.name for node in nodes} | set(gone)
     found = difflib.get_close_matches(rule.where, names_, 3, 0.5) or sorted(names_)[:5]
-    return f"no node of that name was called so far (there are {', '.join(found)})"
+    return f"no node of that name was called since it was set (there are {', '.join(found)})"
 
 
 def _line(rule: Breakpoint, nodes: Collection[NodeFacts], called: bool) -> str:

@@ -735,7 +735,7 @@ def test_an_unknown_name_in_a_condition_is_answered_with_the_known_ones(tf, func
 def test_a_breakpoint_that_nothing_fits_says_what_there_is(tf, function, script):
     breakpoint_ = pfd.break_on("sclae")
     function(tf.constant(3.0))
-    assert "0 hits because no node of that name was called so far (there are scale" in repr(breakpoint_)
+    assert "0 hits because no node of that name was called since it was set (there are scale" in repr(breakpoint_)
     breakpoint_.remove()
     breakpoint_.enable()
     assert repr(breakpoint_) == f"<breakpoint {breakpoint_.number}: before sclae, 0 hits, removed>"
