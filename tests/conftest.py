@@ -6,6 +6,7 @@ import compileall
 import gc
 import os
 import random
+import shlex
 import signal
 import sys
 import threading
@@ -62,6 +63,7 @@ LONG = [
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
+PACKAGES = ("pyfunc_debug", "jupyter_ext")
 MOST_PROCESSES = 6
 """The longest file takes a fifth of the time of all on four."""
 PROCESS_BYTES = 2_500_000_000
@@ -75,17 +77,28 @@ _originals: dict[tuple[str, str], Any] = {}
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """The processes of the whole suite have one process with TensorFlow between them."""
-    if not _quick(node.config):
-        node.workerinput["forked"] = forked.shared()
+    node.workerinput["forked"] = forked.shared()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where Python is told to write no bytecode, each program of a test would compile us anew: 0.4 s of CPU."""
+    _keep_as_written(config)
     if with_tensorflow := getattr(config, "workerinput", {}).get("forked"):
         forked.join(*with_tensorflow)
-    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
-        for package in ("pyfunc_debug", "jupyter_ext"):
+    if hasattr(config, "workerinput"):
+        return
+    if sys.dont_write_bytecode:
+        for package in PACKAGES:
             compileall.compile_dir(ROOT / package, quiet=2)
+    if {*config.option.tx} == {"popen"}:  # one import of TensorFlow for all processes, 3 s of CPU each
+        config.option.tx = [f"popen//python={shlex.join(forked.python())}"] * len(config.option.tx)
+
+
+def _keep_as_written(config: pytest.Config) -> None:
+    """pytest rewrites the asserts of a plugin's whole distribution, no test among them: 2 s of CPU a process."""
+    if hook := config.pluginmanager.rewrite_hook:
+        hook._must_rewrite -= {name for name in hook._must_rewrite if name.partition(".")[0] in PACKAGES}
+        hook._marked_for_rewrite_cache.clear()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -67,11 +67,12 @@ FILE = """%%pyfunc_trace --values full
 import bodies
 tf.function(lambda x: tf.numpy_function(bodies.halve, [x], tf.float32))(tf.constant([4., 2.]))"""
 RUNS = """%%pyfunc_trace
-import os
+import os, time
 def slowly(x):
     passed = 0
     while not os.path.exists("enough"):
         passed += 1
+        time.sleep(0.01)  # else the page that looks waits for the core
     return x
 out = tf.function(lambda x: tf.numpy_function(slowly, [x], tf.float32))(tf.constant(1.))"""
 MADE = """from pathlib import Path
