@@ -15,6 +15,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.events import NodeFacts
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.chained_tracer import settrace
@@ -341,13 +342,34 @@ class Commands:
     def do_trace(self, arg: str) -> None:
         """trace
 
-        Where the node was put into its graph: your lines when the graph was traced.
+        Where the node was put into its graph: your lines when the graph was traced. Of a call that has no graph, an
+        eager one: your lines that called it.
         """
-        stack = self.stop.node.stack if self.stop.node is not None else ()
-        if not stack:
+        node = self.stop.node
+        if node is None:
+            self.message("not known: this stop is in no call of a node that is known")
+            return
+        frames = [(frame.file, frame.line, frame.function, frame.text) for frame in node.stack]
+        if not frames and (why := _without_graph(node)):
+            called = [(one.f_code.co_filename, line, one.f_code.co_name, "") for one, line in self.callers]
+            if not called and node.site is not None:
+                file, line = self.host.user_line(*node.site[:2])
+                called = [(file, line, node.site[2].removeprefix("tf__"), "")]
+            frames = [(*frame[:3], linecache.getline(*frame[:2]).strip()) for frame in called]
+            self.message(f"{why}; {'called by' if frames else 'no line of yours called it on this thread'}")
+        elif not frames and node.name is None:
             self.message("not known: the node was made before recording or breakpoints were switched on")
-        for frame in stack:
-            self.message(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.text}')
+        elif not frames:
+            self.message("not known: no line of yours made the node")
+        for file, line, function, text in frames:
+            self.message(f'  File "{file}", line {line}, in {function}\n    {text}')
+
+
+def _without_graph(node: NodeFacts) -> str:
+    """Why a node is in no graph; empty of one that is in one."""
+    if node.function is not None and node.function.kind == "eager":
+        return "it runs eagerly, in no graph"
+    return "Keras takes the elements itself, in no graph" if node.token.startswith("keras_") else ""
 
 
 def _leave(code: Any = None) -> None:
