@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.places import cell_label
+from pyfunc_debug.places import cell_file, cell_label
 from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.generated import UserFrame
@@ -29,6 +29,10 @@ Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and
 _OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
 _OF_A_VARIABLE = re.compile(r"\s*(\w+)(\.[^\W\d]|\[|\s*=(?!=))")
 """Python, though it begins as pdb's commands for stepping: `q.get()`, `w.shape`, `n = 3`, and `c[0]` of a variable."""
+
+
+_OF_A_BREAKPOINT = re.compile(r"((?:Breakpoint \d+|Deleted breakpoint \d+|\d+ +breakpoint .*?) +at )(\S+)(?=:\d+)")
+"""What pdb says of a line breakpoint."""
 
 
 class Commands:
@@ -170,6 +174,25 @@ class Commands:
         return None
 
     do_b = do_break
+
+    def lookupmodule(self, filename: str) -> Any:
+        """The file that is meant by a name before a line's number; `cell [3]` is a notebook's."""
+        return cell_file(filename) or super().lookupmodule(filename)  # type: ignore[misc]  # pdb's, behind this class
+
+    def format_stack_entry(self, frame_lineno: Any, lprefix: str = ": ") -> str:
+        """A line of the stack, in which a notebook's cell has its number: its file has a name that nobody knows."""
+        shown: str = super().format_stack_entry(frame_lineno, lprefix)  # type: ignore[misc]
+        file = self.canonic(frame_lineno[0].f_code.co_filename)
+        label = cell_label(file)
+        return shown.replace(file, label, 1) if label else shown
+
+    def message(self, msg: Any, *more: Any, **named: Any) -> None:
+        """Something of pdb's for whoever answers."""
+        of_line = _OF_A_BREAKPOINT.match(msg) if isinstance(msg, str) else None
+        label = cell_label(of_line[2]) if of_line is not None else None
+        if of_line is not None and label:
+            msg = f"{of_line[1]}{label}{msg[of_line.end() :]}"
+        super().message(msg, *more, **named)  # type: ignore[misc]
 
     def _rules_on(self, node: str) -> list[Any]:
         """The breakpoints that name a node in this word."""
