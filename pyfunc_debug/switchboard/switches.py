@@ -27,7 +27,7 @@ from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.stop import Abort
 from pyfunc_debug.stops.terminal import Piped, Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
-from pyfunc_debug.switchboard.attached import attached
+from pyfunc_debug.switchboard.attached import attached, show_names
 from pyfunc_debug.switchboard.environment import ProcessEnvironment
 from pyfunc_debug.switchboard.relay import Relay
 
@@ -145,6 +145,7 @@ class Switchboard:
             self._hooks.uninstall()
             self._interrupts.uninstall()
             self._help_ide(self._ide_asked)
+            show_names()
             return foreign
 
     def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
