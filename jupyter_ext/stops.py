@@ -24,6 +24,7 @@ from jupyter_ext.panel_front import Json, PanelFront
 from pyfunc_debug.errors import PyfuncDebugError
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.stops import Abort, Stop
+from pyfunc_debug.stops.rules import line_of_cell
 from pyfunc_debug.switchboard import board
 
 LAST = "_pyfunc"
@@ -179,7 +180,8 @@ class StopMagics(Magics):  # type: ignore[misc]  # IPython is not typed here
             for number in wanted:
                 known[number].remove()
             return None
-        where, *rest = words
+        named = 2 if line_of_cell(" ".join(words[:2])) else 1
+        where, rest = " ".join(words[:named]), words[named:]
         options: dict[str, Any] = {}
         while rest:
             word = rest.pop(0)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 _TYPED_CELL = re.compile(r"<ipython-input-(\d+)-")
 """A cell of IPython in a terminal."""
+_CELL = re.compile(r"cell \[(\d+)\]")
 _MOST = 1000
 _LONGEST = 2000
 _recorded: dict[str, int] = {}
@@ -29,6 +30,13 @@ def _compiled() -> Mapping[str, int]:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", None)
     return numbers if isinstance(numbers, dict) else {}
+
+
+def cell_file(label: str) -> str | None:
+    """The name under which IPython compiled `cell [4]`, the last cell with this number; None where none is known."""
+    named = _CELL.fullmatch(label)
+    files = [file for file, number in _compiled().items() if named and number == int(named[1])]
+    return files[-1] if files else None
 
 
 def cells_here() -> dict[str, int]:

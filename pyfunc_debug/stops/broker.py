@@ -312,17 +312,22 @@ class Broker:
             self._turn.notify_all()
         return count
 
-    def close(self) -> None:
-        """Lets every call go on, also the stopped one, and those that hit a breakpoint from now on."""
+    def close(self) -> list[Stop]:
+        """Lets every call go on, also the stopped one, and those that hit a breakpoint from now on.
+
+        Returns:
+          Those that were stopped, or waited for their turn.
+        """
         with self._turn:
             self._closed = True
             self._epoch += 1
-            stops = [one for stop in (*self._waiting, self._active) for one in _with_outer(stop)]
+            stops = [one for stop in (self._active, *self._waiting) for one in _with_outer(stop)]
             self._turn.notify_all()
         for stop in stops:
             stop.released = True
             if stop.front is not None:
                 stop.front.wake(stop)
+        return [stop for stop in stops if not stop.aborted]
 
     @property
     def closed(self) -> bool:

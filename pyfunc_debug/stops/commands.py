@@ -15,7 +15,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.errors import BadOptionError
-from pyfunc_debug.places import cell_label
+from pyfunc_debug.events import NodeFacts
+from pyfunc_debug.places import cell_file, cell_label
 from pyfunc_debug.program.printable import folded
 from pyfunc_debug.stops.chained_tracer import settrace
 from pyfunc_debug.stops.generated import UserFrame
@@ -28,6 +29,10 @@ Pdb: Any = next(kind for kind in pdb.Pdb.__mro__ if kind.__module__ == "pdb" and
 _OWN = {"node", "call", "inputs", "outputs", "others", "trace"}
 _OF_A_VARIABLE = re.compile(r"\s*(\w+)(\.[^\W\d]|\[|\s*=(?!=))")
 """Python, though it begins as pdb's commands for stepping: `q.get()`, `w.shape`, `n = 3`, and `c[0]` of a variable."""
+
+
+_OF_A_BREAKPOINT = re.compile(r"((?:Breakpoint \d+|Deleted breakpoint \d+|\d+ +breakpoint .*?) +at )(\S+)(?=:\d+)")
+"""What pdb says of a line breakpoint."""
 
 
 class Commands:
@@ -169,6 +174,25 @@ class Commands:
         return None
 
     do_b = do_break
+
+    def lookupmodule(self, filename: str) -> Any:
+        """The file that is meant by a name before a line's number; `cell [3]` is a notebook's."""
+        return cell_file(filename) or super().lookupmodule(filename)  # type: ignore[misc]  # pdb's, behind this class
+
+    def format_stack_entry(self, frame_lineno: Any, lprefix: str = ": ") -> str:
+        """A line of the stack, in which a notebook's cell has its number: its file has a name that nobody knows."""
+        shown: str = super().format_stack_entry(frame_lineno, lprefix)  # type: ignore[misc]
+        file = self.canonic(frame_lineno[0].f_code.co_filename)
+        label = cell_label(file)
+        return shown.replace(file, label, 1) if label else shown
+
+    def message(self, msg: Any, *more: Any, **named: Any) -> None:
+        """Something of pdb's for whoever answers."""
+        of_line = _OF_A_BREAKPOINT.match(msg) if isinstance(msg, str) else None
+        label = cell_label(of_line[2]) if of_line is not None else None
+        if of_line is not None and label:
+            msg = f"{of_line[1]}{label}{msg[of_line.end() :]}"
+        super().message(msg, *more, **named)  # type: ignore[misc]
 
     def _rules_on(self, node: str) -> list[Any]:
         """The breakpoints that name a node in this word."""
@@ -341,13 +365,34 @@ class Commands:
     def do_trace(self, arg: str) -> None:
         """trace
 
-        Where the node was put into its graph: your lines when the graph was traced.
+        Where the node was put into its graph: your lines when the graph was traced. Of a call that has no graph, an
+        eager one: your lines that called it.
         """
-        stack = self.stop.node.stack if self.stop.node is not None else ()
-        if not stack:
+        node = self.stop.node
+        if node is None:
+            self.message("not known: this stop is in no call of a node that is known")
+            return
+        frames = [(frame.file, frame.line, frame.function, frame.text) for frame in node.stack]
+        if not frames and (why := _without_graph(node)):
+            called = [(one.f_code.co_filename, line, one.f_code.co_name, "") for one, line in self.callers]
+            if not called and node.site is not None:
+                file, line = self.host.user_line(*node.site[:2])
+                called = [(file, line, node.site[2].removeprefix("tf__"), "")]
+            frames = [(*frame[:3], linecache.getline(*frame[:2]).strip()) for frame in called]
+            self.message(f"{why}; {'called by' if frames else 'no line of yours called it on this thread'}")
+        elif not frames and node.name is None:
             self.message("not known: the node was made before recording or breakpoints were switched on")
-        for frame in stack:
-            self.message(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.text}')
+        elif not frames:
+            self.message("not known: no line of yours made the node")
+        for file, line, function, text in frames:
+            self.message(f'  File "{file}", line {line}, in {function}\n    {text}')
+
+
+def _without_graph(node: NodeFacts) -> str:
+    """Why a node is in no graph; empty of one that is in one."""
+    if node.function is not None and node.function.kind == "eager":
+        return "it runs eagerly, in no graph"
+    return "Keras takes the elements itself, in no graph" if node.token.startswith("keras_") else ""
 
 
 def _leave(code: Any = None) -> None:

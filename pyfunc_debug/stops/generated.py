@@ -97,6 +97,12 @@ def has(code: CodeType, name: str) -> bool:
     return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
 
 
+def of_autograph(code: CodeType, name: str, value: Any) -> bool:
+    """Whether a variable of a frame of generated code is AutoGraph's own, or has no value yet."""
+    handed = code.co_varnames[: code.co_argcount] if _PARTS.fullmatch(code.co_name) else ()
+    return name in handed or bool(_HIDDEN.fullmatch(name)) or type(value).__name__ in _NO_VALUES
+
+
 def _variables(frames: list[FrameType]) -> dict[str, Any]:
     """The user's variables that a function and those of its branches and loops that it is in have now."""
     found: dict[str, Any] = {}

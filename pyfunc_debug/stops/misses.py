@@ -18,6 +18,9 @@ from pyfunc_debug.stops.rules import Breakpoint, length, same_file
 
 _IN_GRAPH = "TensorFlow runs that line: {} becomes a graph, and Python comes there only while it is traced"
 
+_OF_A_NODE = {"before": "call of {} came", "after": "call of {} returned", "error": "call of {} failed",
+              "gradient": "gradient of {} came"}  # fmt: skip
+
 
 def why_not_hit(
     rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool,
@@ -43,12 +46,21 @@ def why_not_hit(
     if rule.came_false:
         return "its condition was false each time"
     nodes = [node for node in nodes if not node.internal or is_user(node.body.file or "<none>")]
-    fits = any(_means(rule, node) for node in nodes) or (called and rule.file is None)
+    means = any(_means(rule, node) for node in nodes)
+    if not means and _makes_node(rule, nodes):
+        return f"no {_OF_A_NODE[rule.when].format('the node that this line makes')} since"
+    fits = means or (called and rule.file is None)
     if not fits and (graph := _graph(rule, graphs)):
         return graph
     if not nodes and not gone:
         return "no node was called since it was set"
     return _line(rule, nodes, called) if rule.file is not None else _name(rule, nodes, gone, called)
+
+
+def _makes_node(rule: Breakpoint, nodes: Collection[NodeFacts]) -> bool:
+    """Whether a call stops there because its node is made in this line."""
+    sites = {(frame.file, frame.line) for node in nodes for frame in node.stack[-1:]}
+    return rule.file is not None and any(line == rule.line and same_file(rule.file, file) for file, line in sites)
 
 
 def _graph(rule: Breakpoint, graphs: Mapping[tuple[str, int], str]) -> str:

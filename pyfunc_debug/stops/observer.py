@@ -214,10 +214,14 @@ class StopObserver:
 
         At the end of a program: a body that still wants the GIL when Python is gone hangs TensorFlow, and the process.
         """
-        self.broker.close()
+        stopped = self.broker.close()
+        if stopped:
+            those = f"{len(stopped)} calls that were stopped, or waited to be, go" if len(stopped) > 1 else ""
+            one = f"{stopped[0].title}, which was stopped on {stopped[0].thread}, goes"
+            self.say(f"the program has ended: {those or one} on without an answer")
         self._plans.clear()
         end = time.monotonic() + timeout_s
-        while self._inside and time.monotonic() < end:
+        while (self._inside or self.broker.busy()) and time.monotonic() < end:
             time.sleep(0.01)
 
     def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:

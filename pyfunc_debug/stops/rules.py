@@ -16,7 +16,7 @@ from typing import Literal
 
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.events import NodeFacts
-from pyfunc_debug.places import cell_label, source_line
+from pyfunc_debug.places import cell_file, cell_label, source_line
 from pyfunc_debug.program.file_lines import absolute
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.stops.conditions import Condition, expressions
@@ -24,6 +24,8 @@ from pyfunc_debug.stops.conditions import Condition, expressions
 When = Literal["before", "after", "error", "gradient"]
 WHENS = ("before", "after", "error", "gradient")
 _LINE = re.compile(r"(.+\.(?:py|ipynb)|<.+>|cell \[\d+\]):(\d+)")
+_IN_CELL = re.compile(r"(?:cell ?)?(?:in ?)?(?<=[ln ])\[(\d+)\]:(\d+)", re.IGNORECASE)
+"""A line of a cell as IPython's tracebacks and prompts name cells, too."""
 
 STOPPED = "stopped"
 SKIPPED = "skipped"
@@ -83,7 +85,7 @@ class Breakpoint:
         self.error = ""
         self._failed = ""  # when its condition failed, where `error` was forgotten since
         line = _LINE.fullmatch(where)
-        self.file = line.group(1) if line else None
+        self._file = line.group(1) if line else None
         self.line = int(line.group(2)) if line else None
         self.test = Condition(condition) if condition is not None else None
         self.condition_errors = 0
@@ -95,6 +97,13 @@ class Breakpoint:
         self.why_not_hit: Callable[[Breakpoint], str] = lambda rule: ""
         self._lock = threading.Lock()  # calls hit on many threads; never held while user code runs
         self._taken = False
+
+    @property
+    def file(self) -> str | None:
+        """The file of a line. A cell that has run is meant as it was: run again, unchanged, it gets another number."""
+        if self._file is not None and self._file.startswith("cell ["):
+            self._file = cell_file(self._file) or self._file
+        return self._file
 
     def hit(self) -> bool:
         """Counts a hit; whether it is to stop. A breakpoint for one stop is given to one call only."""
@@ -206,6 +215,12 @@ class Breakpoint:
         return f"<breakpoint {self.number}: {self.when} {self.text()}, {counts}{state}>"
 
 
+def line_of_cell(text: str) -> str:
+    """`cell [3]:7` for what means that; else empty."""
+    named = _IN_CELL.fullmatch(text)
+    return f"cell [{named[1]}]:{named[2]}" if named is not None else ""
+
+
 def same_file(shown: str, file: str) -> bool:
     """Whether `train.py` or `lib/train.py` means this file."""
     if shown.startswith("<") or file.startswith("<"):
@@ -271,10 +286,11 @@ class Rules:
             raise BadOptionError(f"hits={hits!r}: say the number of the first hit that stops, from 1")
         if not isinstance(once, bool):
             raise BadOptionError(f"once={once!r}: say True or False")
-        _check_line(where.strip())
+        where = line_of_cell(where.strip()) or where.strip()
+        _check_line(where)
         self._last += 1
         breakpoint_ = Breakpoint(
-            self._last, where.strip(), when, condition, hits, once, policy, prompt, self.remove, log, keep  # type: ignore[arg-type]  # checked above
+            self._last, where, when, condition, hits, once, policy, prompt, self.remove, log, keep  # type: ignore[arg-type]  # checked above
         )  # fmt: skip
         breakpoint_.why_not_hit = self.why_not_hit
         self._all = (*self._all, breakpoint_)
@@ -309,12 +325,13 @@ class Rules:
 def _check_line(where: str) -> None:
     """Raises BadOptionError where a file that can be found has no code at a line."""
     line = _LINE.fullmatch(where)
-    if line is None or not os.path.isfile(line.group(1)):
+    cell = cell_file(line.group(1)) if line is not None else None
+    if line is None or not (cell or os.path.isfile(line.group(1))):
         return
-    lines, number = linecache.getlines(os.path.abspath(line.group(1))), int(line.group(2))
+    lines, number = linecache.getlines(cell or os.path.abspath(line.group(1))), int(line.group(2))
     text = lines[number - 1].strip() if 0 < number <= len(lines) else None
     if lines and text is None:
-        raise BadOptionError(f"where={where!r}: the file has lines 1 to {len(lines)}")
+        raise BadOptionError(f"where={where!r}: the {'cell' if cell else 'file'} has lines 1 to {len(lines)}")
     if text is not None and (not text or text.startswith("#")):
         raise BadOptionError(f"where={where!r}: there is no code in this line, so no call ever stops there")
 

@@ -135,6 +135,8 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         """Whether other breakpoints still watch the call once this stop has ended: its host looks at events then."""
         self._console: list[str] = []
         self._listed: list[Stop] = []  # what `others` showed last
+        self.callers: list[tuple[Any, int]] = []
+        """The user's frames around the call, an eager one."""
         self.changed: list[str] = []
         self.result: tuple[Any] | None = None  # a return value replaced by hand
         with readline_untouched():
@@ -483,7 +485,9 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
     def get_stack(self, f: FrameType | None, t: TracebackType | None) -> tuple[list[tuple[FrameType, int]], int]:
         stack, index = super().get_stack(f, t)
         current = stack[index] if stack else None
-        shown = [*_callers(stack[0][0]), *user_stack(stack)] if stack else []
+        callers = _callers(stack[0][0]) if stack else []
+        self.callers = self.host.generated.stack(callers)
+        shown = [*callers, *user_stack(stack)]
         if self.host.stand_in is not None and f is self.host.stand_in:
             shown.append((f, f.f_lineno))
         if not shown:

@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from pyfunc_debug.program.frames import is_generated
+from pyfunc_debug.stops.generated import of_autograph
 
 _LEFT_ALONE = "pydev_do_not_trace"
 
@@ -122,6 +123,8 @@ def _show_as_written(
     while frame is not None:
         codes.append(frame.f_code)
         frame = frame.f_back
+    if any(is_generated(code.co_filename) for code in codes):
+        _hide_names()
     traceback = error.__traceback__ if error is not None else None
     while traceback is not None:
         codes.append(traceback.tb_frame.f_code)
@@ -138,3 +141,30 @@ def _show_as_written(
                 answers[line, "client", file] = *shown, True
     if at is not None and top is not None and isinstance(answers, dict) and is_generated(top.f_code.co_filename):
         answers[top.f_lineno, "client", top.f_code.co_filename] = *at, True
+
+
+_hiding: list[Any] = []
+"""pydevd's class of a frame's variables, while it hides some."""
+
+
+def _hide_names() -> None:
+    """Has the IDE show no variables of AutoGraph's own (ag__, fscope_1, do_return_1) beside the user's."""
+    kind = getattr(sys.modules.get("_pydevd_bundle.pydevd_suspended_frames"), "_FrameVariable", None)
+    inherited = getattr(kind, "_group_entries", None)
+    if kind is None or inherited is None or "_group_entries" in vars(kind):
+        return
+
+    def _group_entries(variable: Any, entries: Any, *args: Any, **named: Any) -> Any:
+        code = getattr(getattr(variable, "frame", None), "f_code", None)
+        if isinstance(code, CodeType) and is_generated(code.co_filename):
+            entries = [one for one in entries if not of_autograph(code, str(one[0]), one[1])]
+        return inherited(variable, entries, *args, **named)
+
+    _hiding.append(kind)
+    kind._group_entries = _group_entries  # noqa: SLF001 - there is no public way
+
+
+def show_names() -> None:
+    """Puts pydevd's own back."""
+    while _hiding:
+        delattr(_hiding.pop(), "_group_entries")

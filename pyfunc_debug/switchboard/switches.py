@@ -27,7 +27,7 @@ from pyfunc_debug.stops.pause import Pause
 from pyfunc_debug.stops.stop import Abort
 from pyfunc_debug.stops.terminal import Piped, Terminal
 from pyfunc_debug.stops.uncaptured import Uncaptured
-from pyfunc_debug.switchboard.attached import attached
+from pyfunc_debug.switchboard.attached import attached, show_names
 from pyfunc_debug.switchboard.environment import ProcessEnvironment
 from pyfunc_debug.switchboard.relay import Relay
 
@@ -66,6 +66,7 @@ class Switchboard:
         self.rules.listeners.append(self._breakpoints_changed)
         self._lock = threading.RLock()
         self._wanted_by: list[Any] = []
+        self._closes_stops = False
         self._cancel_import: Callable[[], None] | None = None
         self._cancel_cell: Callable[[], None] | None = None
         self._display = Display(self.broker.show_interrupt, self.as_written, lambda error: self.exception_shown(error))
@@ -110,6 +111,9 @@ class Switchboard:
                 interception.failures.call_of = self.relay.number
                 interception.failures.keep = at_a_prompt()
                 self._environment.interception = interception
+                if not self._closes_stops:
+                    self._closes_stops = True
+                    atexit.register(self._close_stops)  # for good: a stop may outlive what switched interception on
                 self._display.install()
                 self._hooks.install()
             self._interrupts.install()  # a recording, too: `breakpoint()` in a body stops without a rule
@@ -141,6 +145,7 @@ class Switchboard:
             self._hooks.uninstall()
             self._interrupts.uninstall()
             self._help_ide(self._ide_asked)
+            show_names()
             return foreign
 
     def plug_recorder(self, recorder: Recorder, lines: bool | str = False) -> Any:
@@ -191,6 +196,11 @@ class Switchboard:
             self.broker.release()
             self.unwant(self.rules)
         self.relay.choose_path()
+
+    def _close_stops(self) -> None:
+        """The program has ended, and a pipeline's thread may still be stopped: nobody would end the process then."""
+        if self.broker.busy():
+            self.observer.close(_LAST_CALLS_S)
 
     def _at_exit(self) -> None:
         self.observer.close(_LAST_CALLS_S)

@@ -249,12 +249,18 @@ def test_values_that_were_not_kept_are_kept_by_a_click_from_the_next_cell_on(lab
     assert "'full', 'full'" in lab.outputs(4)[0]["text"]
 
 
+def next_panel(lab):
+    """The panel of the cell that runs next: the one that is not there yet, wherever the cell stands."""
+    mark = "data-before-" + lab.page.evaluate("() => crypto.randomUUID()")
+    panels = lab.page.locator(".jp-OutputArea .pfd")
+    panels.evaluate_all("(those, mark) => those.forEach((one) => one.setAttribute(mark, ''))", mark)
+    return lab.page.locator(f".jp-OutputArea .pfd:not([{mark}])")
+
+
 def test_a_stop_is_shown_by_the_panel_of_its_recording_only_and_takes_no_time(lab):
+    older, own = lab.page.locator(".jp-OutputArea .pfd").first, next_panel(lab)
     lab.run(5)
-    page = lab.page
-    page.wait_for_selector(".pfd .d-stop .board:not([hidden])")
-    panels = page.locator(".jp-OutputArea .pfd")
-    own, older = panels.last, panels.first
+    expect(own.locator(".d-stop .board")).to_be_visible()
     expect(own.locator(".top .chip")).to_be_visible()
     expect(own.locator('.calls tr[aria-selected="true"]')).to_contain_text("stopped")
     expect(older.locator(".top .chip")).to_be_hidden()
@@ -345,14 +351,6 @@ def test_breakpoints_are_set_completed_checked_and_removed_by_hand(panel, lab):
         rows.first.get_by_role("button", name="Remove").click()
         expect(rows).to_have_count(left)
     panel.get_by_role("tab", name="Call").click()
-
-
-def next_panel(lab):
-    """The panel of the cell that runs next: the one that is not there yet, wherever the cell stands."""
-    mark = "data-before-" + lab.page.evaluate("() => crypto.randomUUID()")
-    panels = lab.page.locator(".jp-OutputArea .pfd")
-    panels.evaluate_all("(those, mark) => those.forEach((one) => one.setAttribute(mark, ''))", mark)
-    return lab.page.locator(f".jp-OutputArea .pfd:not([{mark}])")
 
 
 def test_what_runs_is_looked_at_and_paused_while_its_cell_runs(lab):

@@ -328,6 +328,7 @@ def test_logged_numbers_are_a_line_over_the_calls_and_kept_locals_are_shown(tab,
         logged, kept = page.locator(".noticed").all()
         assert logged.locator("th").all_inner_texts() == ["x + 1"]
         assert logged.locator(".spark").get_attribute("aria-label") == "over 5 calls, #1 to #5: 1.00 to 5.00"
+        assert logged.locator(".scale").all_inner_texts() == ["1.00 to 5.00, 5 calls"]
         assert "doubled" in kept.locator("th").all_inner_texts()
         title, count = (page.locator(f".cs .sh {part}").bounding_box() for part in ("h3", "h3 + small"))
         assert title["x"] + title["width"] <= count["x"], "a long name leaves room for what stands beside it"

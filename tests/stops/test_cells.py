@@ -167,3 +167,44 @@ def test_another_debugger_is_honoured_and_unload_puts_all_back(kernel):
     text, error, _ = kernel.run(f"%unload_ext pyfunc_debug\n{STOCK}")
     assert text == "True\n", error
     kernel.run("%load_ext pyfunc_debug")  # for other tests
+
+
+TWO = """
+def helper(x):
+    z = x + 1
+    return z
+
+def two(x):
+    y = helper(x)
+    return y
+g = tf.function(lambda x: tf.py_function(two, [x], tf.float32))
+"""
+
+
+def test_a_line_of_a_cell_stops_also_where_the_cell_runs_again_and_names_it_everywhere(kernel):
+    def cell(number_of, answers=()):
+        text, error, prompts = kernel.run(f"{number_of}\nprint('In', get_ipython().execution_count - 1)", answers)
+        assert not error, text
+        return text, int(text.rpartition("In ")[2]), prompts
+
+    _, number, _ = cell(TWO.strip())
+    set_, _, _ = cell(f"import pyfunc_debug as pfd\nstop = pfd.break_on('Cell In[{number}]:6')\nprint(stop)")
+    assert f"before cell [{number}]:6, 0 hits" in set_
+    call = "print(float(g(tf.constant(2.0))))"
+    text, _, _ = cell(call, [f"b cell [{number}]:2", "b", "c", "w", "c"])
+    for said in (
+        f"(cell [{number}]:6): two #", f"\n> cell [{number}](6)two()\n-> y = helper(x)", f" at cell [{number}]:2\n",
+        f"  cell [{number}](6)two()\n-> y = helper(x)\n> cell [{number}](2)helper()", "3.0",
+    ):  # fmt: skip
+        assert said in text
+    assert "ipykernel" not in text
+    _, again, _ = cell(TWO.strip())  # the same text: IPython compiles it under the same name
+    text, _, _ = cell(call, ["c"])
+    assert f"> cell [{again}](6)two()" in text
+    assert "2 hits (2 stopped)" in cell("print(stop)\nstop.remove()")[0]
+    listed, _, _ = cell(f"%pyfunc_break cell [{again}]:2 --if 'x > 1'\n%pyfunc_break")
+    assert f"before cell [{again}]:2 if x > 1, 0 hits" in listed
+    assert f"> cell [{again}](2)helper()" in cell(call, ["c"])[0]
+    cell("%pyfunc_break clear")
+    for line, why in ((4, "there is no code in this line"), (400, "the cell has lines 1 to 9")):
+        assert why in kernel.run(f"pfd.break_on('cell [{again}]:{line}')")[1]

@@ -153,6 +153,8 @@ def test_every_kind_of_stop_goes_to_an_attached_ide(tmp_path):
             assert [(one["source"]["path"], one["line"]) for one in frames[: len(lines)]] == [
                 (str(program), line[text]) for text in lines
             ]
+            for one in frames[: len(lines)]:
+                assert client.variables(one).keys() <= {"v", "special variables"}  # such as __return__
             return thread
 
         goes_on(shown("breakpoint()  # here", "if v > 0:"), "", "next")

@@ -751,3 +751,52 @@ def test_eager_calls_are_counted_on_and_show_who_called(tf, script):
     assert str(local) in said.text
     first, second = re.findall(r"\(before\): scale #(\d+)", said.text)
     assert int(second) == int(first) + 1
+
+
+def calls_scale(x):
+    return sys.modules["tensorflow"].py_function(scale, [x, 1.0], x.dtype)  # in calls_scale
+
+
+def test_trace_of_a_call_without_a_graph_shows_who_called_it(tf, script):
+    said = script("trace", "c", "trace", "c")
+    breakpoint_ = pfd.break_on("scale")
+    tf.py_function(scale, [3.0, 1.0], tf.float32)  # by this line
+    tf.function(lambda x: tf.py_function(calls_scale, [x], tf.float32))(tf.constant(1.0))
+    breakpoint_.remove()
+    first, second = said.text.split("it runs eagerly, in no graph; called by\n")[1:]
+    assert "in test_trace_of_a_call_without_a_graph_shows_who_called_it\n" in first
+    assert re.findall(r"# by this line|# in calls_scale", first + second) == ["# by this line", "# in calls_scale"]
+    breakpoint_ = pfd.break_on(f"test_dialogue.py:{helper.__code__.co_firstlineno + 1}")  # below the body
+    said = script("trace", "c")
+    tf.numpy_function(scale, [3.0, 1.0], tf.float64)
+    breakpoint_.remove()
+    assert said.text.split("called by\n")[1].rstrip().count("tf.float64)") == 1
+    assert "z = helper(y)" not in said.text.split("called by\n")[1]
+    breakpoint_ = pfd.break_on("scale", when="gradient")
+    said = script("trace", "c")
+    with tf.GradientTape() as tape:
+        x = tf.constant(2.0)
+        tape.watch(x)
+        y = tf.py_function(scale, [x, 1.0], tf.float32)
+    tape.gradient(y, x)  # asks
+    breakpoint_.remove()
+    assert "tape.gradient(y, x)  # asks\n" in said.text.split("called by\n")[1]
+
+
+def test_trace_of_elements_that_keras_takes_shows_who_asked_for_them(tf, script):
+    class Pairs(tf.keras.utils.PyDataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            return tf.ones((2, 1)), tf.ones((2, 1))
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(loss="mse")
+    said = script(*["trace", "c"] * 5)
+    breakpoint_ = pfd.break_on("*__getitem__")
+    model.fit(Pairs(), verbose=0)  # fits
+    breakpoint_.remove()
+    assert "not known" not in said.text
+    assert "Keras takes the elements itself, in no graph; called by" in said.text
+    assert "model.fit(Pairs(), verbose=0)  # fits" in said.text

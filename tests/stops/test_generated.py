@@ -298,6 +298,40 @@ def _looks(traceback):
     assert re.search(listed, text, re.S), text
 
 
+def test_a_post_mortem_of_what_failed_at_the_header_of_a_loop_opens_there(tf):
+    @tf.function
+    def fails(x, kind):
+        def drained(v):
+            total, left = 0, ["3", "a"]
+            while int(left.pop(0)):  # of while
+                total += 1
+            return v + total
+
+        def mapped(v):
+            total, left = 0, ["3", "a"]
+            for one in map(int, left):  # of for
+                total += one
+            return v + total
+
+        def unpacked(v):
+            total, left = 0, [(3, 4), (5,)]
+            for one, _ in left:  # of for, unpacking
+                total += one
+            return v + total
+
+        return tf.py_function({"while": drained, "for": mapped}.get(kind, unpacked), [x], tf.float32)
+
+    for kind, total in (("while", 1), ("for", 3), ("for, unpacking", 3)):
+        with pytest.raises(tf.errors.OpError) as raised, pfd.record(gil=False):
+            fails(tf.constant(1.0), kind)
+        out = io.StringIO()
+        debugger = pdb.Pdb(stdin=io.StringIO("p 'total is', total\nq\n"), stdout=out)
+        debugger.reset()
+        debugger.interaction(None, raised.value.__traceback__)
+        assert re.search(rf"> \S*test_generated\.py\(\d+\)\w+\(\)\n-> .*# of {kind}\n", out.getvalue()), out.getvalue()
+        assert f"('total is', {total})" in out.getvalue()
+
+
 def test_a_failure_in_generated_code_lives_no_longer_for_being_displayed(tf):
     class MineError(Exception):
         pass

@@ -195,3 +195,29 @@ def test_commands_of_a_line_breakpoint_made_at_a_prompt_run(tf, program):
     stop.remove()
     assert re.search(r"\('y is', 8.0\)", str(said)), str(said)
     assert said.left == []
+
+
+def test_a_line_that_makes_a_node_waits_for_its_calls(tf):
+    def body(x):
+        return x + 1
+
+    @tf.function
+    def run(x):
+        return tf.py_function(body, [x], tf.float32)
+
+    named = pfd.break_on("body")  # so that nodes are known
+    with pfd.answers("c"):
+        run(tf.constant(1.0))
+    here = f"{os.path.basename(__file__)}:{run.python_function.__code__.co_firstlineno + 2}"
+    rules = [pfd.break_on(here), pfd.break_on(here, when="error"), pfd.break_on(here, when="gradient")]
+    assert [repr(one).partition("because ")[2].rstrip(">") for one in rules] == [
+        "no call of the node that this line makes came since",
+        "no call of the node that this line makes failed since",
+        "no gradient of the node that this line makes came since",
+    ]
+    named.disable()
+    with pfd.answers("c"):
+        run(tf.constant(1.0))
+    assert rules[0].hits == 1
+    for one in (named, *rules):
+        one.remove()

@@ -357,3 +357,67 @@ def test_ctrl_c_in_a_dataset_gives_the_exit_code_of_an_interrupt(program, tmp_pa
     assert "KeyboardInterrupt" in screen
     assert screen.rstrip().endswith("exit handler")
     assert code == 130
+
+
+LEFT = """
+import time
+import keras, numpy as np
+import pyfunc_debug as pfd
+from pyfunc_debug.switchboard import board
+
+
+class Pairs(keras.utils.PyDataset):
+    def __len__(self):
+        return 9
+
+    def __getitem__(self, index):
+        stops(index)
+        return np.ones((1, 1)), np.ones((1, 1))
+
+
+def numbers():
+    for index in range(9):
+        stops(index)
+        yield index
+
+
+def stops(index):
+    if index == 5:
+        breakpoint()
+        print("nobody said to go on")
+
+
+def fit():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(loss="mse")
+    model.fit(Pairs(workers=2), verbose=0, shuffle=False, callbacks=[EndsEarly()])
+
+
+class EndsEarly(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        self.model.stop_training = True
+
+
+def take():
+    data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int64)).prefetch(8)
+    global iterator
+    iterator = iter(data)
+    next(iterator)
+
+
+with pfd.record(gil=False):
+    fit() if sys.argv[1] == "fit" else take()
+    while board.broker.active is None:
+        time.sleep(0.01)
+print("main", "has ended")
+"""
+
+
+@pytest.mark.parametrize("how", ["fit", "take"])
+def test_a_stop_of_what_fetches_ahead_ends_with_the_program_and_says_so(program, how):
+    screen, code = talk([sys.executable, program(LEFT), how], [])
+    assert code == 0, screen
+    ended = re.search(r"the program has ended: .*, which was stopped on .*, goes on without an answer", screen)
+    assert ended, screen
+    assert screen.index("main has ended") < ended.start(), screen
+    assert "nobody said to go on" in screen

@@ -42,6 +42,12 @@ export function sparkline(trend: Trend, call: number, value: number | null): Ele
   );
 }
 
+/** What the lowest and the highest point of a line stand for. */
+export function scaleOf(trend: Trend): string {
+  const [low, high] = [sig3(Math.min(...trend.values)), sig3(Math.max(...trend.values))];
+  return `${low === high ? low : `${low} to ${high}`}, ${trend.ids.length} calls`;
+}
+
 /** A picture; `open` makes it a button that shows it large. */
 export function figure(picture: Picture, caption: string, open?: () => void): HTMLElement {
   const canvas = h("canvas", { width: picture.width, height: picture.height, tabindex: 0, role: open ? "button" : "img", class: open ? "opens" : "", "data-focus": `figure-${caption}` });

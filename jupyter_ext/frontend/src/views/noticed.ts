@@ -1,7 +1,7 @@
 // What was noticed at a call: values changed by hand, what logpoints logged and kept, hits that nobody answered.
 import type { CallDetail } from "../data/protocol";
 import { h, prose } from "../dom";
-import { sparkline } from "./figures";
+import { scaleOf, sparkline } from "./figures";
 
 interface Logged {
   at: string;
@@ -34,15 +34,15 @@ export function noticed(call: CallDetail): (HTMLElement | null)[] {
       ? section(`Logged ${place(one.at)}`, one.texts.map((text) => {
           const [name, value] = split(text);
           const trend = call.trends?.[`logged:${one.at}:${name}`];
-          return [name, value, trend ? sparkline(trend, call.id, one.numbers[name] ?? null) : null] as const;
+          return [name, value, trend ? [sparkline(trend, call.id, one.numbers[name] ?? null), h("div.scale", {}, scaleOf(trend))] : []] as const;
         }))
       : null,
-    one.locals.length ? section(`Locals ${place(one.at)}`, one.locals.map((text) => [...split(text), null] as const)) : null,
+    one.locals.length ? section(`Locals ${place(one.at)}`, one.locals.map((text) => [...split(text), []] as const)) : null,
   ]);
   const unanswered = of<Unanswered>(call, "stop-unanswered").map((one) =>
     section(
       `Hit, but nobody could answer: ${one.why}`,
-      [...(one.inputs ?? []), ...(one.locals ?? []), ...(one.frames ?? [])].map((text) => [...split(text), null] as const),
+      [...(one.inputs ?? []), ...(one.locals ?? []), ...(one.frames ?? [])].map((text) => [...split(text), []] as const),
     ),
   );
   return [...logged, ...unanswered];
@@ -56,11 +56,11 @@ function split(text: string): [string, string] {
   return at < 0 ? ["", text] : [text.slice(0, at), text.slice(at + 3)];
 }
 
-function section(title: string, rows: (readonly [string, string, Element | null])[]): HTMLElement {
+function section(title: string, rows: (readonly [string, string, Element[]])[]): HTMLElement {
   return h(
     "table.grid.noticed",
     {},
     h("caption", {}, ...prose(title)),
-    h("tbody", {}, ...rows.map(([name, value, line]) => h("tr", {}, h("th.l.code", { scope: "row", title: name }, name), h("td.l.code", { title: value }, h("span.long", {}, value)), h("td.l.hs", {}, line)))),
+    h("tbody", {}, ...rows.map(([name, value, line]) => h("tr", {}, h("th.l.code", { scope: "row", title: name }, name), h("td.l.code", { title: value }, h("span.long", {}, value)), h("td.l.hs", {}, ...line)))),
   );
 }
