@@ -131,7 +131,22 @@ def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
 
 
 def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
-    return _other_dtype(situation, node, _place(node, found[1]), found[2], found[1])
+    return _other_dtype(situation, node, _place(situation, node, found[1]), found[2], found[1])
+
+
+def _position(situation: Situation) -> int | None:
+    """Which of the values that the body returned TensorFlow was converting; None where that is not to be seen."""
+    traceback, returned = situation.inner.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_call":
+            returned = frame.f_locals.get("ret")
+        if frame.f_code.co_name == "_convert" and isinstance(returned, (list, tuple)):
+            value = frame.f_locals.get("value")
+            places = [place for place, one in enumerate(returned) if one is value]
+            return places[0] if len(places) == 1 else None
+        traceback = traceback.tb_next
+    return None
 
 
 def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
@@ -140,11 +155,14 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
     if not got:
         cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
         return _explanation(situation, node, cause, None)
-    return _other_dtype(situation, node, _place(node, wanted), got, wanted, short(value, 30))
+    return _other_dtype(situation, node, _place(situation, node, wanted), got, wanted, short(value, 30))
 
 
-def _place(node: Node, dtype: str) -> int:
-    """The first value that is declared so and not cast to it yet."""
+def _place(situation: Situation, node: Node, dtype: str) -> int:
+    """The value that TensorFlow converted; else the first that is declared so and not cast to it yet."""
+    seen = _position(situation)
+    if seen is not None and seen < len(node.tout) and node.tout[seen] == dtype:
+        return seen
     function = node.function()
     value = return_value(function) if function is not None else None
     elements = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(node.tout) else []

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
+_LOCK = re.compile(r"the lock ([\w.]+)")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -38,7 +41,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         several = f"{len(found):,} calls of {name}" if len(found) > 1 else f"call #{call} of {name}"
         after = " They went on later" if ended and len(found) > 1 else " It went on later" if ended else ""
         pool = max(int(str(one["pool"])) for _, _, one in found)
-        message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{after}"
+        held, more = _held(facts, noticed, bool(ended))
+        message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{held}{after}"
         if pool and not ended:
             message += (
                 f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
@@ -50,12 +54,85 @@ def check(facts: Facts) -> Iterator[Finding]:
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
-        fix = _timed(facts, file, line, str(what), pool) or _fix(facts, str(what), pool)
+        evidence = [*evidence[-4:], *more]
+        fixed = _of_lock(facts, noticed, str(name))
+        fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
+        if fixed is not None and fixed[0]:
+            file, line = fixed[:2]
+        fix = fix or _fix(facts, str(what), pool)
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
             str(file) if file is not None else None, line if isinstance(line, int) else None,
-            evidence=tuple(evidence[-4:]), confidence="likely",
+            evidence=tuple(evidence), confidence="likely",
         )  # fmt: skip
+
+
+def _held(facts: Facts, noticed: dict[str, Any], ended: bool) -> tuple[str, list[str]]:
+    """Who holds the lock that a call waits for, as a sentence, and those lines as evidence."""
+    held = noticed.get("holder")
+    if held is None or held["itself"]:
+        return "", []
+    taken, now = (facts.source_line(held["file"], line) for line in (held["taken"], held["line"]))
+    who = f"call #{held['call']}" if held["call"] else held["thread"]
+    text = f" {who} took it at {taken}"
+    if held["call"]:
+        other = _notice_of(facts, held["call"])
+        text += f", and {'waits' if not ended else 'waited'} for {other.get('what') or 'what is in C'}"
+    elif held["tensorflow"]:
+        text += f", and was in TensorFlow at {now} with it" + ("" if ended else ": each waits for the other")
+    else:
+        text += f", and was at {now} with it"
+    lines = dict.fromkeys((held["taken"], held["line"]))
+    evidence = [
+        f"{who}: {facts.source_line(held['file'], line)} {facts.line(held['file'], line)}".rstrip() for line in lines
+    ]
+    return f"{text}.", evidence
+
+
+def _notice_of(facts: Facts, call: int) -> dict[str, Any]:
+    """What was noticed of another call that stood still."""
+    return next((one for _, number, one in facts.notices["hang"] if number == call), {})
+
+
+def _of_lock(facts: Facts, noticed: dict[str, Any], body: str) -> tuple[str, int, str] | None:
+    """The fix for a lock whose holder is known, with the line that it is for: "" and 0 for that of the call."""
+    held = noticed.get("holder")
+    if held is None:
+        return None
+    file, taken, line = held["file"], held["taken"], held["line"]
+    if held["itself"]:
+        return "", 0, _again(facts, noticed) or "threading.RLock()  # a thread may take it again while it holds it"
+    if held["call"]:
+        other = _notice_of(facts, held["call"])
+        if (other.get("holder") or {}).get("call"):
+            return "", 0, "dataset.map(..., num_parallel_calls=1)  # or take the locks in one order everywhere"
+        return "", 0, f"mend first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
+    if not held["tensorflow"]:
+        return None
+    words = (
+        f"take the lock around the statements that need it, and not around {facts.source_line(file, line)}: that line "
+        f"waits for calls of {body}, which take it"
+    )
+    return file, taken, unlocked(facts, file, taken, line) or words
+
+
+def _again(facts: Facts, noticed: dict[str, Any]) -> str:
+    """The line that makes a lock, with one that its thread may take again."""
+    found = _LOCK.match(noticed["what"])
+    last = found[1].rpartition(".")[2] if found is not None else ""
+    files = dict.fromkeys((noticed["holder"]["file"], *(one[0] for one in noticed["frames"])))
+    made = [
+        (file, one.value)
+        for file in files
+        for one in pastes.walk(facts.tree(file), ast.Assign)
+        if isinstance(one.value, ast.Call) and ast.unparse(one.value.func).rpartition(".")[2] == "Lock"
+        and last in [ast.unparse(target).rpartition(".")[2] for target in one.targets]
+    ]  # fmt: skip
+    if len(made) != 1:
+        return ""
+    file, call = made[0]
+    new = pastes.text_of(facts, file, call.func).removesuffix("Lock") + "RLock()"
+    return pastes.written(pastes.replaced(facts, file, {call: new})) if "." in new else ""
 
 
 def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any]) -> Finding:
@@ -139,10 +216,11 @@ def _fix(facts: Facts, what: str, pool: int) -> str:
         return (
             "timeout=60  # as an argument of put() in that line: it then raises queue.Full instead of waiting forever"
         )
+    lock = _LOCK.match(what)
+    if lock is not None:
+        return f"if not {lock[1]}.acquire(timeout=10): raise RuntimeError('who holds it?')  # in place of that line"
     if pool:
         return "dataset.map(..., num_parallel_calls=1)  # or let the bodies return instead of waiting for each other"
-    if "lock" in what:
-        return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
     if "queue" in what:
         return (
             "timeout=60  # as an argument of get() in that line: it then raises queue.Empty instead of waiting forever"

@@ -25,6 +25,8 @@ _PAIRS = {"zip", "array", "asarray", "stack", "concatenate", "DataFrame", "enume
 """What goes by the position of a list's entries."""
 _COMPARED = 10_000
 """How many calls of a body are compared."""
+_LOCKS = re.compile(r"(?<![bc])lock|semaphore", re.I)
+"""Not a block, and not a clock."""
 _SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
 
 
@@ -168,12 +170,12 @@ def _of_its_own(draw: code.Write) -> str:
 
 
 def _locked(facts: Facts, node: Node) -> bool:
-    return any("lock" in text.lower() for _, text in facts.body(node))
+    return any(_LOCKS.search(text) for _, text in facts.body(node))
 
 
 def _seeded(facts: Facts) -> bool:
     """Whether the program sets a seed: then somebody wants the same numbers again."""
-    return any(_SEEDS.search(text) for (text,) in facts.reader.rows("SELECT text FROM source"))
+    return any(_SEEDS.search(line) for file in facts.files for line in facts.code(file))
 
 
 def _overlap(facts: Facts, nodes: list[int]) -> tuple[int, int] | None:

@@ -51,7 +51,7 @@ def _two(facts: Facts, one: dict[str, Any], other: dict[str, Any]) -> Finding:
 
 def _files(facts: Facts, loop: dict[str, Any]) -> Iterator[Finding]:
     file, line, fix = _order(facts, loop)
-    if ".list_files(" in facts.line(file, line):
+    if any(".list_files(" in text for text in facts.code(file)[line - 1 : line]):
         yield Finding(
             NAMES[0], "error", None, (),
             "list_files gives the files in a shuffled order, another in each pass, and what "
