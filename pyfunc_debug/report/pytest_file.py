@@ -175,6 +175,7 @@ class _Test:
         outcome = self._failed(called, names) if call.failure is not None else self._returned(called, set(names))
         lines = [
             *([f"@pytest.mark.xfail(reason={_quoted(self._unsure)})"] if self._unsure else []),
+            *(["@recorded_random_state()"] if self._random is not None else []),
             f"def {test_name(call, node)}():",
             *(f"    {line}" for one in inputs for line in one.splitlines()),
             *(f"    {line}" if line else "" for line in outcome),
@@ -185,7 +186,7 @@ class _Test:
             lines = [f'DATA = np.load(Path(__file__).with_name("{stem}.npz"))', "", "", *lines]
         elif lines:
             lines = ["", *lines]
-        own = [f"import {one}" for one in ("re", "sys") if f"{one}." in used]
+        own = [f"import {one}" for one in ("contextlib", "re", "sys") if f"{one}." in used]
         own += ["from pathlib import Path"] if self._arrays else []
         third = [
             line for line, name in (("import numpy as np", "np."), ("import pytest", "pytest."),
@@ -203,22 +204,27 @@ class _Test:
         return TestFile(f"{self._head(reader)}\n{_joined(blocks)}", self._arrays, tuple(self._notes))
 
     def _generators(self) -> list[str]:
-        """A fixture that sets the global random generators as the call had them, and puts them back."""
+        """What sets the global random generators as the call had them, and puts them back.
+
+        Around the test itself: pytest-randomly seeds them anew between a fixture and its test.
+        """
         if self._random is None:
             return []
         (version, words, gauss), (kind, key, *rest) = self._random
         self._arrays |= {"python_random": np.array(words, np.uint32), "numpy_random": np.array(key, np.uint32)}
         return [
-            "@pytest.fixture(autouse=True)",
+            "@contextlib.contextmanager",
             "def recorded_random_state():",
             "    import random",
             "",
             "    before = random.getstate(), np.random.get_state()",
             f'    random.setstate(({version}, tuple(DATA["python_random"].tolist()), {gauss!r}))',
             f'    np.random.set_state(("{kind}", DATA["numpy_random"], {", ".join(map(repr, rest))}))',
-            "    yield",
-            "    random.setstate(before[0])",
-            "    np.random.set_state(before[1])",
+            "    try:",
+            "        yield",
+            "    finally:",
+            "        random.setstate(before[0])",
+            "        np.random.set_state(before[1])",
             "",
             "",
         ]

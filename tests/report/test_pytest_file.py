@@ -223,6 +223,10 @@ def test_the_files_pass_with_the_program_and_fail_with_another(recording, random
         call.to_pytest(tmp_path / "good" / f"test_draw_{call.id}.py") for call in of(random_recording, "drawn_twice")
     ]
     (pyproject := tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(  # as pytest-randomly does
+        "import random, numpy, pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_runtest_call(item):\n    random.seed(0)\n    numpy.random.seed(0)\n"
+    )
     ran = forked.run(
         "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-c", pyproject, "good", "other", cwd=tmp_path
     )  # fmt: skip
