@@ -35,7 +35,13 @@ def delegates(frame: FrameType) -> bool:
 
 def is_left(frame: FrameType) -> bool:
     """Whether it is a generator's that has yielded, and can be entered again."""
-    return is_generator(frame) and (frame.f_code.co_code[frame.f_lasti] == _YIELD or delegates(frame))
+    return is_generator(frame) and (_at_yield(frame) or delegates(frame))
+
+
+def _at_yield(frame: FrameType) -> bool:
+    """Whether it yielded last: CPython 3.13.0 has it at the instruction behind that."""
+    code, last = frame.f_code.co_code, frame.f_lasti
+    return code[last] == _YIELD or (dis.opname[code[last]] == "RESUME" and code[last + 1] & 3 == 1)
 
 
 def returns(frame: FrameType, value: Any) -> bool:
@@ -45,5 +51,5 @@ def returns(frame: FrameType, value: Any) -> bool:
     """
     last = frame.f_code.co_code[frame.f_lasti]
     if is_generator(frame):
-        return last not in _RETURNS and (value is not None or last == _YIELD)
+        return last not in _RETURNS and (value is not None or _at_yield(frame))
     return value is not None or last in _RETURNS
