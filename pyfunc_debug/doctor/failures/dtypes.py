@@ -28,6 +28,7 @@ _FLOATS = {
     "mean", "std", "var", "sqrt", "exp", "log", "log1p", "sin", "cos", "tan", "tanh", "median", "norm", "percentile",
     "rand", "randn", "normal", "uniform", "linspace", "float", "corrcoef", "average",
 }  # fmt: skip
+_FILLED = {"zeros", "ones", "empty", "eye", "identity"}
 _IMAGES = {"imread", "imdecode"}
 _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
@@ -152,6 +153,8 @@ class Guess:
         whole = [type(one.value) is int for one in node.args if isinstance(one, ast.Constant)]
         if name in _WHOLE or (name == "arange" and all(whole) and len(whole) == len(node.args) > 0):
             return "int64"
+        if name in _FILLED and root_is(node.func, self._spot, "numpy"):
+            return None if len(node.args) > 1 or node.keywords else "float64"
         operands = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
         if name in _SUMS and found is not None and not root_is(node.func, self._spot, "tensorflow"):

@@ -340,6 +340,11 @@ def rest_as_ops(function: Function, spot: Spot, after: int, also: tuple[str, ...
     return pieces
 
 
+def writes_parts(function: Function) -> bool:
+    """Whether a function writes into a part of anything: `gap[row] *= 2`, which no tensor takes."""
+    return any(isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) for one in ast.walk(function))
+
+
 def _part_of(target: ast.expr, ops: _Ops) -> bool:
     """Whether an assignment writes into a slice of a tensor, for which no op stands in one place."""
     sliced = isinstance(target, ast.Subscript) and any(isinstance(one, ast.Slice) for one in ast.walk(target.slice))

@@ -25,6 +25,11 @@ _PAIRS = {"zip", "array", "asarray", "stack", "concatenate", "DataFrame", "enume
 """What goes by the position of a list's entries."""
 _COMPARED = 10_000
 """How many calls of a body are compared."""
+_OF_GENERATORS = {
+    "rand": "random", "random_sample": "random", "randn": "standard_normal", "randint": "integers",
+    "random_integers": "integers",
+}  # fmt: skip
+"""What a generator of NumPy's calls these."""
 _LOCKS = re.compile(r"(?<![bc])lock|semaphore", re.I)
 """Not a block, and not a clock."""
 _SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
@@ -158,13 +163,16 @@ def _with_lock(facts: Facts, file: str | None, write: code.Write) -> str:
 
 def _of_its_own(draw: code.Write) -> str:
     """The same draw from a generator that is made for each element, from its index."""
-    last = draw.text.removeprefix(f"{draw.name}.")
-    python = draw.name == "random" and hasattr(random.Random, last.partition("(")[0])
-    made = 'random.Random(f"{SEED} {index}")' if python else "np.random.default_rng([SEED, index])"
-    last = re.sub(r"^(rand|random_sample)\(", "random(", last) if made.startswith("np") else last
-    last = re.sub(r"^randn\(", "standard_normal(", re.sub(r"^randint\(", "integers(", last)) if "np" in made else last
+    name = draw.called.rpartition(".")[2] or draw.text.partition("(")[0].rpartition(".")[2]
+    python = draw.called.startswith("random.") and hasattr(random.Random, name)
+    made = 'random.Random(f"{seed} {index}")' if python else "np.random.default_rng([seed, index])"
+    given = draw.text[draw.text.index("(") :]
+    call = syntax.expression(draw.text)
+    if not python and name in ("rand", "randn") and isinstance(call, ast.Call) and len(call.args) > 1:
+        given = f"(({', '.join(map(ast.unparse, call.args))}))"
+    last = (name if python else _OF_GENERATORS.get(name, name)) + given
     return (
-        f"rng = {made}  # in the body; pass the element's index, as from dataset.enumerate()\n"
+        f"rng = {made}  # in the body: a seed of yours, and the element's index, as from dataset.enumerate()\n"
         f"rng.{last}  # in line {draw.line}"
     )
 
