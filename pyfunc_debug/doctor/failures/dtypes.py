@@ -80,6 +80,8 @@ class Guess:
             return self._name(node)
         if isinstance(node, ast.Constant):
             return {str: "string", bytes: "string", bool: "bool", int: "int64", float: "float32"}.get(type(node.value))
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return next((found for found in map(self._of, node.elts) if found is not None), None)
         if isinstance(node, ast.JoinedStr):
             return "string"
         if isinstance(node, (ast.Compare, ast.BoolOp)) or (
