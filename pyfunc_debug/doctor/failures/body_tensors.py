@@ -71,7 +71,7 @@ def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
         if not hasattr(np, match[1]) and not hasattr(builtins, match[1]):
             return None
         text = spot.source.text(next(iter(pieces)))
-        cause = f"in `{short(text, 40)}` it is no tensor that is asked for its value, but a value already: {match[1]}."
+        cause = f"in `{short(text, 40)}` what is asked for its value is not a tensor, but a value already: {match[1]}."
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     return Explanation(
         RULE, spot.file, spot.line,

@@ -106,7 +106,7 @@ def _of_lock(facts: Facts, noticed: dict[str, Any], body: str) -> tuple[str, int
         other = _notice_of(facts, held["call"])
         if (other.get("holder") or {}).get("call"):
             return "", 0, "dataset.map(..., num_parallel_calls=1)  # or take the locks in one order everywhere"
-        return "", 0, f"mend first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
+        return "", 0, f"change first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
     if not held["tensorflow"]:
         return None
     words = (
