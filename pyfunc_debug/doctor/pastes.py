@@ -15,7 +15,7 @@ from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
-from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
+from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, indent_of, parsed
 from pyfunc_debug.doctor.failures.symbols import Described
@@ -219,7 +219,7 @@ def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] |
         given = {path: Described(assumed, None) for path in node.paths}
     modules = {short: ModuleType(full) for short, full in imports(source(facts, node.file)).items()}
     spot = Spot(node.file, function.lineno, given, modules, "")
-    if not given or not whole_as_ops(function, spot):
+    if not given or writes_parts(function) or not whole_as_ops(function, spot):
         return None
     pieces: dict[ast.expr, str] = {}
     made: list[str] = []

@@ -51,6 +51,8 @@ _PROMPTS = {
 """File and function on the stack of a thread that another debugger holds."""
 _CALLS = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 """TensorFlow calls bodies from there."""
+_PLAIN = (int, float, bool, str)
+_SHORT = 60
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
 _FOR = re.compile(r"for .+ in ([A-Za-z_][\w.]*):")
@@ -119,6 +121,15 @@ def empty_loops(ident: int, body: Frame) -> dict[int, str]:
         except (KeyError, AttributeError, TypeError):
             continue
     return found
+
+
+def plain_values(ident: int, body: Frame) -> dict[str, str]:
+    """The numbers and short texts among the variables of a body that a thread runs: `{"i": "13"}`."""
+    one = sys._current_frames().get(ident)
+    while one is not None and (one.f_code.co_filename, one.f_code.co_name) != (body.file, body.function):
+        one = one.f_back
+    found = dict(one.f_locals) if one is not None else {}
+    return {name: repr(kept) for name, kept in found.items() if type(kept) in _PLAIN and len(repr(kept)) <= _SHORT}
 
 
 def _reason(frame: FrameType) -> tuple[str, bool, Holder | None]:

@@ -21,7 +21,7 @@ from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, runnable, waiting
+from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, plain_values, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -38,6 +38,8 @@ class _Work:
 
     lines: set[int] = field(default_factory=set)
     looks: int = 0
+    same: dict[str, str] | None = None
+    """Variables that had one value each time."""
 
 
 class HangWatch:
@@ -129,6 +131,8 @@ class HangWatch:
         work = self._working.setdefault(ticket.call, _Work())
         work.looks += 1
         work.lines.add(body.line)
+        values = plain_values(ticket.ident, body)
+        work.same = {name: one for name, one in (work.same or values).items() if values.get(name) == one}
         if now - ticket.start_ns <= 2 * self._after_s * 1e9 or work.looks < _WORKING_LOOKS:
             return
         self._reported.add(ticket.call)
@@ -138,6 +142,7 @@ class HangWatch:
             Notice.HANG, ticket.token, ticket.call, age_s=round(age, 1), what="", pool=0, lock=False,
             frames=[[one.file, one.line, one.function, one.text] for one in state.stack[-state.own :]],
             working=work.looks, lines=lines, empty=empty,
+            same=sorted(work.same.items()),
         )  # fmt: skip
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
         name = self._body(ticket.token)

@@ -209,7 +209,7 @@ def _lists_inside(maker: _Maker, text: str, call: ast.Call) -> Explanation | Non
 
 
 def _other_batch(maker: _Maker, text: str, call: ast.Call) -> Explanation | None:
-    """What is no batch at all: None, or more values than inputs, targets and weights."""
+    """What is not a batch at all: None, or more values than inputs, targets and weights."""
     found = _BATCH.search(text)
     takes = "Keras takes (inputs, targets), (inputs,), or (inputs, targets, sample_weights)."
     if found is not None and found[1]:

@@ -30,6 +30,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     calls,
     dtype_of,
     is_symbolic,
+    lookup,
     shape_of,
     symbolic_parts,
 )
@@ -51,6 +52,7 @@ _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+_ASSIGNS = ("assign", "assign_add", "assign_sub")
 _READ = ("ParseTensor", "DecodeImage")
 _FARTHEST = 400
 _THROUGH = {
@@ -240,6 +242,8 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
+    if not sure and len(known) == 1 and (kept := _of_variable(situation, node)) is not None:
+        known, said = [kept], " That is the shape of the variable which it is assigned to."
     learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
     said = said if learned is None else " The first element tells it."
     edit = learned or _edit(node, spot, call, known)
@@ -260,6 +264,24 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
+
+
+def _of_variable(situation: Situation, node: Node) -> Shape | None:
+    """The shape of a variable that a node's result is assigned to in the line that failed: `self.best.assign(y)`."""
+    spot, call = situation.last, node.call()
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or call is None or node.site is None or spot.file != node.site[0]:
+        return None
+    made = node.source.parent(call)
+    names = {dotted(one) for one in made.targets} if isinstance(made, ast.Assign) and made.value is call else set()
+    for one in calls(statement):
+        if not isinstance(one.func, ast.Attribute) or one.func.attr not in _ASSIGNS or len(one.args) != 1:
+            continue
+        shape = getattr(lookup(one.func.value, spot), "shape", None)
+        if dotted(one.args[0]) in names - {""} and shape is not None:
+            sizes = tuple(shape)
+            return sizes if all(size is None or isinstance(size, int) for size in sizes) else None
+    return None
 
 
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:

@@ -106,7 +106,7 @@ def _of_lock(facts: Facts, noticed: dict[str, Any], body: str) -> tuple[str, int
         other = _notice_of(facts, held["call"])
         if (other.get("holder") or {}).get("call"):
             return "", 0, "dataset.map(..., num_parallel_calls=1)  # or take the locks in one order everywhere"
-        return "", 0, f"mend first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
+        return "", 0, f"change first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
     if not held["tensorflow"]:
         return None
     words = (
@@ -154,13 +154,61 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
         text += f". {empty[1]} is empty, so that line {empty[0]} does nothing"
         checked = f"if len({empty[1]}) == 0:", f"    raise ValueError({f'{empty[1]} is empty'!r})"
         fix = pastes.written(pastes.above(facts, file, loop.lineno, *checked)) or fix
-    elif loop is not None and indent is not None:
+    elif loop is not None and (stuck := _stuck(facts, file, loop, dict(noticed.get("same") or ()))) is not None:
+        text += stuck[0]
+        fix = stuck[1]
+    elif loop is not None and indent is not None and _waits(loop.test):
         fix = pastes.written(Edit(file, loop.lineno, loop.lineno, (f"{indent}for turn in range(10_000):",)))
+    elif loop is not None:
+        fix = f"let what `{ast.unparse(loop.test)}` reads change in each turn of the loop of line {loop.lineno}"
     evidence = tuple(f"{facts.source_line(file, line)} {facts.line(file, line).strip()}" for line in lines[:4])
     return Finding(
         NAMES[0], "warning" if live else "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
         confidence="measured" if empty is not None else "likely",
     )  # fmt: skip
+
+
+def _waits(test: ast.expr) -> bool:
+    """Whether a loop goes on until something else happens: `while True`, `while not queue.empty()`."""
+    called = [one.func for one in ast.walk(test) if isinstance(one, ast.Call)]
+    return isinstance(test, ast.Constant) or any(isinstance(one, ast.Attribute) for one in called)
+
+
+def _stuck(facts: Facts, file: str, loop: ast.While, same: dict[str, str]) -> tuple[str, str] | None:
+    """What a loop's test reads and its body changes, but never did: a sentence, and a fix; None where there is none.
+
+    Args:
+      facts: The recording.
+      file: The user's file.
+      loop: The loop.
+      same: Variables of the body that had one value each time that it was looked at.
+    """
+    read = [one.id for one in ast.walk(loop.test) if isinstance(one, ast.Name)]
+    steps = [one for one in loop.body if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)]
+    steps = [one for one in steps if one.target.id in read and one.target.id in same]  # type: ignore[union-attr]
+    if len(steps) != 1:
+        return None
+    step, name = steps[0], ast.unparse(steps[0].target)
+    change = facts.line(file, step.lineno)
+    text = f". {name} was {same[name]} each time, and the loop ends by it"
+    skips = [
+        one for before in loop.body if before.lineno < step.lineno for one in _in_this_loop(before)
+        if isinstance(one, ast.Continue) and not isinstance(before, (ast.For, ast.While))
+    ]  # fmt: skip
+    found = pastes.lines_of(facts, file, skips[0].lineno) if len(skips) == 1 else None
+    if found is None:
+        return text, f"let {name} change on each way through the loop of line {loop.lineno}, as line {step.lineno} does"
+    line = skips[0].lineno
+    text += f": `continue` in line {line} leaves out `{change}` (line {step.lineno})"
+    return text, pastes.written(Edit(file, line, line, (f"{found[0]}{ast.unparse(step)}", *found[1])))
+
+
+def _in_this_loop(statement: ast.AST) -> Iterator[ast.AST]:
+    """What is in a statement, without loops and functions inside of it, which have a `continue` of their own."""
+    yield statement
+    for one in ast.iter_child_nodes(statement):
+        if not isinstance(one, (ast.For, ast.While, ast.AsyncFor, ast.FunctionDef, ast.Lambda)):
+            yield from _in_this_loop(one)
 
 
 def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:

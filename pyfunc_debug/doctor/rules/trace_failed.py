@@ -25,7 +25,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             groups.setdefault((trace.function, trace.error), []).append(trace)
     ended = facts.meta.get("ended")
     handled = isinstance(ended, dict) and ended.get("error") is None
+    traced = {trace.function for trace in facts.traces if not trace.error}
     for (number, error), traces in groups.items():
+        if handled and number in traced:
+            continue  # the program tried something else, and its function works
         function = facts.functions[number]
         failure = noticed.get(traces[-1].id, {})
         file, line = _line(function, failure.get("frames") or [])
