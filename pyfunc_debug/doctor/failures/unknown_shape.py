@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures import keras_calls, learned_shapes, shapes
+from pyfunc_debug.doctor.failures import into_variables, keras_calls, learned_shapes, shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import (
     Node,
@@ -240,9 +240,12 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
+    into = _into_variable(situation, node, call, tensor) if not sure else None
+    if into is not None:
+        known, said = into[1], f" It has to have the shape of {into[0]}."
     learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
     said = said if learned is None else " The first element tells it."
-    edit = learned or _edit(node, spot, call, known)
+    edit = learned or (into[2] if into is not None else None) or _edit(node, spot, call, known)
     if edit is None and tensor is not None and op is None:
         edit = _like_its_input(spot, call)
         said = " The shape here is that of its input: check it." if edit is not None else said
@@ -260,6 +263,28 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
+
+
+def _into_variable(
+    situation: Situation, node: Node, call: ast.Call, tensor: Any
+) -> tuple[str, list[Shape | None], Edit | None] | None:
+    """The variable that the failing line assigns the tensor to, its shape, and the line for a tensor made of it."""
+    last = situation.last
+    statement = last.source.statement(last.line) if last is not None else None
+    found = into_variables.in_line(statement, last) if last is not None and statement is not None else None
+    if last is None or found is None:
+        return None
+    value, into = found
+    parent = node.source.parent(call)
+    name = parent.targets[0] if isinstance(parent, ast.Assign) and parent.value is call else None
+    own = isinstance(name, ast.Name) and isinstance(value, ast.Name) and name.id == value.id
+    if len(node.tout) == 1 and (value is call or own):
+        return into.name, [into.shape], None
+    if not isinstance(value, ast.Name) or last.value(value.id) is not tensor:
+        return None
+    text = f"{alias(last, 'tensorflow')}.ensure_shape({value.id}, {written(into.shape)})"
+    placed = last.source.replaced({value: text})
+    return None if placed is None else (into.name, [], Edit(last.file, placed[0], placed[1], (placed[2],)))
 
 
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
