@@ -58,6 +58,7 @@ class Loop:
       at_most: Whether that is a bound and not measured.
       kinds: Its pipeline's transformations, such as `ParallelMap` and `Prefetch`, the last first.
       nodes: The numbers of the nodes of `bodies`.
+      passes: Iterators that were made; 0 where it does not matter.
     """
 
     site: Frame | None
@@ -69,6 +70,7 @@ class Loop:
     at_most: bool
     kinds: tuple[str, ...] = ()
     nodes: tuple[int, ...] = ()
+    passes: int = 0
 
     @property
     def wait_share(self) -> float | None:
@@ -85,7 +87,11 @@ class Loop:
         wait, step = (f"{ns / self.steps / 1e6:.2f}" for ns in (self.wait_ns, self.step_ns))
         text = f"{where} waits for its input {'at most ' if self.at_most else ''}{percent(share)} of its time"
         text += f" ({wait} of {step} ms a step, {self.steps:,} steps"
-        text += "; the graph takes the input, so this is when Python worked on it)" if self.at_most else ")"
+        if self.at_most:
+            text += "; the graph takes the input, so this is when Python worked on it"
+        elif self.passes > 1 and self.taken - self.steps >= _SMALL * self.taken:
+            text += f"; {self.taken:,} elements in {self.passes:,} passes, and the first of each pass is left out"
+        text += ")"
         if share < _SMALL:
             text += f": a faster input can make it x{1 / (1 - share):.2f} faster at most"
         return text
@@ -116,7 +122,7 @@ def loops_of(meta: Mapping[str, Any], all_nodes: Iterable[Node], rows: Rows, bou
         kinds = tuple(str(stage["kind"]) for stage in entry["stages"])
         if entry["taken"]:
             times = entry["steps"], entry["step_ns"], entry["wait_ns"]
-            found.append(Loop(site, bodies, entry["taken"], *times, False, kinds, numbers))
+            found.append(Loop(site, bodies, entry["taken"], *times, False, kinds, numbers, entry["iterators"]))
         elif own and bounds:
             found.append(Loop(site, bodies, 0, *_bound(rows, [node.id for node in own]), True, kinds, numbers))
     return sorted(found, key=lambda loop: -loop.wait_ns)

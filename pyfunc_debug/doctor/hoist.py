@@ -22,10 +22,17 @@ def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, na
       name: What to call an expression that has no name yet.
       form: What such an expression is made into: `tf.function({})`.
     """
+    return pastes.written(*hoisted_edits(facts, file, what, name, form))
+
+
+def hoisted_edits(
+    facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, name: str, form: str = "{}"
+) -> list[Edit | None]:
+    """The edits of `hoisted`; none where there is no paste, None among them where one cannot be made."""
     own, tree = pastes.source(facts, file), facts.tree(file)
     outer = None if tree is None else _above(own, what)
     if file is None or tree is None or outer is None:
-        return ""
+        return []
     indent = indent_of(own.lines[outer.lineno - 1])
     if isinstance(what, ast.FunctionDef):
         return _moved(facts, file, what, what.name, outer, indent)
@@ -38,7 +45,7 @@ def hoisted(facts: Facts, file: str | None, what: ast.expr | ast.FunctionDef, na
     made = None
     if '"""' not in text and "'''" not in text:
         made = pastes.above(facts, file, pastes.first_line(outer), *f"{name} = {text}".split("\n"))
-    return pastes.written(pastes.replaced(facts, file, {what: name}), made)
+    return [pastes.replaced(facts, file, {what: name}), made]
 
 
 def _above(source: Source, what: ast.AST) -> ast.stmt | None:
@@ -48,7 +55,9 @@ def _above(source: Source, what: ast.AST) -> ast.stmt | None:
     for one in source.around(what):
         if not isinstance(one, _AROUND) or one is what:
             continue
-        if needs & _binds(one, what) or (isinstance(one, ast.For) and _inside(what, one.iter)):
+        if isinstance(one, ast.For) and _inside(what, one.iter):
+            continue  # a loop asks once for what it goes through
+        if needs & _binds(one, what):
             break
         if isinstance(one, ast.FunctionDef):
             holder = source.parent(one)
@@ -104,7 +113,7 @@ def _binds(around: ast.AST, but: ast.AST) -> set[str]:
     return found
 
 
-def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.stmt, indent: str) -> str:
+def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.stmt, indent: str) -> list[Edit | None]:
     """A statement above what is around it, and a comment in its place."""
     first, last = pastes.first_line(statement), statement.end_lineno or statement.lineno
     lines = facts.source(file)[first - 1 : last]
@@ -115,7 +124,7 @@ def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.s
     ]  # fmt: skip
     own = indent_of(lines[0])
     if len(stores) != 1 or not all(line.startswith(own) or not line.strip() for line in lines):
-        return ""
+        return []
     word = (
         "loop"
         if isinstance(outer, (ast.For, ast.While))
@@ -123,8 +132,8 @@ def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.s
         if isinstance(outer, ast.ClassDef)
         else "function"
     )
-    return pastes.written(
+    return [
         Edit(file, first, last, (f"{own}# {name} is made once, above the {word}",)),
         Edit(file, pastes.first_line(outer), pastes.first_line(outer) - 1,
              tuple(f"{indent}{line.removeprefix(own)}".rstrip() for line in lines)),
-    )  # fmt: skip
+    ]  # fmt: skip

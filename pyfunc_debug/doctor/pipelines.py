@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.records import Frame, Node
 
 _HANDED = ("fit", "evaluate", "predict", "iter", "enumerate")
 """Calls that are given a dataset as their first argument."""
+_BUILDS = re.compile(r"\bDataset\b|\.(?:map|batch|padded_batch|shuffle|prefetch)\(")
 
 
 def with_calls(facts: Facts, node: Node, calls: int) -> Edit | None:
@@ -78,13 +80,37 @@ def with_pool(facts: Facts, site: Frame, threads: int, why: str) -> Edit | None:
         f"{options}.threading.private_threadpool_size = {threads}  # {why}",
         f"{name} = {name}.with_options({options})",
     )
-    return pastes.above(facts, site.file, statement.lineno, *lines)
+    return above_loop(facts, site, name, *lines)
+
+
+def above_loop(facts: Facts, site: Frame, name: str, *lines: str) -> Edit | None:
+    """Lines that set a dataset's variable anew: above its loop, and loops around that, which would repeat them."""
+    own = pastes.source(facts, site.file)
+    place: ast.stmt | None = own.statement(site.line)
+    for one in own.around(place) if place is not None else ():
+        if isinstance(one, (ast.FunctionDef, ast.ClassDef)) or name in code.stored_names(one):
+            break
+        if isinstance(one, (ast.For, ast.While)):
+            place = one
+    return None if place is None else pastes.above(facts, site.file, place.lineno, *lines)
 
 
 def dataset_at(facts: Facts, site: Frame) -> str | None:
     """The variable of the dataset that a line loops over, or hands to Keras; None where it has none."""
     statement = pastes.source(facts, site.file).statement(site.line)
     return None if statement is None or statement.lineno != site.line else _dataset(statement)
+
+
+def built_for(facts: Facts, site: Frame) -> ast.expr | None:
+    """What the function returns that builds the dataset of `for x in make_dataset():`; None where that is not known."""
+    own = pastes.source(facts, site.file)
+    statement = own.statement(site.line)
+    asked = statement.iter if isinstance(statement, (ast.For, ast.AsyncFor)) else None
+    name = ast.unparse(asked.func).rpartition(".")[2] if isinstance(asked, ast.Call) else ""
+    found = [one for one in pastes.walk(own.tree, ast.FunctionDef) if one.name == name]
+    values = pastes.returns(found[0]) if len(found) == 1 else []
+    value = values[0] if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Call)) else None
+    return value if value is not None and _BUILDS.search(ast.unparse(found[0])) else None
 
 
 def _dataset(statement: ast.stmt) -> str | None:

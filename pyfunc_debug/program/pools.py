@@ -60,6 +60,8 @@ def pool_of(native_id: int, loops: Collection[Iterated] = ()) -> Pool | None:
     Returns:
       None for a thread that Python made, or without TensorFlow.
     """
+    if native_id == os.getpid():  # the main thread, also of a forked process: Python 3.11 gives the id of before there
+        return None
     if any(thread.native_id == native_id and not made_by_cpp(thread) for thread in threading.enumerate()):
         return None
     if _thread_name(native_id) in (_INTER_OP, None):

@@ -63,6 +63,7 @@ def test_a_loop_that_waits_is_told_from_one_that_does_not():
     assert works.step_ns - works.wait_ns >= 7 * 20_000_000
     assert "test_inputs.py" in waits.sentence
     assert "waits for its input" in waits.sentence
+    assert "passes" not in waits.sentence, "one pass has nothing to explain"
     text = gil_text.gil_text(recording.reader, recording.contention(), recording.stages(), 80)
     assert waits.sentence in " ".join(text.split())
 
@@ -74,7 +75,8 @@ def test_epochs_of_one_line_are_one_loop():
             for _ in data:
                 pass
     [loop] = recording.loops()
-    assert (loop.taken, loop.steps) == (24, 21)
+    assert (loop.taken, loop.steps, loop.passes) == (24, 21, 3)
+    assert "21 steps; 24 elements in 3 passes, and the first of each pass is left out)" in loop.sentence
 
 
 def test_an_input_that_the_graph_takes_is_bounded_and_called_so():

@@ -416,6 +416,80 @@ def a_dataset_that_a_function_returns():
         list(make())
 
 
+@triggers("dataset-in-loop", says="make builds it, for each call in", pastes=True)
+def a_dataset_of_what_a_loop_collects():
+    seen, sizes = [0.0], []
+
+    def make():
+        kept = list(seen)
+        offset = len("one")
+
+        def rows():
+            yield from kept
+
+        data = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([]))
+        data = data.map(lambda x: x + offset)
+        return data.batch(2)
+
+    for step in range(7):
+        seen.append(float(step))
+        sizes.append(sum(len(x) for x in make()))
+    assert sizes == list(range(2, 9)), "each pass has what was collected until then"
+
+
+@triggers("dataset-in-loop", says="= make(rows)", pastes=True)
+def a_dataset_that_a_function_builds_of_its_argument():
+    def make(given):
+        scale = len(given)
+        data = tf.data.Dataset.from_tensor_slices(given)
+        data = data.map(lambda x: x * scale)
+        return data
+
+    rows = np.ones(3, np.float32)
+    for _ in range(7):
+        for x in make(rows):
+            assert x == 3
+
+
+@triggers("dataset-in-loop", says="dataset = make()  # once, above the loop in line")
+def a_function_that_draws_before_it_builds_a_dataset():
+    def make():
+        order = np.random.permutation(3)
+        data = tf.data.Dataset.from_tensor_slices(order)
+        data = data.map(lambda x: x * order[0])
+        return data
+
+    for _ in range(7):
+        list(make())
+
+
+@triggers("dataset-in-loop", says="`data = tf.data.Dataset.from_tensor_slices(seen)` reads is then read once")
+def a_dataset_over_a_list_that_a_loop_fills():
+    seen = [0.0]
+
+    def make():
+        scale = len("one")
+        data = tf.data.Dataset.from_tensor_slices(seen)
+        data = data.map(lambda x: x * scale)
+        return data
+
+    for _ in range(7):
+        seen.append(1.0)
+        list(make())
+
+
+@near("dataset-in-loop")
+def datasets_of_one_function_for_two_splits():
+    def make(rows):
+        scale = len(rows)
+        return tf.data.Dataset.from_tensor_slices(rows).map(lambda x: x * scale)
+
+    train, test = make(np.ones(3, np.float32)), make(np.ones(2, np.float32))
+    for _ in range(6):
+        list(train)
+        list(test)
+
+
 @triggers("function-in-loop", pastes=True)
 def a_method_that_makes_a_function():
     class Predictor:

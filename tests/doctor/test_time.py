@@ -116,9 +116,10 @@ def loop_over_data(
     source="",
     rows=None,
     second=None,
+    at=3,
     **columns,
 ):
-    """A loop at line 3 whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
+    """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
     stages = [{"kind": kind, "parallel": None, "batch": batch, "tokens": ["pyfunc_1"] * (not index)}
               for index, kind in enumerate(kinds)]  # fmt: skip
     nodes = [node(function=1, **columns)]
@@ -127,7 +128,7 @@ def loop_over_data(
         nodes.append(node(2, second, function=1))
     step_ns = wait_ns + rest_ns
     entry = {
-        "site": ["/home/u/train.py", 3, "train"], "pool": None, "iterators": 1, "taken": steps + 1 if taken else 0,
+        "site": ["/home/u/train.py", at, "train"], "pool": None, "iterators": 1, "taken": steps + 1 if taken else 0,
         "first_ns": 0, "steps": steps, "step_ns": steps * step_ns, "wait_ns": steps * wait_ns, "longest_ns": wait_ns,
         "stages": stages,
     }  # fmt: skip
@@ -200,6 +201,58 @@ def test_a_body_that_does_not_compute_gets_a_larger_pool_to_paste(tmp_path):
         "data = data.with_options(options)",
     ]
     assert mended[5:] == SLEEPS.split("\n")[2:]
+
+
+NESTED = """import tensorflow as tf
+data = tf.data.Dataset.range(9)
+for x in data:
+    pass
+for epoch in range(3):
+    for x in data:
+        pass"""
+BUILT = """import tensorflow as tf
+def batches():
+    return tf.data.Dataset.range(9).batch(2)
+for x in batches():
+    pass"""
+SHOWN = """import tensorflow as tf
+from tqdm import tqdm
+data = tf.data.Dataset.range(9)
+for x in tqdm(data.as_numpy_iterator()):
+    pass"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "mended"),
+    [
+        (NESTED, 6, {5: "data = data.prefetch(tf.data.AUTOTUNE)  # makes the next element while the step runs"}),
+        (BUILT, 4, {3: "    return tf.data.Dataset.range(9).batch(2).prefetch(tf.data.AUTOTUNE)"}),
+        (SHOWN, 4, None),
+    ],
+    ids=["above the outer loop", "where the dataset is built", "nothing of another library's"],
+)
+def test_a_prefetch_is_pasted_once_and_where_the_dataset_is(tmp_path, source, line, mended):
+    path = loop_over_data(tmp_path, 100, 20 * MS, 19 * MS, cpu_ns=MS, source=source, at=line)
+    (found,) = Recording(path).findings(select=["input-bound"])
+    if mended is None:
+        assert "prefetch(" not in found.fix
+        return
+    lines = pasted(source, found.fix).split("\n")
+    assert {place: lines[place - 1] for place in mended} == mended
+
+
+DRAWS = """import numpy as np
+import tensorflow as tf
+def bad(x):
+    return x + np.random.normal()
+for x in tf.data.Dataset.range(9).map(lambda x: tf.numpy_function(bad, [x], tf.float32)):
+    pass"""
+
+
+def test_no_cache_is_offered_behind_a_body_that_draws(tmp_path):
+    path = loop_over_data(tmp_path, 100, 20 * MS, MS, source=DRAWS, at=5, line=3)
+    (found,) = Recording(path).findings(select=["input-bound"])
+    assert "cache()  # before the stage of bad, which draws random numbers" in " ".join((found.fix, *found.evidence))
 
 
 def test_a_slow_generator_is_named_and_no_parallel_calls_are_offered(tmp_path):

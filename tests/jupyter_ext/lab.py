@@ -142,7 +142,7 @@ def browser(size: tuple[int, int] = (1400, 1000), dark: bool = False) -> Iterato
     if not _chromium:
         driver = sync_playwright().start()
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-        context = chromium.new_context()
+        context = chromium.new_context(permissions=["clipboard-write"])  # without a window it would be refused
         context.set_default_timeout(1000 * HANG_S)
         _chromium[:] = [context, chromium, driver]
     context = _chromium[0]

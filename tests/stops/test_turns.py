@@ -376,6 +376,9 @@ def test_a_thread_that_python_made_is_in_no_pool(tf):
     from pyfunc_debug.program.pools import pool_of
 
     assert pool_of(threading.get_native_id()) is None
+    if (forked := os.fork()) == 0:
+        os._exit(pool_of(threading.get_native_id()) is not None)
+    assert os.waitpid(forked, 0)[1] == 0, "of a forked process, too"
 
 
 def test_a_step_over_a_line_that_waits_for_a_call_with_a_breakpoint_does_not_hang(tf, script, capsys):

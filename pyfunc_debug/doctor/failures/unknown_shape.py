@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from pyfunc_debug.doctor.failures import keras_calls, learned_shapes, shapes
+from pyfunc_debug.doctor.failures import into_variables, keras_calls, learned_shapes, shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import (
     Node,
@@ -30,7 +30,6 @@ from pyfunc_debug.doctor.failures.symbols import (
     calls,
     dtype_of,
     is_symbolic,
-    lookup,
     shape_of,
     symbolic_parts,
 )
@@ -52,8 +51,6 @@ _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
-_ASSIGNS = ("assign", "assign_add", "assign_sub")
-_READ = ("ParseTensor", "DecodeImage")
 _FARTHEST = 400
 _THROUGH = {
     "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",
@@ -242,11 +239,12 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
-    if not sure and len(known) == 1 and (kept := _of_variable(situation, node)) is not None:
-        known, said = [kept], " That is the shape of the variable which it is assigned to."
+    into = _into_variable(situation, node, call, tensor) if not sure else None
+    if into is not None:
+        known, said = into[1], f" It has to have the shape of {into[0]}."
     learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
     said = said if learned is None else " The first element tells it."
-    edit = learned or _edit(node, spot, call, known)
+    edit = learned or (into[2] if into is not None else None) or _edit(node, spot, call, known)
     if edit is None and tensor is not None and op is None:
         edit = _like_its_input(spot, call)
         said = " The shape here is that of its input: check it." if edit is not None else said
@@ -266,22 +264,26 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
 
 
-def _of_variable(situation: Situation, node: Node) -> Shape | None:
-    """The shape of a variable that a node's result is assigned to in the line that failed: `self.best.assign(y)`."""
-    spot, call = situation.last, node.call()
-    statement = spot.source.statement(spot.line) if spot is not None else None
-    if spot is None or statement is None or call is None or node.site is None or spot.file != node.site[0]:
+def _into_variable(
+    situation: Situation, node: Node, call: ast.Call, tensor: Any
+) -> tuple[str, list[Shape | None], Edit | None] | None:
+    """The variable that the failing line assigns the tensor to, its shape, and the line for a tensor made of it."""
+    last = situation.last
+    statement = last.source.statement(last.line) if last is not None else None
+    found = into_variables.in_line(statement, last) if last is not None and statement is not None else None
+    if last is None or found is None:
         return None
-    made = node.source.parent(call)
-    names = {dotted(one) for one in made.targets} if isinstance(made, ast.Assign) and made.value is call else set()
-    for one in calls(statement):
-        if not isinstance(one.func, ast.Attribute) or one.func.attr not in _ASSIGNS or len(one.args) != 1:
-            continue
-        shape = getattr(lookup(one.func.value, spot), "shape", None)
-        if dotted(one.args[0]) in names - {""} and shape is not None:
-            sizes = tuple(shape)
-            return sizes if all(size is None or isinstance(size, int) for size in sizes) else None
-    return None
+    value, into = found
+    parent = node.source.parent(call)
+    name = parent.targets[0] if isinstance(parent, ast.Assign) and parent.value is call else None
+    own = isinstance(name, ast.Name) and isinstance(value, ast.Name) and name.id == value.id
+    if len(node.tout) == 1 and (value is call or own):
+        return into.name, [into.shape], None
+    if not isinstance(value, ast.Name) or last.value(value.id) is not tensor:
+        return None
+    text = f"{alias(last, 'tensorflow')}.ensure_shape({value.id}, {written(into.shape)})"
+    placed = last.source.replaced({value: text})
+    return None if placed is None else (into.name, [], Edit(last.file, placed[0], placed[1], (placed[2],)))
 
 
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:

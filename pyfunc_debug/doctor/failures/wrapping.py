@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from pyfunc_debug.doctor.failures import shapes
+from pyfunc_debug.doctor.failures import into_variables, shapes
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -264,6 +264,11 @@ def helper_call(situation: Situation) -> Wrap | None:
         same = isinstance(target, ast.Name) and target.id in inputs and not _SIZES.search(spot.source.code_of(function))
         if whole == plain and not many and isinstance(target, ast.Name) and same and fits(outer):
             whole, known = f"{tf}.ensure_shape({whole}, {target.id}.shape)", False  # changed in place, it may seem
+        into = None if many else into_variables.of(one, outer)
+        if into is not None:
+            declared = dtypes[0] or f"{tf}.{into.dtype}"
+            plain = f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {declared})"
+            whole, known = into.taking(plain, declared, outer), True
         pieces: dict[ast.expr, str] = {one: whole}
         kept = _without_dicts(function)
         if kept is not None and many:
@@ -313,8 +318,14 @@ def expression(situation: Situation) -> Wrap | None:
     if isinstance(part, ast.Subscript) and not strings:
         inner = values_of(part, spot, inputs)
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
+    into = into_variables.of(part, spot)
+    if into is not None:  # an assignment has no gradient
+        tout = dtype or f"{tf}.{into.dtype}"
+        plain = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
+        plain = into_variables.as_numpy_function(part, inputs, dtype, spot) or plain
+        new = into.taking(plain, dtype, spot)
     edit = _edit(spot, {part: new})
-    known = dtype is not None and not fits(spot)  # Keras asks for the shape, too
+    known = dtype is not None and (into is not None or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
 
 

@@ -143,7 +143,22 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
     if not cached:
-        yield "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
+        draws = _draws(facts, loop)
+        yield (
+            f"dataset = dataset.cache()  # before the stage of {draws}, which draws random numbers"
+            if draws
+            else "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
+        )
+
+
+def _draws(facts: Facts, loop: Loop) -> str:
+    """The first body of a pipeline that draws random numbers: behind it a cache would keep those of the first pass."""
+    for one in reversed(loop.nodes):
+        node = facts.nodes[one]
+        function, tree = facts.function(node), facts.tree(node.file)
+        if function is not None and tree is not None and code.is_random(function, tree):
+            return facts.name(node)
+    return ""
 
 
 def _tried(facts: Facts, node: Node) -> bool:
@@ -172,10 +187,15 @@ def _prefetched(facts: Facts, loop: Loop) -> str:
     site = loop.site
     name = pipelines.dataset_at(facts, site) if site is not None else None
     tf = pastes.module(facts, site.file, "tensorflow") if site is not None else None
-    if site is None or name is None or tf is None:
+    if site is None or tf is None:
         return ""
-    line = f"{name} = {name}.prefetch({tf}.data.AUTOTUNE)  # makes the next element while the step runs"
-    return pastes.written(pastes.above(facts, site.file, site.line, line))
+    why = "# makes the next element while the step runs"
+    if name is not None:
+        line = f"{name} = {name}.prefetch({tf}.data.AUTOTUNE)  {why}"
+        return pastes.written(pipelines.above_loop(facts, site, name, line))
+    built = pipelines.built_for(facts, site)
+    text = "" if built is None else f"{pastes.text_of(facts, site.file, built)}.prefetch({tf}.data.AUTOTUNE)"
+    return "" if built is None else pastes.written(pastes.replaced(facts, site.file, {built: text}))
 
 
 def _of_stage(facts: Facts, loop: Loop, stage: StageAnswer) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import code, growing, pastes
+from pyfunc_debug.doctor import built_once, code, growing, pastes
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
@@ -86,12 +86,18 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"the dataset that calls {function.name} was built {len(traces) + 1:,} times, and TensorFlow traced {name} "
             f"again for each: {cost:,.0f} ms together{keep}"
         )
+        asked = built_once.call_of(facts, file, _map_of(facts, function))
+        if asked is not None:
+            evidence.append(
+                f"{asked.function.name} builds it, for each call in {facts.source_line(asked.file, asked.call.lineno)}"
+            )
         place = facts.source_line(file, line)
         which = f"that maps the lambda at {place}" if "<lambda>" in name else f"that calls {name}"
         fix = (
             made_once(facts, function)
             or _compiled(facts, function)
             or _compiled_lambda(facts, function)
+            or (asked is not None and (built_once.once(facts, asked) or built_once.words(facts, asked)))
             or f"build the dataset {which} once, before the loop, and iterate the same object in each epoch"
         )
     elif rule == "function-in-loop":
@@ -249,8 +255,8 @@ def _compiled_lambda(facts: Facts, function: Function) -> str:
     return hoisted(facts, function.file, given[0], "compiled", f"{tf}.function({{}})")
 
 
-def _dataset_once(facts: Facts, function: Function) -> str:
-    """The whole chain of calls around its map."""
+def _map_of(facts: Facts, function: Function) -> ast.Call | None:
+    """The call of `map`, or another method of a dataset, that is given a function; None where there are several."""
     name, own = function.name.rpartition(".")[2], pastes.source(facts, function.file)
     line = function.line or 0
     tree: ast.AST | None = facts.tree(function.file)
@@ -263,9 +269,15 @@ def _dataset_once(facts: Facts, function: Function) -> str:
     ]  # fmt: skip
     calls = [parent for one in given if isinstance(parent := own.parent(one), ast.Call) and one is not parent.func]
     calls = [one for one in calls if not makes_node(one)]  # a lambda of a lambda's line
-    if len(calls) != 1 or not isinstance(calls[0].func, ast.Attribute):
+    return calls[0] if len(calls) == 1 and isinstance(calls[0].func, ast.Attribute) else None
+
+
+def _dataset_once(facts: Facts, function: Function) -> str:
+    """The whole chain of calls around its map."""
+    own = pastes.source(facts, function.file)
+    chain: ast.expr | None = _map_of(facts, function)
+    if chain is None:
         return ""
-    chain: ast.expr = calls[0]
     while isinstance(owner := own.parent(chain), ast.Attribute) and isinstance(call := own.parent(owner), ast.Call):
         chain = call
     return hoisted(facts, function.file, chain, "dataset")
