@@ -206,7 +206,7 @@ class _Test:
     def _generators(self) -> list[str]:
         """What sets the global random generators as the call had them, and puts them back.
 
-        Around the test itself: pytest-randomly seeds them anew between a fixture and its test.
+        Around the test itself: pytest-randomly seeds them again between a fixture and its test.
         """
         if self._random is None:
             return []

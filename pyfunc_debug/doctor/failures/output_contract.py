@@ -19,6 +19,7 @@ from pyfunc_debug.doctor.failures.nodes import (
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias
+from pyfunc_debug.interception.names.private import converted_place
 
 RULE = "output-contract"
 _COUNT = re.compile(r"pyfunc_\d+ returns (\d+) values?, but expects to see (\d+) values?")
@@ -142,21 +143,6 @@ def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanati
     return _other_dtype(situation, node, _place(situation, node, found[1]), found[2], found[1])
 
 
-def _position(situation: Situation) -> int | None:
-    """Which of the values that the body returned TensorFlow was converting; None where that is not to be seen."""
-    traceback, returned = situation.inner.__traceback__, None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_call":
-            returned = frame.f_locals.get("ret")
-        if frame.f_code.co_name == "_convert" and isinstance(returned, (list, tuple)):
-            value = frame.f_locals.get("value")
-            places = [place for place, one in enumerate(returned) if one is value]
-            return places[0] if len(places) == 1 else None
-        traceback = traceback.tb_next
-    return None
-
-
 def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
     value, wanted = found[1], _WORDS.get(found[2], found[2])
     got = "string" if value[:1] in "'\"b" else "float32" if "." in value or "e" in value else ""
@@ -168,7 +154,7 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
 
 def _place(situation: Situation, node: Node, dtype: str) -> int:
     """The value that TensorFlow converted; else the first that is declared so and not cast to it yet."""
-    seen = _position(situation)
+    seen = converted_place(situation.inner.__traceback__)
     if seen is not None and seen < len(node.tout) and node.tout[seen] == dtype:
         return seen
     function = node.function()

@@ -51,6 +51,7 @@ _LAMBDA = "could not automatically infer the shape of the Lambda's output"
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+_READ = ("ParseTensor", "DecodeImage")
 _FARTHEST = 400
 _THROUGH = {
     "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",

@@ -102,6 +102,25 @@ def replace_body(function: Any, new: Any, dtypes: Any) -> None:
     function._out_dtypes = dtypes
 
 
+def converted_place(traceback: types.TracebackType | None) -> int | None:
+    """Which of the values that a py_function's body returned TensorFlow was converting when it raised.
+
+    Returns:
+      None where that is not to be seen: in another exception, or where the same object was returned twice.
+    """
+    returned = None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_call":
+            returned = frame.f_locals.get("ret")
+        if frame.f_code.co_name == "_convert" and isinstance(returned, (list, tuple)):
+            value = frame.f_locals.get("value")
+            places = [place for place, one in enumerate(returned) if one is value]
+            return places[0] if len(places) == 1 else None
+        traceback = traceback.tb_next
+    return None
+
+
 # -- tapes and tensors (backprop.py, ops.py) --------------------------------------------------------------------------
 
 push_tape = operator.methodcaller("_push_tape")
