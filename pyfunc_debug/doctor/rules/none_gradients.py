@@ -49,14 +49,27 @@ def check(facts: Facts) -> Iterator[Finding]:
         body, site = facts.nodes[node].body, facts.site(node)
         cut, text = _cut(facts, node)
         where = f" Line {cut} leaves TensorFlow: `{text}`." if cut else ""
+        ended = _ended_by(facts)
+        if ended:
+            where += (
+                " The program ended in an op of the gradient, likely by them: these zeros are one number, of shape []."
+            )
         yield Finding(
-            "none-gradient", "warning", node, () if call is None else (call,),
+            "none-gradient", "error" if ended else "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
             f"trained through it{sites(facts.reader, nodes)}{listed(nodes)}.{where}",
             _fix(facts, facts.nodes[node], cut),
             str(file) if file is not None else site.file if site else None,
             cut or (line if isinstance(line, int) else site.line if site else None), several(nodes),
         )  # fmt: skip
+
+
+def _ended_by(facts: Facts) -> bool:
+    """Whether the program ended with what an op of the gradient said of its inputs, as it does of one number."""
+    ended = facts.meta.get("ended")
+    if not isinstance(ended, dict) or ended.get("error") != "InvalidArgumentError":
+        return False
+    return ended.get("body") is None and "gradient_tape/" in str(ended.get("message", ""))
 
 
 def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:
