@@ -29,6 +29,7 @@ OTHERS = {
     "_getval_except": "pdb: ours replaces it",
     "_set_caller_tracefunc": "pdb of Python 3.13",
     "_cache": "pydevd: the lines that it shows for a file's",
+    "_FrameVariable": "pydevd: a frame's variables",
     "_group_entries": "pydevd: which of a frame's variables it shows",
     "_original_tracing": "pydevd: sys.settrace behind its own",
     "_filename_map": "IPython: the number of a cell",

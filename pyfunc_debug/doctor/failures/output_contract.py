@@ -19,7 +19,7 @@ from pyfunc_debug.doctor.failures.nodes import (
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias
-from pyfunc_debug.interception.names.private import converted_place
+from pyfunc_debug.interception.names.private import converted_place, converting
 
 RULE = "output-contract"
 _COUNT = re.compile(r"pyfunc_\d+ returns (\d+) values?, but expects to see (\d+) values?")
@@ -52,21 +52,13 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _while_converting(situation: Situation) -> bool:
     """Whether it was raised while TensorFlow converted what the body returned, and not by the body."""
-    traceback, names = situation.inner.__traceback__, []
-    while traceback is not None:
-        names.append(traceback.tb_frame.f_code.co_name)
-        traceback = traceback.tb_next
-    return situation.body and not situation.spots[len(situation.spots) :] and "_convert" in names
+    return bool(situation.body and converting(situation.inner.__traceback__))
 
 
 def _converted(situation: Situation) -> str:
     """The dtype of the array that TensorFlow was converting; "" where it was none."""
-    traceback, dtype = situation.inner.__traceback__, ""
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_convert":
-            dtype = str(getattr(frame.f_locals.get("value"), "dtype", ""))
-        traceback = traceback.tb_next
+    frame = next(iter(converting(situation.inner.__traceback__)[::-1]), None)
+    dtype = str(getattr(frame.f_locals.get("value"), "dtype", "")) if frame is not None else ""
     return dtype if dtype.rstrip("0123456789") in ("int", "uint", "float", "bool") else ""
 
 

@@ -102,6 +102,16 @@ def replace_body(function: Any, new: Any, dtypes: Any) -> None:
     function._out_dtypes = dtypes
 
 
+def converting(traceback: types.TracebackType | None) -> list[types.FrameType]:
+    """Frames of a traceback in which TensorFlow converts what a body returned, outermost first."""
+    frames = []
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_name == "_convert":
+            frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    return frames
+
+
 def converted_place(traceback: types.TracebackType | None) -> int | None:
     """Which of the values that a py_function's body returned TensorFlow was converting when it raised.
 
