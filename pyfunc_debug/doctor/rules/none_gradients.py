@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
@@ -41,6 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for node, call, position in _eagerly(facts):
         known = facts.nodes[node]
         seen.setdefault((known.body, known.file, known.line, position), []).append((node, call))
+    told = {(one.file, one.line) for one in failures(facts, NAMES)}
     for (_, file, line, *positions), found in seen.items():
         nodes = tuple(dict.fromkeys(node for node, _ in found))
         node, call = found[0]
@@ -49,6 +51,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         body, site = facts.nodes[node].body, facts.site(node)
         cut, text = _cut(facts, node)
         where = f" Line {cut} leaves TensorFlow: `{text}`." if cut else ""
+        if (file, cut or line) in told:
+            continue  # the program failed by it
         yield Finding(
             "none-gradient", "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
