@@ -196,7 +196,7 @@ def _totals(sums: CallSums, all_ns: float) -> tuple[str, str]:
 def ledger_text(ledger: Ledger, width: int = 80, color: bool = False, totals: bool = False) -> str:
     """The ledger as text; `totals` as in `ledger_table`."""
     if not ledger.rows:
-        head = "No py_function was made and no tf.function was traced while recording."
+        head = "No py_function of yours was made, and no tf.function of yours was traced, while recording."
         head = head if ledger.whole else "No py_function and no tf.function stands in this part of the recording."
     else:
         table = ledger_table(ledger, totals)

@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     if url is not None:
         copies, arguments.output = Copies(url), None
     folder = _folder_for_all(arguments, program.name, asked, url) if arguments.processes else None
-    path = file_in(folder) if folder else arguments.output or free_path(program.name)
+    usual = f"{program.name}.pfrec" if arguments.overwrite and copies is None else free_path(program.name)
+    path = file_in(folder) if folder else arguments.output or usual
     recording = record(path, **asked)
     older = f"{program.name}.pfrec" if not folder and not arguments.output and path != f"{program.name}.pfrec" else ""
     ending = _Ending(recording, arguments.quiet, folder, older, copies)

@@ -183,6 +183,10 @@ class Facts:
     def _sources(self) -> dict[str, list[str]]:
         return {}
 
+    def code(self, file: str | None) -> list[str]:
+        """Lines of a file, without comments and docstrings: for who looks for words."""
+        return parsed("\n".join(self.source(file))).code
+
     @staticmethod
     def source_line(file: str | None, line: int | None) -> str:
         """`train.py:12`."""
@@ -200,11 +204,11 @@ class Facts:
         return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
     def body(self, node: Node) -> list[tuple[int, str]]:
-        """Line numbers and texts of a body; empty if its source is not in the recording."""
+        """Line numbers and code of a body, without comments; empty if its source is not in the recording."""
         found = self.function(node)
         if found is None:
             return []
-        lines = self.source(node.file)
+        lines = self.code(node.file)
         last = getattr(found, "end_lineno", None) or found.lineno
         return [(number, lines[number - 1]) for number in range(found.lineno, min(last, len(lines)) + 1)]
 

@@ -11,10 +11,10 @@ import sys
 import threading
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
+from pyfunc_debug.program.lock_holders import Holder, holder, thread_name, value
 from pyfunc_debug.records import Frame
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -51,6 +51,8 @@ _PROMPTS = {
 """File and function on the stack of a thread that another debugger holds."""
 _CALLS = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 """TensorFlow calls bodies from there."""
+_PLAIN = (int, float, bool, str)
+_SHORT = 60
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _WITH = re.compile(r"\bwith\s+([A-Za-z_][\w.]*)")
 _FOR = re.compile(r"for .+ in ([A-Za-z_][\w.]*):")
@@ -68,6 +70,7 @@ class Waiting:
       at: Which instruction it is at: the same twice means that Python did not move.
       stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something he sees.
       own: How many of the last lines of `stack` are the body's and of what it called.
+      holder: The thread that holds the lock that it waits for, where stacks show that.
     """
 
     stack: tuple[Frame, ...]
@@ -76,6 +79,7 @@ class Waiting:
     at: tuple[int, int]
     stopped: bool
     own: int = 0
+    holder: Holder | None = None
 
 
 def waiting(ident: int) -> Waiting | None:
@@ -84,7 +88,7 @@ def waiting(ident: int) -> Waiting | None:
     if frame is None:
         return None
     at = (id(frame.f_code), frame.f_lasti)
-    what, lock = _reason(frame)
+    what, lock, held = _reason(frame)
     stack: list[Frame] = []
     own = 0
     stopped = _asks(frame) and os.isatty(0) and os.isatty(1)  # else nobody may see what is asked
@@ -98,7 +102,7 @@ def waiting(ident: int) -> Waiting | None:
         elif not own and file.endswith(_CALLS):
             own = len(stack)
         one = one.f_back
-    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own)
+    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own, held)
 
 
 def empty_loops(ident: int, body: Frame) -> dict[int, str]:
@@ -112,31 +116,42 @@ def empty_loops(ident: int, body: Frame) -> dict[int, str]:
     for line in sorted({line for _, _, line in one.f_code.co_lines() if line is not None}):
         match = _FOR.match(line_text(one.f_code.co_filename, line))
         try:
-            if match is not None and len(_value(one, match[1].split("."))) == 0:
+            if match is not None and len(value(one, match[1].split("."))) == 0:
                 found[line] = match[1]
         except (KeyError, AttributeError, TypeError):
             continue
     return found
 
 
-def _reason(frame: FrameType) -> tuple[str, bool]:
-    """What it waits for, and whether that is another thread's doing: in the words of what the user's line called."""
+def plain_values(ident: int, body: Frame) -> dict[str, str]:
+    """The numbers and short texts among the variables of a body that a thread runs: `{"i": "13"}`."""
+    one = sys._current_frames().get(ident)
+    while one is not None and (one.f_code.co_filename, one.f_code.co_name) != (body.file, body.function):
+        one = one.f_back
+    found = dict(one.f_locals) if one is not None else {}
+    return {name: repr(kept) for name, kept in found.items() if type(kept) in _PLAIN and len(repr(kept)) <= _SHORT}
+
+
+def _reason(frame: FrameType) -> tuple[str, bool, Holder | None]:
+    """What it waits for, whether that is another thread's doing, and who holds it, if it is a lock."""
     if _asks(frame):
-        return "a line of standard input", False
+        return "a line of standard input", False, None
     one: FrameType | None = frame
     found = lock = ""
+    held: Holder | None = None
     while one is not None and not is_user(one.f_code.co_filename):
         code = one.f_code
         if is_tensorflow(code.co_filename):
-            lock = lock or _lock(one)
+            lock = lock or _lock(one)[0]
             found = f"{lock} inside TensorFlow" if lock else "TensorFlow, to run what this line asked for"
         else:
             found = _LIBRARY.get((os.path.basename(code.co_filename), code.co_name), found)
         one = one.f_back
     if one is None:
-        return "", False
-    found = found or _lock(one)
-    return found, bool(found)
+        return "", False, None
+    if not found:
+        found, held = _lock(one)
+    return found, bool(found), held
 
 
 def _asks(frame: FrameType) -> bool:
@@ -145,7 +160,7 @@ def _asks(frame: FrameType) -> bool:
         if name.startswith("sys.stdin."):
             return True
         try:
-            if _value(frame, name.split(".")) is builtins.input:
+            if value(frame, name.split(".")) is builtins.input:
                 return True
         except (KeyError, AttributeError, TypeError):
             continue
@@ -164,37 +179,27 @@ def _called(frame: FrameType) -> list[str]:
     return [match[1]] if match else []
 
 
-def _lock(frame: FrameType) -> str:
-    """`lock (held by thread Dummy-3 at train.py:12)` if the frame's line takes a lock that is taken; else empty."""
+def _lock(frame: FrameType) -> tuple[str, Holder | None]:
+    """`the lock lock, held by Dummy-3 at train.py:12` if the frame's line takes a lock that is taken; else empty."""
     text = line_text(frame.f_code.co_filename, frame.f_lineno)
     match = _WITH.search(text) or _ACQUIRE.search(text)
     if match is None:
-        return ""
+        return "", None
     try:
-        found = _value(frame, match[1].split("."))
+        found = value(frame, match[1].split("."))
     except (KeyError, AttributeError, TypeError):
-        return ""
-    if not isinstance(found, _LOCKS):
-        return ""
+        return "", None
+    if not isinstance(found, _LOCKS) or "unlocked" in repr(found):
+        return "", None
     owner = _OWNER.search(repr(found))
-    if owner is None:
-        return f"the lock {match[1]}" if "unlocked" not in repr(found) else ""
-    held = int(owner[1])
-    if not held:
-        return ""
-    name = next((one.name for one in threading.enumerate() if one.ident == held), f"thread {held}")
-    where = _line_of(held)
-    return f"the lock {match[1]}, held by {name}{f' at {where}' if where else ''}"
-
-
-def _value(frame: FrameType, names: list[str]) -> Any:
-    """The object that a dotted name of the running line means; attributes are read without running properties."""
-    first, *rest = names
-    names_of = next((one for one in (frame.f_locals, frame.f_globals) if first in one), frame.f_builtins)
-    found: Any = names_of[first]
-    for name in rest:
-        found = vars(found)[name]
-    return found
+    held = holder(found, frame)
+    if held is not None and held.itself:
+        return f"the lock {match[1]}, which this thread itself took at {source_line(held.file, held.taken)}", held
+    ident = int(owner[1]) if owner is not None else held.ident if held is not None else None
+    if ident is None:
+        return f"the lock {match[1]}", None
+    where = _line_of(ident)
+    return f"the lock {match[1]}, held by {thread_name(ident)}{f' at {where}' if where else ''}", held
 
 
 def _line_of(ident: int) -> str:

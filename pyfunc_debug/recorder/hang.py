@@ -7,6 +7,7 @@ may still end, so that only one that never did is a finding. While C code has th
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
@@ -20,7 +21,7 @@ from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, runnable, waiting
+from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, plain_values, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -37,6 +38,8 @@ class _Work:
 
     lines: set[int] = field(default_factory=set)
     looks: int = 0
+    same: dict[str, str] | None = None
+    """Variables that had one value each time."""
 
 
 class HangWatch:
@@ -128,6 +131,8 @@ class HangWatch:
         work = self._working.setdefault(ticket.call, _Work())
         work.looks += 1
         work.lines.add(body.line)
+        values = plain_values(ticket.ident, body)
+        work.same = {name: one for name, one in (work.same or values).items() if values.get(name) == one}
         if now - ticket.start_ns <= 2 * self._after_s * 1e9 or work.looks < _WORKING_LOOKS:
             return
         self._reported.add(ticket.call)
@@ -137,6 +142,7 @@ class HangWatch:
             Notice.HANG, ticket.token, ticket.call, age_s=round(age, 1), what="", pool=0, lock=False,
             frames=[[one.file, one.line, one.function, one.text] for one in state.stack[-state.own :]],
             working=work.looks, lines=lines, empty=empty,
+            same=sorted(work.same.items()),
         )  # fmt: skip
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
         name = self._body(ticket.token)
@@ -152,7 +158,9 @@ class HangWatch:
 
     def _tell(self, new: list[tuple[Ticket, Waiting]], still: list[tuple[Ticket, Waiting]], now: int) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        pool = len(still) >= cores and len(still) > 1 and all(state.lock for _, state in still)
+        calls = {ticket.ident: ticket.call for ticket, _ in still}
+        others = [state.holder for _, state in still if state.holder is not None and state.holder.ident not in calls]
+        pool = len(still) >= cores and len(still) > 1 and all(state.lock for _, state in still) and not others
         lines = []
         for ticket, state in new:
             age = (now - ticket.start_ns) / 1e9
@@ -161,10 +169,15 @@ class HangWatch:
                 "age_s": round(age, 1), "what": state.what, "pool": len(still) if pool else 0, "lock": state.lock,
                 "frames": [[one.file, one.line, one.function, one.text] for one in state.stack],
             }  # fmt: skip
+            if (held := state.holder) is not None:
+                facts["holder"] = {**dataclasses.asdict(held), "call": calls.get(held.ident)}
             self._notice(Notice.HANG, ticket.token, ticket.call, **facts)
             waits = f"waits for {state.what}" if state.what else "is in C code"
             lines.append(f"  call #{ticket.call} of {self._body(ticket.token)}, for {age:.0f} s: {waits}")
             lines += [f"    {line}" for line in where[-_TEXT_FRAMES:]]
+            if held is not None and not held.itself:
+                at = f"{source_line(held.file, held.taken)} {line_text(held.file, held.taken)}"
+                lines.append(f"    {held.thread} took the lock at {at}")
         if pool:
             lines.append(
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "

@@ -189,8 +189,8 @@ class Display:
         drop_handler_frame(error)
         with _chained(error, self._written):
             hook(kind, error, traceback)
+        self._shown(error)  # while its traceback still has TensorFlow's frames
         remember_for_debuggers(error, self._written)
-        self._shown(error)
 
     def _showtraceback(self, exc_tuple: Any = None, *args: Any, **named: Any) -> Any:
         shell = self._shell
@@ -205,14 +205,14 @@ class Display:
             drop_handler_frame(error)
         with _chained(error, self._written):
             result = show(shell, exc_tuple, *args, **named)
+        if error is not None:
+            self._shown(error)  # while its traceback still has TensorFlow's frames
         original = original_of(error)
         if original is not None:
             remember_for_debuggers(error, self._written)
             traceback = with_callers(error, self._written)
             if traceback is not None and hasattr(shell, "InteractiveTB"):
                 shell.InteractiveTB.tb = traceback
-        if error is not None:
-            self._shown(error)
         return result
 
     def _where(self, error: BaseException | None) -> TracebackType | None:

@@ -152,6 +152,15 @@ def test_a_module_runs_as_with_python_m(folder):
     assert (ours.returncode, ours.stdout) == (stock.returncode, stock.stdout) == (0, "['a', '-b'] __main__ package\n")
 
 
+def test_overwrite_takes_the_usual_file_again(tmp_path):
+    (tmp_path / "nothing.py").write_text("print(1)\n")
+    (tmp_path / "nothing.pfrec").touch()  # an older run's
+    ours = run(sys.executable, "-m", "pyfunc_debug", "record", "-q", "--overwrite", "nothing.py", cwd=tmp_path)
+    assert ours.stderr.splitlines()[-1] == "recorded in nothing.pfrec"
+    assert pfd.open(str(tmp_path / "nothing.pfrec")).meta["state"] == "complete"
+    assert [path.name for path in tmp_path.glob("*.pfrec")] == ["nothing.pfrec"]
+
+
 def test_syntax_errors_are_the_users(folder):
     (folder / "broken.py").write_text("x = = 1\n")
     stock = run(sys.executable, "broken.py", cwd=folder)

@@ -484,6 +484,16 @@ def a_name_that_does_not_exist():
 
 
 @near("trace-failed")
+def a_function_that_works_with_what_it_is_for():
+    @tf.function
+    def mean(x):
+        return tf.reduce_mean(x)
+
+    mean(tf.constant([1.0, 2.0]))
+    tried(mean, "not an image")
+
+
+@near("trace-failed")
 def a_run_that_fails():
     @tf.function
     def step(x):
@@ -1188,6 +1198,18 @@ def noise_from_the_global_generator():
         return x + np.random.normal(size=x.shape).astype(np.float32)
 
     list(together(noisy))
+
+
+@triggers("parallel-random", says="default_rng([seed, index])  # in the body")
+def a_shift_of_many_numbers():
+    both = threading.Barrier(2)
+    np.random.seed(7)
+
+    def moved(x):
+        both.wait(HANG_S)
+        return np.roll(x, np.random.randint(1, 4))
+
+    list(together(moved))
 
 
 @near("parallel-random")

@@ -979,3 +979,39 @@ def a_cache_file_of_its_own_for_each_dataset():
     for body in (half, double):
         for _ in range(2):
             list(one_by_one(body).cache(os.path.join(folder, body.__name__)))
+
+
+# -- trace-only -------------------------------------------------------------------------------------------------------
+
+
+@triggers("trace-only", says="tf.minimum(1.0, self.calls / 50)", pastes=True)
+def a_warm_up_that_counts_its_steps():
+    class Trainer:
+        def __init__(self):
+            self.calls = 0
+
+        @tf.function
+        def step(self, x):
+            self.calls += 1
+            weight = min(1.0, self.calls / 50)
+            return x * weight
+
+    trainer = Trainer()
+    for _ in range(5):
+        trainer.step(tf.constant(1.0))
+
+
+@triggers("trace-only", says="tf.cast(self.seen, tf.float32)", pastes=True)
+def a_mean_over_what_was_seen():
+    class Mean:
+        def __init__(self):
+            self.seen = 0
+
+        @tf.function
+        def update(self, x):
+            self.seen += 1
+            return x / float(self.seen)
+
+    mean = Mean()
+    for _ in range(5):
+        mean.update(tf.constant(1.0))

@@ -220,19 +220,47 @@ def test_in_a_terminal_it_stands_under_the_traceback_and_the_doctor_says_the_sam
     assert "(to_array(tensor) for tensor in ds)" in finding["fix"]
 
 
-def test_in_a_notebook_it_stands_under_the_cells_traceback_with_the_cells_number():
+NOT_CONVERTED = """
+import tensorflow as tf
+def both(x):
+    return int(x), float(x) / 3
+step = tf.function(lambda x: tf.py_function(both, [x], [tf.int32, tf.int32]))
+def main():
+    return step(tf.constant(4))
+main()
+"""
+
+
+def test_what_tensorflow_did_not_convert_is_told_in_a_terminal_and_in_a_notebook_as_well(tmp_path):
+    """Both change the tracebacks for debuggers, in which only TensorFlow's frames say that the body had returned."""
+    (tmp_path / "load.py").write_text(NOT_CONVERTED)
+    ran = forked.run("-m", "pyfunc_debug", "record", "-o", "out.pfrec", "load.py", cwd=tmp_path)
+    line = "step = tf.function(lambda x: tf.py_function(both, [x], [tf.int32, tf.float32]))"
+    assert "pyfunc-debug: load.py:5: both returned 1.3333333333333333 (float32) as value" in ran.stderr
+    assert line in ran.stderr
+    text, _ = in_a_notebook(NOT_CONVERTED)
+    assert text.count("pyfunc-debug: cell [1]:5: both returned 1.3333333333333333") == 1
+    assert line in text
+
+
+def in_a_notebook(program):
+    """What a cell with this program prints, and the result of one that comes after it."""
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "pyfunc_debug")
     out = io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            shell.run_cell("%%pyfunc_trace --no-panel\n" + FAILING.lstrip("\n"), store_history=True)
+            shell.run_cell("%%pyfunc_trace --no-panel\n" + program.lstrip("\n"), store_history=True)
             result = shell.run_cell("1 / 0", store_history=True)
     finally:
         jupyter_ext.unload_ipython_extension(shell)
         InteractiveShell.clear_instance()
-    text = out.getvalue()
+    return out.getvalue(), result
+
+
+def test_in_a_notebook_it_stands_under_the_cells_traceback_with_the_cells_number():
+    text, result = in_a_notebook(FAILING)
     assert text.count("pyfunc-debug: cell [1]:4: ") == 1
     assert text.index("has no attribute 'numpy'") < text.index("pyfunc-debug: cell [1]:4: ")
     assert "Replace cell [1]:6 by:" in text

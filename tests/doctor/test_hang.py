@@ -281,6 +281,50 @@ def test_a_call_that_worked_until_the_program_was_ended(tmp_path, status, told):
         assert "names is empty, so that line 3 does nothing" in one.message
 
 
+def test_a_loop_that_leaves_its_step_out(told):
+    end = threading.Event()
+
+    def read(x):
+        i = 0
+        while i < 10:
+            if end.is_set():
+                return x
+            if i == 3:
+                continue
+            i += 1
+        return x
+
+    recording, thread = working(told, read)
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    first = read.__code__.co_firstlineno
+    assert f". i was 3 each time, and the loop ends by it: `continue` in line {first + 6} leaves out" in finding.message
+    assert f"`i += 1` (line {first + 7})" in finding.message
+    assert finding.fix.endswith("                i += 1\n                continue")
+
+
+def test_a_loop_whose_step_is_somewhere_else(told):
+    end = threading.Event()
+
+    def read(x):
+        i = 0
+        while i < 10:
+            if i < 3:
+                i += 1
+            if end.is_set():
+                break
+        return x
+
+    recording, thread = working(told, read)
+    (finding,) = recording.findings(select=["hang"])
+    end.set()
+    thread.join()
+    recording.stop()
+    assert "leaves out" not in finding.message
+
+
 def test_a_draw_that_is_never_accepted(told):
     end = threading.Event()
 

@@ -13,11 +13,12 @@ MS = 1_000_000
 SOURCE = "def bad(x):\n    return x * 2\ndata = names.map(lambda x: tf.py_function(bad, [x], tf.float32))\n"
 
 
-def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=()):
+def found(tmp_path, keys, took_ms=100, source=SOURCE, gave=None, inputs=(), at_once=1):
     """One call a key, which its input's content goes by; what it gave goes by `gave`, else by the key."""
     calls, values = [], []
     for i, key in enumerate(keys, 1):
-        calls.append(call(i, start_ns=i * took_ms * MS, end_ns=(i + 1) * took_ms * MS))
+        turn = i // at_once
+        calls.append(call(i, start_ns=turn * took_ms * MS, end_ns=(turn + 1) * took_ms * MS))
         for role, one in (("input", key), ("output", key if gave is None else gave(i))):
             digest = None if one is None else str(one).encode()
             values.append(
@@ -75,6 +76,7 @@ def test_a_cache_that_no_pass_filled(tmp_path, taken, fix):
         ([*range(20)] * 3, {"took_ms": 10}),  # too short to matter
         ([*range(20)] * 3, {"gave": lambda i: i}),  # another result each time
         ([None] * 60, {}),
+        ([*range(20)] * 3, {"at_once": 8}),  # 4 s of the calls, and half a second of the program
         ([*range(20)] * 3, {"source": SOURCE.replace("x * 2", "x * random.random()")}),
         ([*range(20)] * 3, {"source": SOURCE.replace("x * 2", "x * time.time()")}),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import sqlite3
 
 import pytest
 
@@ -25,6 +27,8 @@ def recording(
     blame="",
     at_once=1,
     inside_ns=0,
+    idle_ns=0,
+    inputs=(),
     **columns,
 ):
     """One node with calls that each waited and took so long, `at_once` of them side by side."""
@@ -39,10 +43,10 @@ def recording(
              "blame": json.dumps([[blame, wait_ns]] if isinstance(blame, str) and blame else list(dict(blame).items()))}
         )  # fmt: skip
     threads = [{"id": 1 + i, "name": f"TF-{i}", "native_id": 1 + i} for i in range(at_once)]
-    end = (calls + 2) * period + wait_ns
+    end = (calls + 2) * period + wait_ns + idle_ns
     return written(
         tmp_path / "a.pfrec", meta={"cores": 4, "gil": {"grade": grade, "why": "a test"}, "end_ns": end,
-                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}},
+                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}, "inputs": [*inputs]},
         thread=threads if at_once > 1 else THREADS, function=[function], node=[node(function=1)], call=rows, gil=gil,
     )  # fmt: skip
 
@@ -272,6 +276,29 @@ def test_a_slow_generator_is_named_and_no_parallel_calls_are_offered(tmp_path):
 )
 def test_parallel_calls_that_bring_nothing(tmp_path, expected, numbers, at_once):
     assert rules(recording(tmp_path, *numbers, kind="tf.data", at_once=at_once, blame="bad")) == expected
+
+
+@pytest.mark.parametrize(
+    ("expected", "numbers", "options"),
+    [
+        (["parallel-calls"], (300, MS // 10, 3 * MS), {}),
+        (["parallel-calls"], (300, MS // 10, 3 * MS), {"idle_ns": 20_000 * MS}),  # a short loop of a long program
+        ([], (300, MS // 10, 3 * MS), {"parallel": 1}),  # nobody asked for more
+        ([], (100, MS // 10, 3 * MS), {"idle_ns": 20_000 * MS}),  # too short to matter
+        ([], (300, 7 * MS, 3 * MS), {"idle_ns": 20_000 * MS, "sql": "wait_ns = 0"}),  # who takes it is what is slow
+        ([], (300, MS // 10, 3 * MS), {"sql": "held_ns = 1000000, released_ns = 2000000"}),  # it lets the GIL go
+    ],
+)
+def test_bodies_that_hold_the_gil_one_after_the_other(tmp_path, expected, numbers, options):
+    """TensorFlow's pool may be so small that nobody waits for long: asked for were more calls at once."""
+    stage = {"kind": "ParallelMap", "tokens": ["pyfunc_1"], "parallel": options.get("parallel", 8), "batch": None}
+    loop = {"site": [FILE, 1, ""], "stages": [stage], "iterators": 1, "taken": numbers[0], "pool": None}
+    count, wait, took = numbers
+    idle = options.get("idle_ns", 0)
+    path = recording(tmp_path, count, wait, took, kind="tf.data", inputs=[loop], idle_ns=idle)
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE gil SET {options.get('sql', 'wait_ns = wait_ns')}")
+    assert rules(path) == expected
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def _with(body: ast.expr, values: dict[str, str]) -> str:
 
 def _general(source: Source, spec: Any, outer: Spot) -> str:
     """The shape that all results have, where it is not that of the first one; empty where it is."""
-    text = "\n".join(source.lines)
+    text = "\n".join(source.code)
     batched = any(one.func.attr == "batch" for one in calls(source.tree) if isinstance(one.func, ast.Attribute))
     if "padded_batch" in text or "ragged" in text or not (batched or wrapping.fits(outer)):
         return "[None] * s.shape.rank"

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "ragged-batch"
 _SAID = re.compile(r"Cannot (?:add tensor to the batch|batch tensors with different shapes)")
+_BATCHES = {"batch", "ragged_batch", "dense_to_ragged_batch"}
 _SHAPES = re.compile(r"shape \[([\d,]*)\].*?shape \[([\d,]*)\]|\[tensor\]: \[([\d,]*)\], \[batch\]: \[([\d,]*)\]")
 
 
@@ -84,7 +85,8 @@ def _without_rank(node: Node, spot: Spot, call: ast.Call, shape: Shape) -> Expla
 def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
     assert node.site is not None
     source = read(node.site[0])
-    ragged = "ragged_batch" in "\n".join(source.lines)
+    batch = _batch(situation, node.site)
+    ragged = batch is not None and "ragged" in _last(batch)
     spot, call = site_spot(node, situation), node.call()
     if ragged and spot is not None and call is not None and len(node.tout) == 1:
         return _without_rank(node, spot, call, seen[0])
@@ -93,18 +95,12 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
     cause = f"batch() stacks elements of one shape, but the calls of {node.called} returned different ones" + (
         f": {two[0]} and {two[1]}." if len(two) == 2 else "."
     )
-    calls = [
-        one
-        for one in ast.walk(source.tree)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "batch"
-    ]
-    after = sorted((one for one in calls if (one.end_lineno or 0) >= node.site[1]), key=lambda one: one.end_lineno or 0)
     whole = [seen.get(index) for index in range(len(node.tout))]
-    if not after or any(shape is None for shape in whole):
+    if batch is None or _last(batch) != "batch" or any(shape is None for shape in whole):
         return Explanation(
             RULE, *node.site, cause, None, "Use padded_batch(..., padded_shapes=...), or one shape for all."
         )
-    call = after[0]
+    call = batch
     texts = [written(shape) for shape in whole if shape is not None]
     padded = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     assert isinstance(call.func, ast.Attribute)
@@ -113,3 +109,39 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
     edited = source.replaced({call: new})
     edit = Edit(node.site[0], edited[0], edited[1], (edited[2],)) if edited is not None else None
     return Explanation(RULE, node.site[0], call.func.end_lineno or call.lineno, cause, edit, "", "likely")
+
+
+def _batch(situation: Situation, site: tuple[str, int]) -> ast.Call | None:
+    """The call that stacks what a node returned: in the line that failed, in what its names were assigned, or after it.
+
+    Args:
+      situation: The failure.
+      site: File and line of the node.
+    """
+    source = read(site[0])
+    every = [one for one in ast.walk(source.tree) if isinstance(one, ast.Call) and _last(one) in _BATCHES]
+    own = {id(one): one for one in every}
+    spot = situation.last
+    failed = spot.source.statement(spot.line) if spot is not None and spot.file == site[0] else None
+    todo: list[ast.AST] = [getattr(failed, "iter", failed)] if failed is not None else []
+    seen: set[str] = set()
+    while todo:
+        part = todo.pop()
+        found = [own[id(one)] for one in ast.walk(part) if id(one) in own]
+        if found:
+            return found[0]
+        for name in {one.id for one in ast.walk(part) if isinstance(one, ast.Name)} - seen:
+            seen.add(name)
+            made = [one for one in ast.walk(source.tree) if isinstance(one, ast.Assign) and _assigns(one, name)]
+            before = [one for one in made if one.lineno <= getattr(failed, "lineno", 0)] or made
+            todo += [one.value for one in before[-1:]]
+    after = [one for one in every if (one.end_lineno or 0) >= site[1]]
+    return min(after, key=lambda one: one.end_lineno or 0, default=None)
+
+
+def _assigns(statement: ast.Assign, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in statement.targets)
+
+
+def _last(call: ast.Call) -> str:
+    return dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
-from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops
+from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function
 
@@ -17,7 +17,7 @@ def body_in_ops(function: Function, spot: Spot) -> dict[ast.expr, str] | None:
       function: The body.
       spot: A frame of it, which knows dtypes and shapes of its inputs.
     """
-    if not whole_as_ops(function, spot):
+    if writes_parts(function) or not whole_as_ops(function, spot):
         return None
     pieces: dict[ast.expr, str] = {}
     made: list[str] = []

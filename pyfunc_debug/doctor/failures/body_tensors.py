@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
+
+import numpy as np
 
 from pyfunc_debug.doctor.failures.body_edits import RULE, holds, in_place, of_a_tensor
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import failed_node
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.failures.source import indent_of, short
 
 _NO_ATTRIBUTE = re.compile(r"'?(?:[\w.]*\.)?(\w+)'? object has no attribute '(\w+)'")
 _NO_ASSIGNMENT = re.compile(r"'[\w.]*Tensor' object does not support item assignment")
+_TENSORS = ("EagerTensor", "SparseTensor", "RaggedTensor", "IndexedSlices", "SymbolicTensor")
 _STRINGS = {
     "decode",
     "split",
@@ -48,8 +53,9 @@ def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
     """`.numpy()` in the body of a numpy_function, which is given arrays."""
     match = _NO_ATTRIBUTE.search(situation.message)
     statement = spot.source.statement(spot.line)
-    if match is None or match[2] != "numpy" or match[1] == "EagerTensor" or statement is None:
+    if match is None or match[2] != "numpy" or match[1] in _TENSORS or statement is None:
         return None
+    node = failed_node(situation)
     function = spot.function
     calls = [
         one
@@ -61,6 +67,12 @@ def no_numpy(situation: Situation, spot: Spot) -> Explanation | None:
     if edit is None or function is None:
         return None
     given = {"bytes": "bytes for text", "ndarray": "NumPy arrays"}.get(match[1], f"NumPy values ({match[1]})")
+    if node is not None and node.kind == "py_function":
+        if not hasattr(np, match[1]) and not hasattr(builtins, match[1]):
+            return None
+        text = spot.source.text(next(iter(pieces)))
+        cause = f"in `{short(text, 40)}` what is asked for its value is not a tensor, but a value already: {match[1]}."
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
     return Explanation(
         RULE, spot.file, spot.line,
         f"a numpy_function gives its body {given}, not tensors: there is no `.numpy()`. Only a py_function gives "

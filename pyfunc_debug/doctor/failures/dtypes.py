@@ -28,6 +28,7 @@ _FLOATS = {
     "mean", "std", "var", "sqrt", "exp", "log", "log1p", "sin", "cos", "tan", "tanh", "median", "norm", "percentile",
     "rand", "randn", "normal", "uniform", "linspace", "float", "corrcoef", "average",
 }  # fmt: skip
+_FILLED = {"zeros", "ones", "empty", "eye", "identity"}
 _IMAGES = {"imread", "imdecode"}
 _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
@@ -79,6 +80,8 @@ class Guess:
             return self._name(node)
         if isinstance(node, ast.Constant):
             return {str: "string", bytes: "string", bool: "bool", int: "int64", float: "float32"}.get(type(node.value))
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return next((found for found in map(self._of, node.elts) if found is not None), None)
         if isinstance(node, ast.JoinedStr):
             return "string"
         if isinstance(node, (ast.Compare, ast.BoolOp)) or (
@@ -152,6 +155,8 @@ class Guess:
         whole = [type(one.value) is int for one in node.args if isinstance(one, ast.Constant)]
         if name in _WHOLE or (name == "arange" and all(whole) and len(whole) == len(node.args) > 0):
             return "int64"
+        if name in _FILLED and root_is(node.func, self._spot, "numpy"):
+            return None if len(node.args) > 1 or node.keywords else "float64"
         operands = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
         found = next((dtype for dtype in map(self._of, operands) if dtype is not None), None)
         if name in _SUMS and found is not None and not root_is(node.func, self._spot, "tensorflow"):

@@ -331,10 +331,26 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
         # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
         seen = _yields(_function(source, _given(call)))
         fits = _differing(got, wanted) if _had_elements(situation) else got
-        new = source.replaced({places[0]: str(fits)}) if len(places) == 1 and seen else None
+        pieces: dict[ast.expr, str] = {places[0]: str(fits)}
+        number = _elements_before(situation)
+        batch = _batch_behind(source, call) if number and fits != got and len(fits) == len(got) else None
+        if batch is not None and abs(batch.lineno - places[0].lineno) < _NEAR:
+            pieces[batch] = "padded_batch"
+        else:
+            batch = None
+        new = source.replaced(pieces) if len(places) == 1 and seen else None
         edit = Edit(file, new[0], new[1], (new[2],)) if new is not None else None
+        if edit is not None and edit.first < edit.last:  # perhaps two statements: their lines stay as they are
+            edit = Edit(file, edit.first, edit.last, source.spliced(pieces, edit.first, edit.last))
         cause = f"the generator yielded an element of shape {got}, but its signature says {wanted}. "
-        cause += "It describes one yielded element, before any batch()." if fits == got else "None stands for any size."
+        if number and fits != got:
+            before = f"the {number:,} elements before it" if number > 1 else "the one before it"
+            cause = f"{cause[:-2]}, as {before} had. If that one is wrong, leave it out in the generator; else "
+            cause += "None stands for any size" + (", and padded_batch fills rows up." if batch is not None else ".")
+        else:
+            cause += (
+                "It describes one yielded element, before any batch()." if fits == got else "None stands for any size."
+            )
         return Explanation(
             RULE, file, places[0].lineno, cause, edit,
             "" if edit else f"Write {fits} there, or yield elements of shape {wanted}, in the signature's order.",
@@ -357,8 +373,28 @@ def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
 
 def _had_elements(situation: Situation) -> bool:
     """Whether the generator gave elements before, which did fit its signature."""
-    failed = "SELECT node FROM call WHERE status = 'error' ORDER BY id DESC LIMIT 1"
-    return bool(situation.rows(f"SELECT 1 FROM call WHERE status = 'ok' AND node = ({failed}) LIMIT 1"))
+    return _elements_before(situation) > 0
+
+
+def _elements_before(situation: Situation) -> int:
+    """How many elements the generator gave before the one that failed."""
+    failed = "FROM call WHERE status = 'error' ORDER BY id LIMIT 1"  # a prefetch goes on behind it
+    rows = situation.rows(
+        f"SELECT count(*) FROM call WHERE status = 'ok' AND node = (SELECT node {failed}) AND id < (SELECT id {failed})"
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+def _batch_behind(source: Source, call: ast.Call) -> ast.expr | None:
+    """`batch` of `from_generator(...).batch(2)`, as a place in the text."""
+    attribute = source.parent(call)
+    if not isinstance(attribute, ast.Attribute) or attribute.attr != "batch" or attribute.end_col_offset is None:
+        return None
+    place = ast.Name("batch", ast.Load())
+    place.lineno = place.end_lineno = attribute.end_lineno or attribute.lineno
+    place.end_col_offset = attribute.end_col_offset
+    place.col_offset = attribute.end_col_offset - len("batch")
+    return place
 
 
 def _differing(got: tuple[int, ...], wanted: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -159,11 +159,7 @@ def _workers(situation: Situation, spot: Spot, asked: str) -> Explanation:
     where = f"in {function.name}, " if isinstance(function, ast.FunctionDef) else ""
     cause = f"{where}{who} asked {asked}."
     advice = "" if edit else f"Make `lock = threading.Lock()` once, and put `with lock:` around line {spot.line}."
-    if (
-        not edit
-        and "from_generator" in "\n".join(spot.source.lines)
-        and "next(" not in spot.source.lines[spot.line - 1]
-    ):
+    if not edit and "from_generator" in "\n".join(spot.source.code) and "next(" not in spot.source.code[spot.line - 1]:
         advice = "Let the function that from_generator gets make a new generator each time: each iterator asks its own."
         edit = _made_anew(spot)
         advice = "" if edit else advice

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, body_spot, return_value, site_spot, user_nodes
-from pyfunc_debug.doctor.failures.rewrites import as_ops
+from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read
+from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
+from pyfunc_debug.doctor.failures.symbols import Described
 
 RULE = "cut-gradient"
+_OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
 _SAID = "No gradients provided for any variable"
 
 
@@ -47,8 +50,9 @@ def _measured(situation: Situation) -> Explanation | None:
     assert node.site is not None
     cause = (
         f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
-        "the variables and the loss. A py_function has one, through TensorFlow's ops in its body."
+        "the variables and the loss."
     )
+    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
     edit, advice = _differentiable(situation, node, call)
     return Explanation(RULE, *node.site, cause, edit, advice)
 
@@ -105,8 +109,9 @@ def _none(situation: Situation) -> Explanation | None:
     assert call is not None
     cause = (
         f"`{spot.source.text(asked[0])}` gave None: {node.called} runs in a {dotted(call.func).rpartition('.')[2]}, "
-        "which has no gradient. A py_function has one, through TensorFlow's ops in its body."
+        "which has no gradient."
     )
+    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
     edit, advice = _differentiable(situation, node, call)
     return Explanation(RULE, *node.site, cause, edit, advice, "likely")
 
@@ -115,10 +120,23 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     """The body's result in TensorFlow's ops, and the call as a py_function: lines that stand together, or two steps."""
     function, site = node.function(), site_spot(node, situation)
     value = return_value(function) if function is not None else None
-    spot = body_spot(node, situation)
+    known = function is None or bool(inputs_of(node, situation))
+    floats = {} if function is None or known else {name: Described("float32", None) for name in parameters(function)}
+    spot = body_spot(node, situation, floats)
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))
+    flat = in_steps(function)
+    if flat is not None:
+        return None, (
+            f"`{short(spot.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: its gradient is zero or none "
+            f"in a py_function, too. Use {node.called} for a metric, and something smooth for the loss."
+        )
+    if not isinstance(function, ast.Lambda) and (writes_parts(function) or not whole_as_ops(function, spot)):
+        return None, (
+            f"{node.called} computes with NumPy, which has no gradient anywhere: write it with TensorFlow's ops, or "
+            "give it a gradient of your own (tf.custom_gradient)."
+        )
     text = as_ops(value, spot, also=inputs, same=True)
     head = dotted(call.func).partition(".")[0]
     op = f"{head}.py_function" if "." in dotted(call.func) else "tf.py_function"
@@ -127,6 +145,8 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     if text == ast.unparse(value) and isinstance(function, ast.Lambda):  # it has its gradient already
         placed = site.source.replaced({call.func: op})
         return (Edit(site.file, placed[0], placed[1], (placed[2],)), "") if placed is not None else (None, "")
+    if text == ast.unparse(value):
+        return None, f"Call {op} here, and compute in {node.called} with TensorFlow's ops."
     pieces = [site.source.replaced({call.func: op}), site.source.replaced({value: text})]
     lines = [one for one in pieces if one is not None]
     first, last = min(one[0] for one in lines), max(one[1] for one in lines)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.dtypes import assignments
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
-from pyfunc_debug.doctor.failures.nodes import Node, argument, failed_node, return_value, returned, site_spot
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.nodes import (
+    Node,
+    argument,
+    failed_node,
+    return_value,
+    return_values,
+    returned,
+    site_spot,
+)
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias
 
@@ -131,7 +139,22 @@ def _dtype(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
 
 
 def _tensor(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
-    return _other_dtype(situation, node, _place(node, found[1]), found[2], found[1])
+    return _other_dtype(situation, node, _place(situation, node, found[1]), found[2], found[1])
+
+
+def _position(situation: Situation) -> int | None:
+    """Which of the values that the body returned TensorFlow was converting; None where that is not to be seen."""
+    traceback, returned = situation.inner.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_call":
+            returned = frame.f_locals.get("ret")
+        if frame.f_code.co_name == "_convert" and isinstance(returned, (list, tuple)):
+            value = frame.f_locals.get("value")
+            places = [place for place, one in enumerate(returned) if one is value]
+            return places[0] if len(places) == 1 else None
+        traceback = traceback.tb_next
+    return None
 
 
 def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanation | None:
@@ -140,11 +163,14 @@ def _convert(situation: Situation, node: Node, found: re.Match[str]) -> Explanat
     if not got:
         cause = f"{_begin(node)} returned {short(value, 40)}, which does not become {wanted} as Tout declares."
         return _explanation(situation, node, cause, None)
-    return _other_dtype(situation, node, _place(node, wanted), got, wanted, short(value, 30))
+    return _other_dtype(situation, node, _place(situation, node, wanted), got, wanted, short(value, 30))
 
 
-def _place(node: Node, dtype: str) -> int:
-    """The first value that is declared so and not cast to it yet."""
+def _place(situation: Situation, node: Node, dtype: str) -> int:
+    """The value that TensorFlow converted; else the first that is declared so and not cast to it yet."""
+    seen = _position(situation)
+    if seen is not None and seen < len(node.tout) and node.tout[seen] == dtype:
+        return seen
     function = node.function()
     value = return_value(function) if function is not None else None
     elements = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(node.tout) else []
@@ -166,6 +192,14 @@ def _other_dtype(
     cause += "the body has to return what Tout says."
     spot = site_spot(node, situation)
     tf = alias(spot, "tensorflow") if spot is not None else "tf"
+    others = _others_fitted(situation, node)
+    if others:
+        said = cause.partition(". Nothing")[0]
+        edit = _this_return(node, spot, got, wanted) if len(node.tout) == 1 else None
+        cause = f"{said}, as {others:,} calls of it returned: it depends on the way through the body. Each has to."
+        line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
+        advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
+        return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
     if _kind(got) == _kind(wanted):
         edit = _cast(situation, node, position, wanted)
         if edit is not None:
@@ -175,6 +209,36 @@ def _other_dtype(
     call = node.call()
     many = call is not None and isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple))
     return _explanation(situation, node, cause, f"[{', '.join(tout)}]" if many else tout[0])
+
+
+def _others_fitted(situation: Situation, node: Node) -> int:
+    """How many calls of the body returned what Tout says."""
+    rows = situation.rows(
+        "SELECT count(*) FROM call c JOIN node n ON n.id = c.node WHERE n.file = ? AND n.line = ? AND n.body = ? "
+        "AND n.tout = (SELECT tout FROM node WHERE id = ?) AND c.kind = 'forward' AND c.status = 'ok'",
+        (node.file, node.line, node.body, node.id),
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+def _this_return(node: Node, spot: Spot | None, got: str, wanted: str) -> Edit | None:
+    """The one `return` of several that gives another dtype than the others, with a cast."""
+    function = node.function()
+    if not isinstance(function, ast.FunctionDef) or spot is None or node.file is None:
+        return None
+    there = Spot(node.file, function.lineno, {}, spot.module, "")
+    guess, source = Guess(there, assignments(function)), read(node.file)
+    values = return_values(function)
+    found = [one for one in values if (guess.of(one) or "").rpartition(".")[2] == got] or [
+        one for one in values if isinstance(one, (ast.Constant, ast.UnaryOp)) and len(values) > 1
+    ]
+    if len(found) != 1:
+        return None
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
+    text = source.text(found[0])
+    new = f"{tf}.cast({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
+    placed = source.replaced({found[0]: new})
+    return None if placed is None else Edit(node.file, placed[0], placed[1], (placed[2],))
 
 
 def _kind(dtype: str) -> str:

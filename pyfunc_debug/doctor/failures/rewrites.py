@@ -37,6 +37,7 @@ _METHODS = {
 }  # fmt: skip
 _STRINGS = {"lower": "strings.lower", "upper": "strings.upper", "strip": "strings.strip", "split": "strings.split"}
 _CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", "eye": "eye", "empty": "zeros"}
+_SIZED = {"arange", "linspace", "full", "zeros", "ones", "empty", "eye", "identity", "tri", "repeat", "tile"}
 _SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
 
 
@@ -128,6 +129,8 @@ class _Ops(ast.NodeTransformer):
             return self._op(_NUMPY[name], node.args, node.keywords)
         if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
             return self._op("cast", [node.args[0], syntax.expression(f"{self._tf}.{name}")])
+        if name in _SIZED:  # those of TensorFlow's NumPy take no size that a tensor has
+            raise _NoOpError
         ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
@@ -338,6 +341,11 @@ def rest_as_ops(function: Function, spot: Spot, after: int, also: tuple[str, ...
         if read or one.lineno == after:
             tainted |= {name for target in targets if target is not None for name in names(target)}
     return pieces
+
+
+def writes_parts(function: Function) -> bool:
+    """Whether a function writes into a part of anything: `gap[row] *= 2`, which no tensor takes."""
+    return any(isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) for one in ast.walk(function))
 
 
 def _part_of(target: ast.expr, ops: _Ops) -> bool:

@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import Source, short
 
 RULE = "none-gradient"
@@ -23,6 +24,7 @@ _SCALAR = re.compile(
     r"\[\]|ndims must be|tensor with 1 values|of size 0\b|got:? 0\b|rank ?\(?-?0\b|at least \dD|must be at least rank"
 )
 _LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\.item\(\)|\.tolist\(\)|stop_gradient")
+_WIDE = 60
 _SIDEWAYS = (
     "SELECT DISTINCT c.node FROM call c JOIN value o ON o.call = c.id AND o.role = 'output' "
     "JOIN value x ON x.call = c.forward AND x.role = 'input' AND o.path = 'd' || x.path "
@@ -59,16 +61,22 @@ def _explanation(situation: Situation, node: Node) -> Explanation | None:
     last = function.end_lineno or function.lineno
     lines = [(at, spot.source.lines[at - 1].strip()) for at in range(function.lineno, last + 1)]
     line, text = next(((at, one) for at, one in lines if _LEAVES.search(one)), (function.lineno, ""))
-    where = f" `{short(text, 44)}` leaves TensorFlow." if text else ""
+    where = f" Line {line} leaves TensorFlow: `{text if len(text) < _WIDE else text[:_WIDE] + '...'}`." if text else ""
     cause = (
         f"{node.called} has no gradient.{where} TensorFlow uses one 0, of shape [], and the gradient of the op before "
         "it fails on that: this is your error."
     )
-    pieces = body_in_ops(function, spot)
+    flat = in_steps(function)
+    pieces = body_in_ops(function, spot) if flat is None else None
     edit = _edit(node.file, spot.source, pieces) if pieces else None
     advice = "" if edit is not None else (
         f"Compute with TensorFlow's ops in {node.called}, or give it a gradient of its own: @tf.custom_gradient."
     )  # fmt: skip
+    if flat is not None:
+        advice = (
+            f"`{short(spot.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: in TensorFlow's ops its "
+            "gradient is zero or none, too. Give it one of your own: @tf.custom_gradient."
+        )
     return Explanation(RULE, node.file, line, cause, edit, advice)
 
 

@@ -11,8 +11,18 @@ from pyfunc_debug.doctor.failures.source import dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, root_is
 
 _ROUNDED = ("round", "rint", "floor", "ceil", "sign")
+_PLACES = ("argsort", "argmax", "argmin", "argpartition", "searchsorted", "digitize", "rankdata", "bincount")
 _COMPARED = {"greater": ast.Gt, "greater_equal": ast.GtE, "less": ast.Lt, "less_equal": ast.LtE}
 _STEEP = "20.0"
+
+
+def in_steps(function: ast.AST) -> ast.Call | None:
+    """The first call in a function whose values move in steps, and are numbers of places or whole: no gradient is."""
+    found = [
+        one for one in ast.walk(function)
+        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _PLACES
+    ]  # fmt: skip
+    return min(found, key=lambda one: (one.lineno, one.col_offset), default=None)
 
 
 def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:

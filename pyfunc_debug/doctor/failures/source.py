@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
 import textwrap
+import tokenize
 from collections.abc import Iterator, Mapping
 
 from pyfunc_debug.doctor.code import all_nodes
@@ -24,6 +26,34 @@ class Source:
         except (SyntaxError, ValueError, RecursionError):
             self.tree = ast.Module([], [])
         self._calls: dict[frozenset[str], list[ast.Call]] = {}
+
+    @functools.cached_property
+    def code(self) -> list[str]:
+        """The lines without comments and docstrings: blanks in their places, so that columns stay."""
+        lines = list(self.lines)
+        if not self.tree.body:
+            return lines
+        text = "\n".join(_without_magics(self.lines)) + "\n"
+        try:
+            tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        except (tokenize.TokenError, SyntaxError):
+            return lines
+        gone = [(one.start, one.end) for one in tokens if one.type == tokenize.COMMENT]
+        gone += [
+            ((one.lineno, one.col_offset), (one.end_lineno or one.lineno, one.end_col_offset or 0))
+            for one in all_nodes(self.tree)
+            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str)
+        ]
+        for (first, left), (last, right) in gone:
+            for number in range(first, last + 1):
+                line = lines[number - 1]
+                start, end = left if number == first else 0, right if number == last else len(line)
+                lines[number - 1] = line[:start] + " " * (min(end, len(line)) - start) + line[end:]
+        return lines
+
+    def code_of(self, node: ast.AST) -> str:
+        """The lines of a node, without comments and docstrings."""
+        return "\n".join(self.code[getattr(node, "lineno", 1) - 1 : getattr(node, "end_lineno", None)])
 
     @functools.cached_property
     def _parents(self) -> dict[int, ast.AST]:

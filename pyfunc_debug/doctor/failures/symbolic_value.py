@@ -28,7 +28,7 @@ _VALUE = re.compile(
     r"|(?<![a-z])Tensor is unhashable"
     r"|len is not well defined for a symbolic Tensor"
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
-    r"|(?:not|got|found) <tf\.Tensor '"
+    r"|(?:not|got|found) '?<tf\.Tensor '"
     r"|of type <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
     r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
     r"|Expected type in .* but got .*SymbolicTensor"

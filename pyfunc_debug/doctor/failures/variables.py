@@ -45,7 +45,7 @@ def _second_optimizer(
             continue
         name = owner.id if isinstance(owner, ast.Name) else ""
         arguments = [one.arg for one in function.args.args]
-        models = [one for one in arguments if f"{one}.trainable" in spot.source.text(function)]
+        models = [one for one in arguments if f"{one}.trainable" in spot.source.code_of(function)]
         outer = situation.outer(spot)
         caller = outer.source.statement(outer.line) if outer is not None else None
         step = next(

@@ -261,7 +261,7 @@ def helper_call(situation: Situation) -> Wrap | None:
         plain = whole
         whole, known = _shaped(plain, [] if many else shapes.guessed(function, spot), many, outer)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
-        same = isinstance(target, ast.Name) and target.id in inputs and not _SIZES.search(spot.source.text(function))
+        same = isinstance(target, ast.Name) and target.id in inputs and not _SIZES.search(spot.source.code_of(function))
         if whole == plain and not many and isinstance(target, ast.Name) and same and fits(outer):
             whole, known = f"{tf}.ensure_shape({whole}, {target.id}.shape)", False  # changed in place, it may seem
         into = None if many else into_variables.of(one, outer)

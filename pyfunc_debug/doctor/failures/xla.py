@@ -52,7 +52,7 @@ def _switch(situation: Situation, node: Node) -> Edit | None:
     files += [spot.file for spot in reversed(situation.spots) if spot.file not in files]
     for file in files:
         lines = read(file).lines
-        found = [number for number, line in enumerate(lines, 1) if _JIT.search(line.split("#")[0])]
+        found = [number for number, line in enumerate(read(file).code, 1) if _JIT.search(line)]
         if len(found) == 1 or (found and file == files[0]):
             above = [number for number in found if node.site is None or number <= node.site[1]]
             number = above[-1] if above else found[0]

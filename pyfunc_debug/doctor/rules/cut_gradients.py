@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
@@ -45,15 +46,23 @@ def check(facts: Facts) -> Iterator[Finding]:
             why = f"{body} gets whole numbers that are computed from them, and these have no gradient"
         site = facts.site(number)
         name = facts.name(node)
-        inputs = ", ".join(one for one in node.paths if one.isidentifier()) or "..."
+        made, function = pastes.call_of(facts, node), facts.function(node)
+        given = pastes.argument(made[1], 1, "inp") if made is not None else None
+        inputs = pastes.text_of(facts, made[0], given) if made is not None and given is not None else "[...]"
+        flat = in_steps(function) if function is not None else None
         yield Finding(
             "cut-gradient", "warning", number, (),
             told + why,
             f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
             if not path and not noticed.get("term")
             else (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
-            or f"tf.py_function({name}, [{inputs}], ...)  # with tf.* ops in {name}, no NumPy; or @tf.custom_gradient "
-            "around it, with a gradient of your own" if numpy
+            or (
+                f"use {name} for a metric, and something smooth for the loss: {ast.unparse(flat)} (line {flat.lineno}) "
+                "moves in steps, whose gradient is zero or none in any framework"
+                if flat is not None
+                else f"tf.py_function({name}, {inputs}, ...)  # with tf.* ops in {name}, no NumPy; or "
+                "@tf.custom_gradient around it, with a gradient of your own"
+            ) if numpy
             else _uncast(facts, node) or f"pass {name} the floating-point numbers, without a cast before it",
             site.file if site else node.file, site.line if site else node.line, several(one for one, _ in found),
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),

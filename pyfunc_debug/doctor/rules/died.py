@@ -27,10 +27,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         what = f"the program {ended} with {len(calls):,} calls in progress, the oldest of them {shown[0]}"
     fix = "import faulthandler; faulthandler.enable()  # first in the program: a crash then prints its Python line"
     hung = {call for _, call, _ in facts.notices["hang"]}
+    works = any(one.get("working") for _, _, one in facts.notices["hang"])
+    how = "It did not come to its end" if works else "Nothing moved in it any more"
     if ended == "died" and hung.issuperset(call.id for call in calls):
         yield Finding(
             "died", "note", node.id, tuple(call.id for call in calls),
-            f"{what}. Nothing moved in it any more (see the finding hang): then a signal ended it",
+            f"{what}. {how} (see the finding hang): then a signal ended it",
             "see the finding hang, which has the line", node.file, node.line, evidence=tuple(shown[1:4]),
         )  # fmt: skip
         return

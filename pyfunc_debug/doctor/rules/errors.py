@@ -50,11 +50,19 @@ def check(facts: Facts) -> Iterator[Finding]:
         often = f"{times(sum(counts.values()))}{spread(facts, counts)}"
         evidence: tuple[str, ...] = (f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else ()
         if kind == "StopIteration":
+            ended = facts.meta.get("ended")
+            told = isinstance(ended, dict) and "StopIteration" in str(ended.get("message", ""))
+            after = ", and the program ended by it" if told else " and may end a loop or an epoch without an error"
+            fix = _default(facts, facts.nodes[node], file, line)
+            if "next(" in fix:
+                evidence += (
+                    f"from call #{first} on the default stands in for each element; itertools.cycle(...) in place of "
+                    "iter(...) would begin again",
+                )
             yield Finding(
                 "stop-iteration", "error", node, (first,),
                 f"StopIteration left {body} {often} (first in call #{first}): TensorFlow takes it for the end of the "
-                "data and may end a loop or an epoch without an error",
-                _default(facts, facts.nodes[node], file, line), file, line, several(counts), evidence,
+                f"data{after}", fix, file, line, several(counts), evidence,
             )  # fmt: skip
             continue
         evidence += _held(facts, kind, message)

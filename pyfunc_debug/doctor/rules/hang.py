@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
+_LOCK = re.compile(r"the lock ([\w.]+)")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -38,7 +41,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         several = f"{len(found):,} calls of {name}" if len(found) > 1 else f"call #{call} of {name}"
         after = " They went on later" if ended and len(found) > 1 else " It went on later" if ended else ""
         pool = max(int(str(one["pool"])) for _, _, one in found)
-        message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{after}"
+        held, more = _held(facts, noticed, bool(ended))
+        message = f"nothing moved in {several} for {age:.0f} s: it {waits}.{held}{after}"
         if pool and not ended:
             message += (
                 f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
@@ -50,12 +54,85 @@ def check(facts: Facts) -> Iterator[Finding]:
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
-        fix = _timed(facts, file, line, str(what), pool) or _fix(facts, str(what), pool)
+        evidence = [*evidence[-4:], *more]
+        fixed = _of_lock(facts, noticed, str(name))
+        fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
+        if fixed is not None and fixed[0]:
+            file, line = fixed[:2]
+        fix = fix or _fix(facts, str(what), pool)
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
             str(file) if file is not None else None, line if isinstance(line, int) else None,
-            evidence=tuple(evidence[-4:]), confidence="likely",
+            evidence=tuple(evidence), confidence="likely",
         )  # fmt: skip
+
+
+def _held(facts: Facts, noticed: dict[str, Any], ended: bool) -> tuple[str, list[str]]:
+    """Who holds the lock that a call waits for, as a sentence, and those lines as evidence."""
+    held = noticed.get("holder")
+    if held is None or held["itself"]:
+        return "", []
+    taken, now = (facts.source_line(held["file"], line) for line in (held["taken"], held["line"]))
+    who = f"call #{held['call']}" if held["call"] else held["thread"]
+    text = f" {who} took it at {taken}"
+    if held["call"]:
+        other = _notice_of(facts, held["call"])
+        text += f", and {'waits' if not ended else 'waited'} for {other.get('what') or 'what is in C'}"
+    elif held["tensorflow"]:
+        text += f", and was in TensorFlow at {now} with it" + ("" if ended else ": each waits for the other")
+    else:
+        text += f", and was at {now} with it"
+    lines = dict.fromkeys((held["taken"], held["line"]))
+    evidence = [
+        f"{who}: {facts.source_line(held['file'], line)} {facts.line(held['file'], line)}".rstrip() for line in lines
+    ]
+    return f"{text}.", evidence
+
+
+def _notice_of(facts: Facts, call: int) -> dict[str, Any]:
+    """What was noticed of another call that stood still."""
+    return next((one for _, number, one in facts.notices["hang"] if number == call), {})
+
+
+def _of_lock(facts: Facts, noticed: dict[str, Any], body: str) -> tuple[str, int, str] | None:
+    """The fix for a lock whose holder is known, with the line that it is for: "" and 0 for that of the call."""
+    held = noticed.get("holder")
+    if held is None:
+        return None
+    file, taken, line = held["file"], held["taken"], held["line"]
+    if held["itself"]:
+        return "", 0, _again(facts, noticed) or "threading.RLock()  # a thread may take it again while it holds it"
+    if held["call"]:
+        other = _notice_of(facts, held["call"])
+        if (other.get("holder") or {}).get("call"):
+            return "", 0, "dataset.map(..., num_parallel_calls=1)  # or take the locks in one order everywhere"
+        return "", 0, f"change first what call #{held['call']} waits for: {other.get('what') or 'C code'}"
+    if not held["tensorflow"]:
+        return None
+    words = (
+        f"take the lock around the statements that need it, and not around {facts.source_line(file, line)}: that line "
+        f"waits for calls of {body}, which take it"
+    )
+    return file, taken, unlocked(facts, file, taken, line) or words
+
+
+def _again(facts: Facts, noticed: dict[str, Any]) -> str:
+    """The line that makes a lock, with one that its thread may take again."""
+    found = _LOCK.match(noticed["what"])
+    last = found[1].rpartition(".")[2] if found is not None else ""
+    files = dict.fromkeys((noticed["holder"]["file"], *(one[0] for one in noticed["frames"])))
+    made = [
+        (file, one.value)
+        for file in files
+        for one in pastes.walk(facts.tree(file), ast.Assign)
+        if isinstance(one.value, ast.Call) and ast.unparse(one.value.func).rpartition(".")[2] == "Lock"
+        and last in [ast.unparse(target).rpartition(".")[2] for target in one.targets]
+    ]  # fmt: skip
+    if len(made) != 1:
+        return ""
+    file, call = made[0]
+    new = pastes.text_of(facts, file, call.func).removesuffix("Lock") + "RLock()"
+    return pastes.written(pastes.replaced(facts, file, {call: new})) if "." in new else ""
 
 
 def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any]) -> Finding:
@@ -77,13 +154,61 @@ def _endless(facts: Facts, node: int | None, call: int, noticed: dict[str, Any])
         text += f". {empty[1]} is empty, so that line {empty[0]} does nothing"
         checked = f"if len({empty[1]}) == 0:", f"    raise ValueError({f'{empty[1]} is empty'!r})"
         fix = pastes.written(pastes.above(facts, file, loop.lineno, *checked)) or fix
-    elif loop is not None and indent is not None:
+    elif loop is not None and (stuck := _stuck(facts, file, loop, dict(noticed.get("same") or ()))) is not None:
+        text += stuck[0]
+        fix = stuck[1]
+    elif loop is not None and indent is not None and _waits(loop.test):
         fix = pastes.written(Edit(file, loop.lineno, loop.lineno, (f"{indent}for turn in range(10_000):",)))
+    elif loop is not None:
+        fix = f"let what `{ast.unparse(loop.test)}` reads change in each turn of the loop of line {loop.lineno}"
     evidence = tuple(f"{facts.source_line(file, line)} {facts.line(file, line).strip()}" for line in lines[:4])
     return Finding(
         NAMES[0], "warning" if live else "error", node, (call,), text, fix, file, lines[0], evidence=evidence,
         confidence="measured" if empty is not None else "likely",
     )  # fmt: skip
+
+
+def _waits(test: ast.expr) -> bool:
+    """Whether a loop goes on until something else happens: `while True`, `while not queue.empty()`."""
+    called = [one.func for one in ast.walk(test) if isinstance(one, ast.Call)]
+    return isinstance(test, ast.Constant) or any(isinstance(one, ast.Attribute) for one in called)
+
+
+def _stuck(facts: Facts, file: str, loop: ast.While, same: dict[str, str]) -> tuple[str, str] | None:
+    """What a loop's test reads and its body changes, but never did: a sentence, and a fix; None where there is none.
+
+    Args:
+      facts: The recording.
+      file: The user's file.
+      loop: The loop.
+      same: Variables of the body that had one value each time that it was looked at.
+    """
+    read = [one.id for one in ast.walk(loop.test) if isinstance(one, ast.Name)]
+    steps = [one for one in loop.body if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)]
+    steps = [one for one in steps if one.target.id in read and one.target.id in same]  # type: ignore[union-attr]
+    if len(steps) != 1:
+        return None
+    step, name = steps[0], ast.unparse(steps[0].target)
+    change = facts.line(file, step.lineno)
+    text = f". {name} was {same[name]} each time, and the loop ends by it"
+    skips = [
+        one for before in loop.body if before.lineno < step.lineno for one in _in_this_loop(before)
+        if isinstance(one, ast.Continue) and not isinstance(before, (ast.For, ast.While))
+    ]  # fmt: skip
+    found = pastes.lines_of(facts, file, skips[0].lineno) if len(skips) == 1 else None
+    if found is None:
+        return text, f"let {name} change on each way through the loop of line {loop.lineno}, as line {step.lineno} does"
+    line = skips[0].lineno
+    text += f": `continue` in line {line} leaves out `{change}` (line {step.lineno})"
+    return text, pastes.written(Edit(file, line, line, (f"{found[0]}{ast.unparse(step)}", *found[1])))
+
+
+def _in_this_loop(statement: ast.AST) -> Iterator[ast.AST]:
+    """What is in a statement, without loops and functions inside of it, which have a `continue` of their own."""
+    yield statement
+    for one in ast.iter_child_nodes(statement):
+        if not isinstance(one, (ast.For, ast.While, ast.AsyncFor, ast.FunctionDef, ast.Lambda)):
+            yield from _in_this_loop(one)
 
 
 def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> str:
@@ -139,10 +264,11 @@ def _fix(facts: Facts, what: str, pool: int) -> str:
         return (
             "timeout=60  # as an argument of put() in that line: it then raises queue.Full instead of waiting forever"
         )
+    lock = _LOCK.match(what)
+    if lock is not None:
+        return f"if not {lock[1]}.acquire(timeout=10): raise RuntimeError('who holds it?')  # in place of that line"
     if pool:
         return "dataset.map(..., num_parallel_calls=1)  # or let the bodies return instead of waiting for each other"
-    if "lock" in what:
-        return "if not lock.acquire(timeout=10): raise RuntimeError('who holds it?')  # with the lock of that line"
     if "queue" in what:
         return (
             "timeout=60  # as an argument of get() in that line: it then raises queue.Empty instead of waiting forever"

@@ -37,7 +37,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     told: set[int] = set()
     for (file, line), count in steps.items():
         tree = facts.tree(file)
-        if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.source(file)):
+        if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
         scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
         for owner, function in _traced(scopes):

@@ -74,7 +74,7 @@ def _kept(facts: Facts) -> Iterator[Finding]:
 
 def _emptied(facts: Facts, node: Node, name: str) -> bool:
     """Whether the file takes anything out of a container again, or bounds it."""
-    text = "\n".join(facts.source(node.file))
+    text = "\n".join(facts.code(node.file))
     gone = rf"(?:\bdel {re.escape(name)}\b|{re.escape(name)}\.(?:clear|pop\w*|remove|discard)\(|maxlen)"
     return re.search(gone, text) is not None
 
@@ -95,9 +95,10 @@ def _bounded(facts: Facts, node: Node, name: str, line: int) -> str:
     """The line that fills a container, and one that keeps it at a hundred."""
     found = pastes.lines_of(facts, node.file, line)
     least = f"del {name}[:-100]  # keeps the newest 100"
-    if "[" in facts.line(node.file, line).partition("=")[0]:
+    code = facts.code(node.file)[line - 1 : line]
+    if any("[" in text.partition("=")[0] for text in code):
         least = f"{name}.pop(next(iter({name}))) if len({name}) > 100 else None  # keeps the newest 100"
-    elif ".append(" not in facts.line(node.file, line):
+    elif not any(".append(" in text for text in code):
         least = f"{name}.pop() if len({name}) > 100 else None  # keeps 100"
     if found is None or node.file is None:
         return least

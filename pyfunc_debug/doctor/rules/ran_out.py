@@ -101,14 +101,14 @@ def _short(facts: Facts, file: str, given: ast.expr, runs: list[int]) -> bool:
     failed = isinstance(ended, dict) and ended.get("error") is not None
     if not isinstance(wanted, int) or not wanted or len(lengths) > 1 or failed:
         return False
-    if any(word in line for line in facts.source(file) for word in words):
+    if any(word in line for line in facts.code(file) for word in words):
         return False
     return max(lengths) < wanted if len(_passes(runs)) > 1 else len(runs) % wanted != 0
 
 
 def _finding(facts: Facts, file: str, call: ast.Call, word: str, given: ast.expr, counts: list[int]) -> Finding:
     name = ast.unparse(call.func).rpartition(".")[2]
-    sure = len(set(counts)) == 1 and not any("steps_per_execution" in text for text in facts.source(file))
+    sure = len(set(counts)) == 1 and not any("steps_per_execution" in text for text in facts.code(file))
     number = f"{word}={pastes.text_of(facts, file, given)}"
     data, often = _data(call, word), f", {times(len(counts))}" if counts else " earlier"
     return Finding(

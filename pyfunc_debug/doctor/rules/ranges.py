@@ -107,8 +107,8 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
 
 
 def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iterator[Finding]:
-    match = next((found for _, text in facts.body(node) if (found := _SQUASH.search(text))), None)
-    if match is None:
+    squash = _squash(facts, node)
+    if not squash:
         return
     bounds = {(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)}
     full = []
@@ -125,20 +125,26 @@ def _saturated(facts: Facts, node: Node, rows: list[tuple[object, ...]]) -> Iter
     yield Finding(
         "saturated", "note", node.id, tuple(full[:3]),
         f"at least {_SATURATED:.0%} of the values that {node.body} returned were at the ends of its range in "
-        f"{len(full):,} of {len(rows):,} calls. What goes into {match.group()} is too large, and its gradient is "
+        f"{len(full):,} of {len(rows):,} calls. What goes into {squash} is too large, and its gradient is "
         "almost zero",
-        squashed(facts, node) or f"scale what goes into {match.group()}, in {facts.name(node)}",
+        squashed(facts, node) or f"scale what goes into {squash}, in {facts.name(node)}",
         node.file, node.line,
         evidence=(f"call #{full[0]}: {facts.inputs(full[0])} -> {facts.outputs(full[0])}",), confidence="likely",
     )  # fmt: skip
 
 
+def _squash(facts: Facts, node: Node) -> str:
+    """The first function that a body calls whose values have two ends: `tanh`; "" where it calls none."""
+    calls = pastes.walk(facts.function(node), ast.Call)
+    found = sorted((one.lineno, one.col_offset, ast.unparse(one.func).rpartition(".")[2]) for one in calls)
+    return next((match.group() for *_, name in found if (match := _SQUASH.search(name))), "")
+
+
 def squashed(facts: Facts, node: Node) -> str:
     """What goes into a squashing function, made to have mean 0 and deviation 1 first; for clip, to fill its range."""
-    match = next((found for _, text in facts.body(node) if (found := _SQUASH.search(text))), None)
-    if match is None or isinstance(facts.function(node), ast.Lambda):
+    squash = _squash(facts, node)
+    if not squash or isinstance(facts.function(node), ast.Lambda):
         return ""
-    squash = match.group()
     for number, statement in facts.statements(node):
         calls = [one for one in pastes.walk(statement, ast.Call) if squash in ast.unparse(one.func) and one.args]
         lines = pastes.lines_of(facts, node.file, number) if len(calls) == 1 else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.pfrec.stopped import covered_ns
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("recomputed",)
@@ -39,8 +40,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         saved = calls.total_ns / calls.count * (compared - different)
         if compared < _LEAST or results != different or compared - different < _HIT_RATE * compared:
             continue
+        saved = min(saved, _covered_ns(facts, node) * (compared - different) / compared)  # calls run at once
         if saved >= max(_SAVED_NS, _SHARE * wall):
             yield _finding(facts, node, compared, different, saved, wall)
+
+
+def _covered_ns(facts: Facts, node: Node) -> int:
+    """How long at least one of a node's calls was in progress."""
+    return covered_ns(facts.reader.rows(
+        "SELECT start_ns, end_ns FROM call WHERE node = ? AND kind = 'forward' AND end_ns IS NOT NULL", (node.id,)
+    ))  # fmt: skip
 
 
 def known(facts: Facts, node: Node) -> tuple[int, int, int]:

@@ -17,6 +17,8 @@ from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.rules.errors import converting
 from pyfunc_debug.records import Finding, Node
 
+_NUMBER = re.compile(r"Cannot convert \[?-?\d+\.\d*(?:e[-+]?\d+)?[^ ]* to EagerTensor of dtype u?int")
+_TENSOR = re.compile(r"Tensor conversion requested dtype \w+ for Tensor with dtype (float\d+)")
 NAMES = ("output-contract", "slow-conversion")
 _SLOW_NS = 200_000
 _SLOW_TOTAL_NS = 20_000_000
@@ -93,12 +95,24 @@ def _not_converted(facts: Facts) -> Iterator[Finding]:
             NAMES[0], "error" if failed else "note", number, (first,),
             f"what {node.body} returned does not become {', '.join(node.tout)}, as Tout declares: {message}"[:400]
             + f" ({kind}, {times(count)})" + ("" if failed else ". The program went on"),
-            "the body has to return a number or an array there, or Tout has to be the dtype of what it returns"
-            if node.tout else pastes.with_tout(facts, node, "[]") or "Tout=[]",
+            _other_tout(facts, node, message)
+            or "the body has to return a number or an array there, or Tout has to be the dtype of what it returns",
             site.file if site is not None else node.file,
             site.line if site is not None else node.line,
             evidence=(f"call #{first}: {facts.inputs(first)}",) if facts.inputs(first) else (),
         )  # fmt: skip
+
+
+def _other_tout(facts: Facts, node: Node, message: str) -> str:
+    """The call with the Tout of what the body returned, where an exception's text says that; else empty."""
+    if not node.tout:
+        return pastes.with_tout(facts, node, "[]") or "Tout=[]"
+    number, tensor = _NUMBER.search(message), _TENSOR.search(message)
+    if len(node.tout) > 1 or (number is None and tensor is None):
+        return ""
+    site = facts.site(node.id)
+    tf = pastes.module(facts, site.file if site is not None else node.file, "tensorflow") or "tf"
+    return pastes.with_tout(facts, node, f"{tf}.{tensor[1] if tensor is not None else 'float32'}")
 
 
 def _finding(

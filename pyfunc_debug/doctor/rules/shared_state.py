@@ -25,6 +25,18 @@ _PAIRS = {"zip", "array", "asarray", "stack", "concatenate", "DataFrame", "enume
 """What goes by the position of a list's entries."""
 _COMPARED = 10_000
 """How many calls of a body are compared."""
+_PYTHONS = {
+    "min": ("minimum", 2, ""), "max": ("maximum", 2, ""), "abs": ("abs", 1, ""), "float": ("cast", 1, "float32"),
+    "int": ("cast", 1, "int32"), "round": ("round", 1, ""), "pow": ("pow", 2, ""),
+}  # fmt: skip
+"""Functions of Python that take no variable of a graph: the op, how many values both take, and its dtype."""
+_OF_GENERATORS = {
+    "rand": "random", "random_sample": "random", "randn": "standard_normal", "randint": "integers",
+    "random_integers": "integers",
+}  # fmt: skip
+"""What a generator of NumPy's calls these."""
+_LOCKS = re.compile(r"(?<![bc])lock|semaphore", re.I)
+"""Not a block, and not a clock."""
 _SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
 
 
@@ -156,24 +168,27 @@ def _with_lock(facts: Facts, file: str | None, write: code.Write) -> str:
 
 def _of_its_own(draw: code.Write) -> str:
     """The same draw from a generator that is made for each element, from its index."""
-    last = draw.text.removeprefix(f"{draw.name}.")
-    python = draw.name == "random" and hasattr(random.Random, last.partition("(")[0])
-    made = 'random.Random(f"{SEED} {index}")' if python else "np.random.default_rng([SEED, index])"
-    last = re.sub(r"^(rand|random_sample)\(", "random(", last) if made.startswith("np") else last
-    last = re.sub(r"^randn\(", "standard_normal(", re.sub(r"^randint\(", "integers(", last)) if "np" in made else last
+    name = draw.called.rpartition(".")[2] or draw.text.partition("(")[0].rpartition(".")[2]
+    python = draw.called.startswith("random.") and hasattr(random.Random, name)
+    made = 'random.Random(f"{seed} {index}")' if python else "np.random.default_rng([seed, index])"
+    given = draw.text[draw.text.index("(") :]
+    call = syntax.expression(draw.text)
+    if not python and name in ("rand", "randn") and isinstance(call, ast.Call) and len(call.args) > 1:
+        given = f"(({', '.join(map(ast.unparse, call.args))}))"
+    last = (name if python else _OF_GENERATORS.get(name, name)) + given
     return (
-        f"rng = {made}  # in the body; pass the element's index, as from dataset.enumerate()\n"
+        f"rng = {made}  # in the body: a seed of yours, and the element's index, as from dataset.enumerate()\n"
         f"rng.{last}  # in line {draw.line}"
     )
 
 
 def _locked(facts: Facts, node: Node) -> bool:
-    return any("lock" in text.lower() for _, text in facts.body(node))
+    return any(_LOCKS.search(text) for _, text in facts.body(node))
 
 
 def _seeded(facts: Facts) -> bool:
     """Whether the program sets a seed: then somebody wants the same numbers again."""
-    return any(_SEEDS.search(text) for (text,) in facts.reader.rows("SELECT text FROM source"))
+    return any(_SEEDS.search(line) for file in facts.files for line in facts.code(file))
 
 
 def _overlap(facts: Facts, nodes: list[int]) -> tuple[int, int] | None:
@@ -308,7 +323,25 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> str:
     if change is None or len(change[1]) != 1 or found is None or name.partition(".")[0] in code.parameters(found):
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
     made = pastes.above(facts, function.file, pastes.first_line(found), f"{name} = tf.Variable({name})")
-    return pastes.written(made, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)))
+    read = _read_in_ops(facts, function, name, write.line)
+    return pastes.written(made, *read, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)))
+
+
+def _read_in_ops(facts: Facts, function: Function, name: str, but: int) -> list[Edit | None]:
+    """The function's lines in which Python computes with what is a variable then, in TensorFlow's ops."""
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    pieces: dict[ast.expr, str] = {}
+    for one in pastes.walk(facts.definition(function.file, function.line), ast.Call):
+        read = {ast.unparse(part) for given in one.args for part in ast.walk(given)}
+        op = _PYTHONS.get(ast.unparse(one.func))
+        if op is None or name not in read or one.keywords or one.lineno == but or len(one.args) != op[1]:
+            continue
+        given = ", ".join(pastes.text_of(facts, function.file, part) for part in one.args)
+        pieces[one] = f"{tf}.{op[0]}({given}{f', {tf}.{op[2]}' if op[2] else ''})"
+    inner = {id(part) for one in pieces for part in ast.walk(one) if part is not one}
+    return pastes.each_replaced(
+        facts, function.file, {one: text for one, text in pieces.items() if id(one) not in inner}
+    )
 
 
 def _attribute(facts: Facts, function: Function, write: code.Write, inside: str) -> str:
@@ -333,6 +366,7 @@ def _attribute(facts: Facts, function: Function, write: code.Write, inside: str)
     kind = f", dtype={tf}.float32" if number and _in_fractions(tree, attribute) else ""
     return pastes.written(
         Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)),
+        *_read_in_ops(facts, function, f"{root}.{attribute}", write.line),
         pastes.replaced(
             facts, function.file, {value: f"{tf}.Variable({pastes.text_of(facts, function.file, value)}{kind})"}
         ),

@@ -28,13 +28,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         if again is None or loop["site"] is None or "Cache" in "".join(kinds[:again]):
             continue
         found = _collected(facts, str(loop["site"][0]), int(loop["site"][1]))
-        if found is not None and _matched(facts, str(loop["site"][0]), found[1]):
+        if found is not None:
             passes.setdefault(repr((loop["stages"], found[2])), []).append((found[0], loop, found[1]))
     for loops in passes.values():
-        first, others = loops[0], [one for one in loops[1:] if one[0] != loops[0][0]]
-        if others:
-            yield _two(facts, first[1], others[0][1])
-        elif first[0] in (_PREDICTED, frozenset()):
+        two = [(one, other) for place, one in enumerate(loops) for other in loops[place + 1 :] if one[0] != other[0]]
+        fit = [pair for pair in two if _together(facts, str(pair[0][1]["site"][0]), pair[0][2], pair[1][2])]
+        first = loops[0]
+        if fit:
+            yield _two(facts, fit[0][0][1], fit[0][1][1])
+        elif not two and first[0] in (_PREDICTED, frozenset()) and _matched(facts, str(first[1]["site"][0]), first[2]):
             yield from _files(facts, first[1])
 
 
@@ -51,7 +53,7 @@ def _two(facts: Facts, one: dict[str, Any], other: dict[str, Any]) -> Finding:
 
 def _files(facts: Facts, loop: dict[str, Any]) -> Iterator[Finding]:
     file, line, fix = _order(facts, loop)
-    if ".list_files(" in facts.line(file, line):
+    if any(".list_files(" in text for text in facts.code(file)[line - 1 : line]):
         yield Finding(
             NAMES[0], "error", None, (),
             "list_files gives the files in a shuffled order, another in each pass, and what "
@@ -131,20 +133,72 @@ def _dataset(value: ast.expr) -> str:
     return ast.unparse(value)
 
 
-def _matched(facts: Facts, file: str, names: set[str]) -> bool:
-    """Whether one of some variables is compared or paired by position."""
+def _together(facts: Facts, file: str, one: set[str], other: set[str]) -> bool:
+    """Whether what two passes collected is compared or paired by position, one with the other."""
     tree = facts.tree(file)
+    every, others = _made_of(tree, one), _made_of(tree, other)
+    mine, theirs = every - others, others - every
+    return any(
+        left != right and parts[left] & mine and parts[right] & theirs
+        for parts in _side_by_side(tree)
+        for left in range(len(parts))
+        for right in range(len(parts))
+    )
+
+
+def _matched(facts: Facts, file: str, names: set[str]) -> bool:
+    """Whether one of some variables is compared, or paired by position with something else."""
+    tree = facts.tree(file)
+    own = _made_of(tree, names)
+    return any(
+        any(part & own for part in parts) and (compared or any(part - own for part in parts))
+        for parts, compared in ((parts, len(parts) > 1) for parts in _side_by_side(tree))
+    )
+
+
+def _side_by_side(tree: ast.Module | None) -> Iterator[list[set[str]]]:
+    """The variables in each of the things that a comparison, a difference or a call takes position by position."""
     for one in pastes.walk(tree, ast.Compare):
-        sides = [one.left, *one.comparators]
-        if isinstance(one.ops[0], (ast.Eq, ast.NotEq)) and names & {
-            part.id for part in sides if isinstance(part, ast.Name)
-        }:
-            return True
+        if isinstance(one.ops[0], (ast.Eq, ast.NotEq)):
+            yield [_names(side) for side in (one.left, *one.comparators)]
+    for difference in pastes.walk(tree, ast.BinOp):
+        if isinstance(difference.op, ast.Sub):
+            yield [_names(difference.left), _names(difference.right)]
     for call in pastes.walk(tree, ast.Call):
         called = ast.unparse(call.func).rpartition(".")[2]
-        given = {
-            part.id for part in (*call.args, *(word.value for word in call.keywords)) if isinstance(part, ast.Name)
-        }
-        if names & given and any(word in called for word in _MATCHES):
-            return True
-    return False
+        if any(word in called for word in _MATCHES):
+            yield [_names(part) for given in (*call.args, *(word.value for word in call.keywords))
+                   for part in _elements(given)]  # fmt: skip
+
+
+def _elements(given: ast.expr) -> list[ast.expr]:
+    """`{"a": x, "b": y}` and `[x, y]` hold several columns."""
+    if isinstance(given, ast.Dict):
+        return given.values
+    return given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
+
+
+def _names(value: ast.AST) -> set[str]:
+    """The variables whose elements are in a value: not those that are only counted, or say where."""
+    if isinstance(value, ast.Name):
+        return {value.id}
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("len", "range", "print"):
+        return set()
+    if isinstance(value, ast.Attribute):
+        return set() if value.attr in ("shape", "size", "ndim", "dtype") else _names(value.value)
+    parts = [value.value] if isinstance(value, ast.Subscript) else ast.iter_child_nodes(value)
+    if isinstance(value, ast.Call):  # `np.argmax(x)` is made of x, and `x.ravel()` too
+        parts = [*value.args, *(one.value for one in value.keywords)]
+        parts += [value.func.value] if isinstance(value.func, ast.Attribute) else []
+    return set().union(*map(_names, parts))
+
+
+def _made_of(tree: ast.Module | None, names: set[str]) -> set[str]:
+    """Some variables, and what a file computes of them: `labels = np.concatenate(labels)`."""
+    found, before = set(names), set[str]()
+    while found != before:
+        before = set(found)
+        for one in pastes.walk(tree, ast.Assign):
+            if _names(one.value) & found:
+                found |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+    return found

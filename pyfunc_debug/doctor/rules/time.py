@@ -20,7 +20,8 @@ _WAIT_SHARE = 0.4
 _WAIT_NS = 200_000_000
 _GAIN = 1.15
 _HOLDS, _HOLDS_SHARE, _HOLDS_NS, _KNOWN = 0.8, 0.3, 500_000_000, 50
-"""Share of a body's time with the GIL, of the recording's time in it, and the least time and calls."""
+"""Share of a body's time with the GIL (and of the time between its calls, while it runs one after the other), of the
+recording's time in it, and the least time and calls."""
 _EACH_OTHER = "its calls only wait for each other"
 
 
@@ -60,8 +61,15 @@ def _holds(facts: Facts, one: NodeContention, stage: StageAnswer) -> bool:
     parallel = stage.setting is not None and stage.setting.parallel != 1
     known = one.grade == "native" and one.held_share is not None and one.measured >= _KNOWN
     total = one.wait_ns + one.body_ns
-    enough = total >= max(_HOLDS_NS, _HOLDS_SHARE * (facts.wall_ns or 0))
-    return parallel and known and enough and (one.held_share or 0.0) >= _HOLDS
+    if not parallel or not known or total < _HOLDS_NS or (one.held_share or 0.0) < _HOLDS:
+        return False
+    return total >= _HOLDS_SHARE * (facts.wall_ns or 0) or total >= _HOLDS * _span_ns(facts, one.node.id)
+
+
+def _span_ns(facts: Facts, node: int) -> int:
+    """From the beginning of a node's first call to the end of its last."""
+    first, last = facts.reader.rows("SELECT min(start_ns), max(end_ns) FROM call WHERE node = ?", (node,))[0]
+    return int(last or 0) - int(first or 0)
 
 
 def _much(one: NodeContention) -> bool:

@@ -25,7 +25,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             groups.setdefault((trace.function, trace.error), []).append(trace)
     ended = facts.meta.get("ended")
     handled = isinstance(ended, dict) and ended.get("error") is None
+    traced = {trace.function for trace in facts.traces if not trace.error}
     for (number, error), traces in groups.items():
+        if handled and number in traced:
+            continue  # the program tried something else, and its function works
         function = facts.functions[number]
         failure = noticed.get(traces[-1].id, {})
         file, line = _line(function, failure.get("frames") or [])
@@ -37,9 +40,15 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{function.name} raised {error} {times(len(traces))} {_WHILE.get(function.kind, 'while it was built')}: "
             f"{_message(str(failure.get('message', '')), error or '')}. At that time there is no data yet: tensors are "
             "symbolic, and the line runs once for each graph, not for each element",
-            _fix(function, error or "", str(failure.get("message", "")), text), file, line,
+            _fix(function, error or "", str(failure.get("message", "")), _code(facts, file, line)), file, line,
             evidence=(*((f"the line: {text}",) if text else ()), *_held(facts, file, line)),
         )  # fmt: skip
+
+
+def _code(facts: Facts, file: str | None, line: int | None) -> str:
+    """A line without its comment; empty if it is not known."""
+    lines = facts.code(file)
+    return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
 
 def _held(facts: Facts, file: str | None, line: int | None) -> tuple[str, ...]:
