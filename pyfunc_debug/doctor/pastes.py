@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
+from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
-from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, indent_of, parsed
 from pyfunc_debug.doctor.failures.symbols import Described
@@ -219,21 +219,4 @@ def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] |
         given = {path: Described(assumed, None) for path in node.paths}
     modules = {short: ModuleType(full) for short, full in imports(source(facts, node.file)).items()}
     spot = Spot(node.file, function.lineno, given, modules, "")
-    if not given or writes_parts(function) or not whole_as_ops(function, spot):
-        return None
-    pieces: dict[ast.expr, str] = {}
-    made: list[str] = []
-    if isinstance(function, ast.Lambda):
-        values: list[tuple[ast.expr | None, list[str]]] = [(function.body, [])]
-    else:
-        values = [
-            (one.value, [part.id for part in ast.walk(one) if isinstance(part, ast.Name)
-                         and isinstance(part.ctx, ast.Store)])
-            for one in code.own_nodes(function) if isinstance(one, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
-        ]  # fmt: skip
-    for value, names in values:
-        new = as_ops(value, spot, also=tuple(made)) if value is not None else None
-        if value is not None and new is not None:
-            pieces[value] = new
-        made += names
-    return pieces
+    return body_in_ops(function, spot) if given else None

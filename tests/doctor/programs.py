@@ -268,23 +268,6 @@ def a_python_float():
     step(tf.constant([1.0, 2.0]))
 
 
-@triggers(
-    "none-gradient", says="The program ended in an op of the gradient", severity="error", pastes=True,
-    ends_with=tf.errors.InvalidArgumentError,
-)  # fmt: skip
-def a_layer_in_numpy():
-    def squash(x):
-        return np.tanh(x.numpy())
-
-    class Squash(keras.layers.Layer):
-        def call(self, x):
-            return tf.ensure_shape(tf.py_function(squash, [x], tf.float32), x.shape)
-
-    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(3), Squash(), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    model.fit(*ROWS, verbose=0)
-
-
 @near("none-gradient")
 def labels_are_not_differentiated():
     def loss(labels, predictions):

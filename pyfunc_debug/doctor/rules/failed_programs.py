@@ -17,6 +17,7 @@ NAMES = (
     "leaked-tensor",
     "lost-object",
     "mixed-dtypes",
+    "none-gradient",
     "output-contract",
     "ragged-batch",
     "shared-state",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
@@ -41,6 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for node, call, position in _eagerly(facts):
         known = facts.nodes[node]
         seen.setdefault((known.body, known.file, known.line, position), []).append((node, call))
+    told = {(one.file, one.line) for one in failures(facts, NAMES)}
     for (_, file, line, *positions), found in seen.items():
         nodes = tuple(dict.fromkeys(node for node, _ in found))
         node, call = found[0]
@@ -49,27 +51,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         body, site = facts.nodes[node].body, facts.site(node)
         cut, text = _cut(facts, node)
         where = f" Line {cut} leaves TensorFlow: `{text}`." if cut else ""
-        ended = _ended_by(facts)
-        if ended:
-            where += (
-                " The program ended in an op of the gradient, likely by them: these zeros are one number, of shape []."
-            )
+        if (file, cut or line) in told:
+            continue  # the program failed by it
         yield Finding(
-            "none-gradient", "error" if ended else "warning", node, () if call is None else (call,),
+            "none-gradient", "warning", node, () if call is None else (call,),
             f"{body} has no gradient for its {which}, so that TensorFlow uses zeros instead and nothing before it is "
             f"trained through it{sites(facts.reader, nodes)}{listed(nodes)}.{where}",
             _fix(facts, facts.nodes[node], cut),
             str(file) if file is not None else site.file if site else None,
             cut or (line if isinstance(line, int) else site.line if site else None), several(nodes),
         )  # fmt: skip
-
-
-def _ended_by(facts: Facts) -> bool:
-    """Whether the program ended with what an op of the gradient said of its inputs, as it does of one number."""
-    ended = facts.meta.get("ended")
-    if not isinstance(ended, dict) or ended.get("error") != "InvalidArgumentError":
-        return False
-    return ended.get("body") is None and "gradient_tape/" in str(ended.get("message", ""))
 
 
 def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,37 @@
+"""A whole body in TensorFlow's ops: what each of its lines becomes."""
+
+from __future__ import annotations
+
+import ast
+
+from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import Function
+
+
+def body_in_ops(function: Function, spot: Spot) -> dict[ast.expr, str] | None:
+    """Expressions of a body, and what they are in TensorFlow's ops; None where some of it has no such op.
+
+    Args:
+      function: The body.
+      spot: A frame of it, which knows dtypes and shapes of its inputs.
+    """
+    if writes_parts(function) or not whole_as_ops(function, spot):
+        return None
+    pieces: dict[ast.expr, str] = {}
+    made: list[str] = []
+    if isinstance(function, ast.Lambda):
+        values: list[tuple[ast.expr | None, list[str]]] = [(function.body, [])]
+    else:
+        values = [
+            (one.value, [part.id for part in ast.walk(one) if isinstance(part, ast.Name)
+                         and isinstance(part.ctx, ast.Store)])
+            for one in own_nodes(function) if isinstance(one, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
+        ]  # fmt: skip
+    for value, names in values:
+        new = as_ops(value, spot, also=tuple(made)) if value is not None else None
+        if value is not None and new is not None:
+            pieces[value] = new
+        made += names
+    return pieces

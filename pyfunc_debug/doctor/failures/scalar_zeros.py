@@ -1,0 +1,91 @@
+"""A gradient that failed on a scalar: TensorFlow's zero for an input of a py_function that has no gradient.
+
+It has the shape [] whatever the input's shape is, so that the gradient of the op before it finds no matrix, and says so
+in words of its own, at a line that has nothing to do with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from types import TracebackType
+
+from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
+from pyfunc_debug.doctor.failures.nodes import Node, body_spot, user_nodes
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.source import Source, short
+
+RULE = "none-gradient"
+_IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s)/")
+_EAGER = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\](?:backprop|imperative_grad)\.py$")
+_SCALAR = re.compile(
+    r"\[\]|ndims must be|tensor with 1 values|of size 0\b|got:? 0\b|rank ?\(?-?0\b|at least \dD|must be at least rank"
+)
+_LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\.item\(\)|\.tolist\(\)|stop_gradient")
+_WIDE = 60
+_SIDEWAYS = (
+    "SELECT DISTINCT c.node FROM call c JOIN value o ON o.call = c.id AND o.role = 'output' "
+    "JOIN value x ON x.call = c.forward AND x.role = 'input' AND o.path = 'd' || x.path "
+    "WHERE c.kind = 'gradient' AND o.shape = '[]' AND x.shape <> '[]' AND o.min = 0 AND o.max = 0"
+)
+"""Nodes whose gradient calls gave one 0 for an input of some rank."""
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if such a zero is why the program failed."""
+    if situation.body or situation.kind != "InvalidArgumentError" or not _SCALAR.search(situation.message):
+        return None
+    if not (_IN_GRAPH.search(situation.message) or _in_backprop(situation.inner.__traceback__)):
+        return None
+    numbers = {int(number) for (number,) in situation.rows(_SIDEWAYS)}
+    found = [node for node in user_nodes(situation) if node.id in numbers and node.file is not None]
+    if len({(node.file, node.line) for node in found}) != 1:
+        return None
+    return _explanation(situation, found[0])
+
+
+def _in_backprop(traceback: TracebackType | None) -> bool:
+    while traceback is not None:
+        if _EAGER.search(traceback.tb_frame.f_code.co_filename):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _explanation(situation: Situation, node: Node) -> Explanation | None:
+    function, spot = node.function(), body_spot(node, situation)
+    if function is None or spot is None or node.file is None:
+        return None
+    last = function.end_lineno or function.lineno
+    lines = [(at, spot.source.lines[at - 1].strip()) for at in range(function.lineno, last + 1)]
+    line, text = next(((at, one) for at, one in lines if _LEAVES.search(one)), (function.lineno, ""))
+    where = f" Line {line} leaves TensorFlow: `{text if len(text) < _WIDE else text[:_WIDE] + '...'}`." if text else ""
+    cause = (
+        f"{node.called} has no gradient.{where} TensorFlow uses one 0, of shape [], and the gradient of the op before "
+        "it fails on that: this is your error."
+    )
+    flat = in_steps(function)
+    pieces = body_in_ops(function, spot) if flat is None else None
+    edit = _edit(node.file, spot.source, pieces) if pieces else None
+    advice = "" if edit is not None else (
+        f"Compute with TensorFlow's ops in {node.called}, or give it a gradient of its own: @tf.custom_gradient."
+    )  # fmt: skip
+    if flat is not None:
+        advice = (
+            f"`{short(spot.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: in TensorFlow's ops its "
+            "gradient is zero or none, too. Give it one of your own: @tf.custom_gradient."
+        )
+    return Explanation(RULE, node.file, line, cause, edit, advice)
+
+
+def _edit(file: str, source: Source, pieces: dict[ast.expr, str]) -> Edit | None:
+    edits = []
+    for old, new in pieces.items():
+        found = source.replaced({old: new})
+        if found is None:
+            return None
+        edits.append(Edit(file, found[0], found[1], (found[2],)))
+    changed = [one for one in edits if one.lines != tuple(source.lines[one.first - 1 : one.last])]
+    return together(changed, source.lines) if changed else None
