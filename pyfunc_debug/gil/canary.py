@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pyfunc_debug.gil.blame import Span
 from pyfunc_debug.gil.samples import Tick
+from pyfunc_debug.program.garbage import no_search
 from pyfunc_debug.program.threads import hide_from_debuggers
 
 PERIOD_S = 0.005
@@ -85,7 +86,9 @@ class Canary:
             time.sleep(pause)  # not Event.wait: that takes a lock more than one of which could be late
             got = time.monotonic_ns()
             stood = []
-            for ident, frame in sys._current_frames().items():  # documented
+            with no_search():
+                now = sys._current_frames()  # documented
+            for ident, frame in now.items():
                 if ident != me:
                     at = frame.f_lasti
                     code = frame.f_code.co_code

@@ -14,6 +14,7 @@ from typing import Any
 from pyfunc_debug.program import syntax
 from pyfunc_debug.program.file_lines import current_lines
 from pyfunc_debug.program.frames import is_tensorflow, is_user
+from pyfunc_debug.program.garbage import no_search
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
@@ -42,6 +43,7 @@ class Holder:
     itself: bool
 
 
+@no_search()
 def holder(lock: Any, waiter: FrameType) -> Holder | None:
     """The thread whose stack shows that it holds a lock; None where none does, or more than one seems to.
 

@@ -14,6 +14,7 @@ from types import FrameType
 
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.frames import is_tensorflow, is_user, line_text
+from pyfunc_debug.program.garbage import no_search
 from pyfunc_debug.program.lock_holders import Holder, holder, thread_name, value
 from pyfunc_debug.records import Frame
 
@@ -82,6 +83,7 @@ class Waiting:
     holder: Holder | None = None
 
 
+@no_search()
 def waiting(ident: int) -> Waiting | None:
     """What the thread with this `threading.get_ident()` does now; None if it runs no Python."""
     frame = sys._current_frames().get(ident)
@@ -105,6 +107,7 @@ def waiting(ident: int) -> Waiting | None:
     return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own, held)
 
 
+@no_search()
 def empty_loops(ident: int, body: Frame) -> dict[int, str]:
     """What each `for` of a body that a thread runs goes through, by its line, where that is empty: `{11: "files"}`."""
     one = sys._current_frames().get(ident)
@@ -123,6 +126,7 @@ def empty_loops(ident: int, body: Frame) -> dict[int, str]:
     return found
 
 
+@no_search()
 def plain_values(ident: int, body: Frame) -> dict[str, str]:
     """The numbers and short texts among the variables of a body that a thread runs: `{"i": "13"}`."""
     one = sys._current_frames().get(ident)
@@ -202,6 +206,7 @@ def _lock(frame: FrameType) -> tuple[str, Holder | None]:
     return f"the lock {match[1]}, held by {thread_name(ident)}{f' at {where}' if where else ''}", held
 
 
+@no_search()
 def _line_of(ident: int) -> str:
     one = sys._current_frames().get(ident)
     while one is not None:

@@ -20,26 +20,37 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     return 0;
 }
 
+/* A thread may have several states (pybind11 makes its own): only one of them runs Python code. It is not asked for its
+   frame: to make that may begin a search for garbage, which may give the GIL away, and end the thread. */
+static int runs_python(PyThreadState *state)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return state->cframe != NULL && state->cframe->current_frame != NULL;
+#else
+    return state->frame != NULL;
+#endif
+}
+
 static PyObject *trace_threads(PyObject *module, PyObject *args)
 {
     PyObject *threads, *function;
     if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &threads, &function))
         return NULL;
     long found = 0;
-    PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
     Py_INCREF(function);
     Py_XSETREF(callback, function);
-    for (; state != NULL; state = PyThreadState_Next(state)) {
+    PyThreadState *state = PyInterpreterState_ThreadHead(interpreter);
+    while (state != NULL) {
         PyObject *ident = PyLong_FromUnsignedLong(state->thread_id);
         if (ident == NULL)
             return NULL;
         int wanted = PySet_Contains(threads, ident);
         Py_DECREF(ident);
-        /* A thread may have several states (pybind11 makes its own): only one of them runs Python code. */
-        PyFrameObject *running = wanted > 0 ? PyThreadState_GetFrame(state) : NULL;
-        if (running == NULL)
+        if (wanted <= 0 || !runs_python(state) || state->c_tracefunc == on_event) {
+            state = PyThreadState_Next(state);
             continue;
-        Py_DECREF(running);
+        }
         /* What the thread had stays what sys.gettrace() says there. */
         PyObject *before = state->c_traceobj != NULL ? state->c_traceobj : Py_None;
         Py_INCREF(before);
@@ -48,6 +59,8 @@ static PyObject *trace_threads(PyObject *module, PyObject *args)
         if (failed < 0)
             return NULL;
         found++;
+        /* An audit hook may have given the GIL away: the next thread may be gone. */
+        state = PyInterpreterState_ThreadHead(interpreter);
     }
     return PyLong_FromLong(found);
 }

@@ -12,6 +12,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from pyfunc_debug.places import source_line
+from pyfunc_debug.program.garbage import no_search
 from pyfunc_debug.stops.stop import one_line, source
 
 _MOST_LOCALS = 60
@@ -68,7 +69,8 @@ def look_text(views: list[dict[str, Any]], now_ns: int) -> str:
 
 
 def _locals(frame: FrameType) -> list[dict[str, Any]]:
-    found = dict(frame.f_locals)  # the thread runs on
+    with no_search():  # the thread runs on
+        found = dict(frame.f_locals)
     return [
         {"name": name, "type": type(value).__name__, "text": _SAFE.repr(value)}
         for name, value in list(found.items())[:_MOST_LOCALS]

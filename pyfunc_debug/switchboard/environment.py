@@ -13,6 +13,7 @@ from pyfunc_debug.events import NO_STATEMENTS, NodeFacts, Notice, Statements, Ta
 from pyfunc_debug.places import file_label
 from pyfunc_debug.program.covered import let_coverage_see
 from pyfunc_debug.program.frames import is_user
+from pyfunc_debug.program.garbage import no_search
 from pyfunc_debug.program.pools import Iterated, Pool, pool_of
 from pyfunc_debug.stops import Environment, Stop
 from pyfunc_debug.stops.conditions import NO_SCOPE, Scope
@@ -126,6 +127,7 @@ class ProcessEnvironment(Environment):
             keep_ticket(ticket)
         return number
 
+    @no_search()
     def running(self) -> dict[int, list[FrameType]]:
         from pyfunc_debug.interception.calls import IN_PROGRESS, bottom_frame, show_shortcuts
 

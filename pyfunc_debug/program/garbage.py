@@ -1,0 +1,38 @@
+"""Reading stacks of other threads on Python 3.11, where a search for garbage meanwhile may hang or crash a program."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+from collections.abc import Iterator
+
+_HARMS = sys.version_info[:2] == (3, 11)
+_readers: list[None] = []
+_searched: list[None] = []
+"""Something in it: the program's searches are switched off by us, and are to come back."""
+
+
+@contextlib.contextmanager
+def no_search() -> Iterator[None]:
+    """No search for garbage begins meanwhile: for `sys._current_frames()`, and `f_back` and `f_locals` of other threads.
+
+    Python 3.11 makes the frames that are asked for then, and to make an object may begin a search. What that finds may
+    give the GIL away: while `sys._current_frames()` holds the interpreter's lock, for which a thread that ends waits
+    with the GIL (python/cpython#106883, mended in 3.11.9 for that function alone); or until the frame that is read is
+    gone. Since Python 3.12 searches begin elsewhere; before 3.11 frames were there.
+    """
+    if not _HARMS:
+        yield
+        return
+    _readers.append(None)
+    if gc.isenabled():
+        _searched.append(None)
+        gc.disable()
+    try:
+        yield
+    finally:
+        _readers.pop()
+        if not _readers and _searched:
+            _searched.clear()
+            gc.enable()
