@@ -15,11 +15,11 @@ _searched: list[None] = []
 
 @contextlib.contextmanager
 def no_search() -> Iterator[None]:
-    """No search for garbage begins meanwhile: for `sys._current_frames()`, and `f_back` and `f_locals` of other threads.
+    """No search for garbage begins in it: for `sys._current_frames()`, `f_back` and `f_locals` of other threads.
 
     Python 3.11 makes the frames that are asked for then, and to make an object may begin a search. What that finds may
     give the GIL away: while `sys._current_frames()` holds the interpreter's lock, for which a thread that ends waits
-    with the GIL (python/cpython#106883, mended in 3.11.9 for that function alone); or until the frame that is read is
+    with the GIL (python/cpython#106883, fixed in 3.11.9 for that function alone); or until the frame that is read is
     gone. Since Python 3.12 searches begin elsewhere; before 3.11 frames were there.
     """
     if not _HARMS:

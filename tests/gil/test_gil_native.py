@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import json
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,8 @@ from tests import forked
 from tests.limits import HANG_S
 
 pytestmark = pytest.mark.usefixtures("native")
+HERE = Path(__file__).parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (HERE, HERE.parents[1])))}
 
 
 def measured(calls: Calls, run, times: int = 1) -> dict[int, gil.Probe]:
@@ -477,7 +481,9 @@ def test_the_self_test_sees_a_blind_probe(monkeypatch):
     assert native_module.load().slots() == []
 
 
-def test_waits_outside_of_bodies_are_known_by_thread(no_switching):
+def wait_outside() -> None:
+    """Prints what was reported of a thread that waited for the GIL, and how long this thread had it meanwhile."""
+    sys.setswitchinterval(30)
     probe = gil.open_probe("native", canary=False)  # which would be another thread that waits for the GIL
     probe.start()
     probe.rows([])  # which imports, and gives up the GIL for it: the thread could end before its name is read
@@ -497,7 +503,14 @@ def test_waits_outside_of_bodies_are_known_by_thread(no_switching):
     thread.join()
     probe.stop()
     probe.rows([], final=True)
-    reported = probe.report()
+    print(json.dumps([probe.report(), held_ns]))
+
+
+def test_waits_outside_of_bodies_are_known_by_thread():
+    """In a process without other threads, as those of xdist: one of them could be what waits."""
+    done = forked.run("-c", "from test_gil_native import wait_outside; wait_outside()", env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    reported, held_ns = json.loads(done.stdout)
     assert reported["waited_outside_ns"][f"{OUTSIDE}: loader"] >= held_ns >= 20_000_000
     assert sum(reported["elsewhere"]["us"]) * 1000 >= held_ns, "this thread held it meanwhile, in no body"
 
