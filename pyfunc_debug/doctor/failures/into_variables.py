@@ -107,7 +107,7 @@ def as_numpy_function(part: ast.expr, inputs: list[str], dtype: str | None, spot
       spot: The user's frame.
 
     Returns:
-      The call; None where it is no such expression, or its dtype is not known.
+      The call; None where it is another expression, or its dtype is not known.
     """
     if dtype is None or not isinstance(part, ast.Call) or part.keywords or not dotted(part.func):
         return None
