@@ -45,7 +45,7 @@ class Call:
 
 
 def call_of(facts: Facts, file: str | None, mapped: ast.Call | None) -> Call | None:
-    """Where the dataset of a `map` is asked for; None where it is not the call of a function in a loop, or several are.
+    """Where the dataset of a `map` is asked for; None where that is not a call of a function in a loop, or several are.
 
     Args:
       facts: The recording.

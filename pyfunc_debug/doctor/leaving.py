@@ -217,12 +217,13 @@ def _in_file(held: Held, node: HeldNode) -> Finding:
     )  # fmt: skip
 
 
-def replacement(node: HeldNode, outside: str) -> str:
+def replacement(node: HeldNode, outside: str, in_python: bool = True) -> str:
     """The text that keeps a node out.
 
     Args:
       node: The node.
       outside: What it must be kept out of, in words.
+      in_python: Whether a call of Python's can be offered.
     """
     body, name = node.body, name_of(node)
     function = None if body is None else definition(body.file, body.line)
@@ -235,7 +236,8 @@ def replacement(node: HeldNode, outside: str) -> str:
             if edit is not None:
                 return "\n".join((edit.instruction(), *edit.lines))  # its source has TensorFlow's ops only
     what = f"line {found[0].line} ({found[0].text})" if found else "its call"
-    return (
-        f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument. "
-        f"pyfunc_debug.graduate({name if name.isidentifier() else '...'}) says whether it could be graph code"
+    return f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument" + (
+        f". pyfunc_debug.graduate({name if name.isidentifier() else '...'}) says whether it could be graph code"
+        if in_python
+        else ""
     )

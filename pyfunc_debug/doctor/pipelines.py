@@ -84,7 +84,7 @@ def with_pool(facts: Facts, site: Frame, threads: int, why: str) -> Edit | None:
 
 
 def above_loop(facts: Facts, site: Frame, name: str, *lines: str) -> Edit | None:
-    """Lines that set a dataset's variable again: above its loop, and loops around that, which would repeat them."""
+    """Lines that give a dataset's variable another value: above its loop and the loops around it."""
     own = pastes.source(facts, site.file)
     place: ast.stmt | None = own.statement(site.line)
     for one in own.around(place) if place is not None else ():

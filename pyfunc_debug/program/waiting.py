@@ -72,6 +72,7 @@ class Waiting:
       stopped: Whether it is held at a stop, ours or one of another debugger, or asks the user something he sees.
       own: How many of the last lines of `stack` are the body's and of what it called.
       holder: The thread that holds the lock that it waits for, where stacks show that.
+      on: The queue, event or semaphore of Python's library that it waits for.
     """
 
     stack: tuple[Frame, ...]
@@ -81,6 +82,7 @@ class Waiting:
     stopped: bool
     own: int = 0
     holder: Holder | None = None
+    on: object = None
 
 
 @no_search()
@@ -104,7 +106,7 @@ def waiting(ident: int) -> Waiting | None:
         elif not own and file.endswith(_CALLS):
             own = len(stack)
         one = one.f_back
-    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own, held)
+    return Waiting(tuple(reversed(stack)), what, lock, at, stopped, own, held, _thing(frame))
 
 
 @no_search()
@@ -156,6 +158,17 @@ def _reason(frame: FrameType) -> tuple[str, bool, Holder | None]:
     if not found:
         found, held = _lock(one)
     return found, bool(found), held
+
+
+def _thing(frame: FrameType) -> object:
+    """The object whose method of Python's library waits: of a queue the queue, not the condition inside of it."""
+    one: FrameType | None = frame
+    found: object = None
+    while one is not None and not is_user(one.f_code.co_filename):
+        if (os.path.basename(one.f_code.co_filename), one.f_code.co_name) in _LIBRARY:
+            found = one.f_locals.get("self", found)
+        one = one.f_back
+    return found
 
 
 def _asks(frame: FrameType) -> bool:

@@ -20,6 +20,7 @@ from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
 from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
+from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, plain_values, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
@@ -69,6 +70,7 @@ class HangWatch:
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._reported: set[int] = set()
         self._working: dict[int, _Work] = {}
+        self._deaths = ThreadDeaths()
         self._ended = Bell()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
@@ -76,10 +78,12 @@ class HangWatch:
 
     def start(self) -> None:
         """Begins to look."""
+        self._deaths.watch()
         self._thread.start()
 
     def stop(self) -> None:
         """Stops looking."""
+        self._deaths.rest()
         self._ended.ring()
         if self._thread.is_alive() and os.getpid() == self._process:
             self._thread.join(5.0)
@@ -171,6 +175,9 @@ class HangWatch:
             }  # fmt: skip
             if (held := state.holder) is not None:
                 facts["holder"] = {**dataclasses.asdict(held), "call": calls.get(held.ident)}
+            dead = self._deaths.of(state.what, state.on)
+            if dead is not None:
+                facts["dead"] = dataclasses.asdict(dead)
             self._notice(Notice.HANG, ticket.token, ticket.call, **facts)
             waits = f"waits for {state.what}" if state.what else "is in C code"
             lines.append(f"  call #{ticket.call} of {self._body(ticket.token)}, for {age:.0f} s: {waits}")
@@ -178,6 +185,9 @@ class HangWatch:
             if held is not None and not held.itself:
                 at = f"{source_line(held.file, held.taken)} {line_text(held.file, held.taken)}"
                 lines.append(f"    {held.thread} took the lock at {at}")
+            if dead is not None:
+                lines.append(f"    {dead.thread}, which calls {dead.does}, died of {dead.error}:")
+                lines.append(f"    {source_line(dead.file, dead.line)} {line_text(dead.file, dead.line)}")
         if pool:
             lines.append(
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "

@@ -435,7 +435,7 @@ def elements_that_are_skipped():
 # -- stop-iteration ---------------------------------------------------------------------------------------------------
 
 
-@triggers("stop-iteration", pastes=True)
+@triggers("stop-iteration", says="`names = itertools.cycle(...)` in line", pastes=True)
 def an_iterator_without_a_default():
     names = iter(["a", "b"])
     tried(list, tf.data.Dataset.range(3).map(lambda x: tf.numpy_function(lambda _: next(names), [x], tf.string)))
@@ -2168,7 +2168,7 @@ def a_file_that_ends_in_a_loop():
         tried(step)
 
 
-@triggers("stop-iteration", pastes=True)
+@triggers("stop-iteration", says="`self.rows = itertools.cycle(...)` in line", pastes=True)
 def an_iterator_of_an_object():
     class Reader:
         def __init__(self):

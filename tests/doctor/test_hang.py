@@ -85,6 +85,116 @@ def test_a_queue_that_stays_empty(told):
     assert finding.fix.endswith("        return items.get(timeout=60)")
 
 
+@pytest.fixture
+def quiet(monkeypatch):
+    """What threads died of; nothing is printed, and pytest does not hear of it."""
+    died = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    return died
+
+
+class Camera:
+    def __init__(self):
+        self.frames: queue.Queue = queue.Queue()
+        self.sizes = {0: 1.0}
+
+    def feed(self):
+        for number in range(3):
+            self.frames.put(self.sizes[number])
+
+
+def test_a_queue_whose_thread_died_names_the_thread_and_hands_its_error_over(told, quiet):
+    items, sizes = queue.Queue(), {0: 1.0}
+
+    def feed():
+        for number in range(3):
+            items.put(sizes[number])
+
+    def take(x):
+        feeder = threading.Thread(target=feed, name="feeder")
+        feeder.start()
+        feeder.join()
+        first = items.get()
+        second = items.get()
+        return first + second
+
+    hook = threading.excepthook
+    recording = run_until_told(told, take, lambda: items.put(1.0))
+    assert threading.excepthook is hook
+    assert [one.exc_type for one in quiet] == [KeyError], "the program's own hook was called"
+    assert "feeder, which calls items.put, died of KeyError: 1:" in told.texts[0]
+    (finding,) = recording.findings(select=["hang"])
+    assert "Nobody" not in finding.message
+    assert "feeder, which calls items.put in" in finding.message
+    assert "items.put(sizes[number])" in (finding.evidence[-1])
+    put, got = (
+        finding.fix.index("            items.put(error)  # who waits raises it"),
+        finding.fix.index("got = items.get()"),
+    )
+    assert got < put, "the last lines first"
+    assert "        second = got" in finding.fix
+
+
+def test_a_method_whose_thread_died(told, quiet):
+    camera = Camera()
+
+    def take(x):
+        thread = threading.Thread(target=camera.feed)
+        thread.start()
+        thread.join()
+        return camera.frames.get() + camera.frames.get(timeout=HANG_S)
+
+    recording = run_until_told(told, take, lambda: camera.frames.put(1.0))
+    (finding,) = recording.findings(select=["hang"])
+    assert "which calls self.frames.put in" in finding.message
+
+
+def test_an_event_whose_thread_died(told, quiet):
+    ready = threading.Event()
+
+    def load():
+        os.stat("/nowhere/at/all")
+        ready.set()
+
+    def wait(x):
+        thread = threading.Thread(target=load, name="loader")
+        thread.start()
+        thread.join()
+        ready.wait()
+        return x
+
+    recording = run_until_told(told, wait, ready.set)
+    (finding,) = recording.findings(select=["hang"])
+    assert "loader, which calls ready.set in" in finding.message
+    assert "had died of FileNotFoundError" in finding.message
+
+
+@pytest.mark.parametrize("error", [SystemExit, ZeroDivisionError])
+def test_a_thread_that_left_or_fed_another_queue_is_not_named(told, quiet, error):
+    items: queue.Queue = queue.Queue()
+    others: queue.Queue = queue.Queue()
+
+    def feed():
+        others.put(1.0)
+        raise error
+
+    def leave():
+        items.put(1.0)
+        raise SystemExit
+
+    def take(x):
+        for target in (feed, leave):
+            thread = threading.Thread(target=target)
+            thread.start()
+            thread.join()
+        items.get()
+        return items.get()
+
+    recording = run_until_told(told, take, lambda: items.put(1.0))
+    (finding,) = recording.findings(select=["hang"])
+    assert "died" not in f"{finding.message} {told.texts[0]}"
+
+
 def test_a_queue_that_stays_full(told):
     progress = queue.Queue(1)
     progress.put(0.0)

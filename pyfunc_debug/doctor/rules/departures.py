@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor import leaving, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
+from pyfunc_debug.doctor.string_ops import as_string_ops
 from pyfunc_debug.events import Body
 from pyfunc_debug.interception.graphs.held import HeldNode
 from pyfunc_debug.records import Finding, Frame, Node
@@ -35,13 +36,13 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
     node = HeldNode(
         noted["name"], noted["kind"], body, noted["op"], noted["function"], stack, noted["generator"], restored=False
     )
-    name = leaving.name_of(node)
+    name, graduates = leaving.name_of(node), facts.front != "shell"
     if rule == "serialization":
         message = (
             f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
-        fix = _in_graph(facts, nodes) or leaving.replacement(node, "what is saved")
+        fix = _in_graph(facts, nodes) or leaving.replacement(node, "what is saved", graduates)
     elif node.generator:
         message = (
             f"the elements of a dataset for the tf.data service at {noted['to']} come from the Python generator "
@@ -53,7 +54,11 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
             f"a dataset with the {node.kind} of {name} went to the tf.data service at {noted['to']}: a worker in "
             "another process has no function of its name"
         )
-        fix = _in_graph(facts, nodes) or _saved_first(facts, site) or leaving.replacement(node, "what is distributed")
+        fix = (
+            _in_graph(facts, nodes)
+            or _saved_first(facts, site)
+            or leaving.replacement(node, "what is distributed", graduates)
+        )
     where = stack[-1] if stack else site
     evidence = [f"op {node.op}{f' of {node.graph}' if node.graph else ''}, token {node.token}"]
     if site is not None and site != where:
@@ -67,7 +72,7 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
 
 
 def _in_graph(facts: Facts, nodes: Sequence[Node]) -> str:
-    return as_graph_code(facts, nodes[0]) if nodes else ""
+    return (as_graph_code(facts, nodes[0]) or as_string_ops(facts, nodes[0])) if nodes else ""
 
 
 def _saved_first(facts: Facts, site: Frame | None) -> str:

@@ -55,10 +55,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             after = ", and the program ended by it" if told else " and may end a loop or an epoch without an error"
             fix = _default(facts, facts.nodes[node], file, line)
             if "next(" in fix:
-                evidence += (
-                    f"from call #{first} on the default stands in for each element; itertools.cycle(...) in place of "
-                    "iter(...) would begin again",
-                )
+                evidence += (f"from call #{first} on the default stands in for each element",)
+                again = _again(facts, file, line)
+                evidence += (f"to begin again instead: {again}",) if again else ()
             yield Finding(
                 "stop-iteration", "error", node, (first,),
                 f"StopIteration left {body} {often} (first in call #{first}): TensorFlow takes it for the end of the "
@@ -137,16 +136,41 @@ def _default(facts: Facts, node: Node, file: str | None, line: int | None) -> st
     """The line with a default for `next`, of the dtype and shape that the body returned so far."""
     end = _end(facts, node, file)
     text = facts.line(file, line) or "..."
+    asked = _asked(facts, file, line)
+    if asked is not None and end is not None:
+        own = pastes.text_of(facts, file, asked[1])
+        return pastes.written(pastes.replaced(facts, file, {asked[0]: f"next({own}, {end})"}))
+    return f"try:\n    {text}\nexcept StopIteration:\n    return {end or '...'}  # what stands for the end of the data"
+
+
+def _asked(facts: Facts, file: str | None, line: int | None) -> tuple[ast.Call, ast.expr] | None:
+    """The call of `next` on a line, and the iterator; None where there are several, or none."""
     calls = [
         one for one in (pastes.around(facts.tree(file), line, ast.Call) if line is not None else ())
         if (ast.unparse(one.func) == "next" and len(one.args) == 1) or ast.unparse(one.func).endswith(".__next__")
     ]  # fmt: skip
-    if len(calls) == 1 and end is not None:
-        func = calls[0].func
-        iterator = func.value if isinstance(func, ast.Attribute) else calls[0].args[0]
-        own = pastes.text_of(facts, file, iterator)
-        return pastes.written(pastes.replaced(facts, file, {calls[0]: f"next({own}, {end})"}))
-    return f"try:\n    {text}\nexcept StopIteration:\n    return {end or '...'}  # what stands for the end of the data"
+    if len(calls) != 1:
+        return None
+    func = calls[0].func
+    return calls[0], func.value if isinstance(func, ast.Attribute) else calls[0].args[0]
+
+
+def _again(facts: Facts, file: str | None, line: int | None) -> str:
+    """The line that makes an iterator over a list, with one that begins again at its end; "" for other iterators."""
+    asked = _asked(facts, file, line)
+    name = ast.unparse(asked[1]) if asked is not None else ""
+    made = [
+        one for one in pastes.walk(facts.tree(file), ast.Assign)
+        if name in [ast.unparse(target) for target in one.targets]
+    ]  # fmt: skip
+    call = made[0].value if len(made) == 1 else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "iter" or len(call.args) != 1:
+        return ""
+    if not isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+        return ""
+    module = pastes.module(facts, file, "itertools")
+    imported = "" if module else ", and `import itertools` above"
+    return f"`{name} = {module or 'itertools'}.cycle(...)` in line {made[0].lineno} for `iter(...)`{imported}"
 
 
 def _end(facts: Facts, node: Node, file: str | None) -> str | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import handed, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
@@ -48,14 +48,24 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f" {pool} calls waited at once, as many as TensorFlow's pool has threads: nobody was left to do what "
                 "they waited for"
             )
-        if "queue" in str(what) and not ended:
+        dead: dict[str, Any] = noticed.get("dead") or {}  # type: ignore[assignment]
+        if dead:
+            died = "had died" if ended else "died"
+            message = (
+                f"{message.rstrip('.')}. {dead['thread']}, which calls {dead['does']} in "
+                f"{facts.source_line(dead['does_file'], dead['at'])}, {died} of {dead['error']} at "
+                f"{facts.source_line(dead['file'], dead['line'])}"
+            )
+            more = [*more, f"{dead['thread']}: {facts.source_line(dead['file'], dead['line'])} "
+                    f"{facts.line(dead['file'], dead['line'])}".rstrip()]  # fmt: skip
+        elif "queue" in str(what) and not ended:
             nobody = "took one out" if "room" in str(what) else "put one in"
             message = f"{message.rstrip('.')}. Nobody {nobody}: whoever should is at its end, waits itself, or failed"
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
         evidence = [*evidence[-4:], *more]
-        fixed = _of_lock(facts, noticed, str(name))
+        fixed = _of_lock(facts, noticed, str(name)) or handed.over(facts, dead, file, line)
         fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
