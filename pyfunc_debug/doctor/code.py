@@ -177,13 +177,22 @@ def state_writes(function: Definition) -> list[Write]:
             targets = [node.func.value]
         for target in targets:
             name = _root(target)
-            of_object = name in parameters_ and isinstance(target, ast.Attribute)
+            of_object = name in parameters_ and (
+                isinstance(target, ast.Attribute) or (isinstance(node, ast.Call) and _is_part_of_object(target))
+            )
             if name is not None and (name not in local or of_object) and not _is_module(target):
                 if isinstance(target, ast.Name) and isinstance(node, (ast.Assign, ast.AugAssign)) and name in local:
                     continue
                 line = getattr(node, "lineno", function.lineno)
                 found.append(Write(line, name, ast.unparse(node), ast.unparse(target)))
     return found
+
+
+def _is_part_of_object(target: ast.AST) -> bool:
+    """`self.history["loss"]`: a part of what an attribute holds."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return isinstance(target, ast.Attribute)
 
 
 def counters(function: Definition) -> list[Write]:

@@ -9,6 +9,7 @@ import pytest
 from pyfunc_debug.doctor.failures.source import parsed
 from tests.doctor import programs
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
+from tests.doctor import programs_threads as programs_threads
 from tests.doctor.alone import alone, loaded
 from tests.doctor.test_programs import findings, name
 

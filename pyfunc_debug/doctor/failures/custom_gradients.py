@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters
 from pyfunc_debug.doctor.failures.symbols import calls
 
 RULE = "structure"
 _COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
+_IN_GRAPH = re.compile(r"Recorded operation '(\w+)' returned too few gradients\. Expected (\d+) but received (\d+)")
+"""Of a graph: the numbers count the results as well."""
+_STACKS = {"stack", "array", "asarray", "constant", "convert_to_tensor"}
 _VARIABLES = "grad_fn must accept keyword argument 'variables'"
 
 
@@ -30,20 +35,32 @@ class _Made:
     def returned(self) -> list[ast.Return]:
         return [one for one in ast.walk(self.grad) if isinstance(one, ast.Return) and one.value is not None]
 
+    @property
+    def results(self) -> int:
+        """How many results it returns beside that function."""
+        last = [one.value for one in self.function.body if isinstance(one, ast.Return)][-1]
+        first = last.elts[0] if isinstance(last, ast.Tuple) else last
+        return len(first.elts) if isinstance(first, (ast.Tuple, ast.List)) else 1
+
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a custom gradient does not return what TensorFlow counts on."""
-    counted = _COUNT.search(situation.message)
-    if situation.body or (counted is None and _VARIABLES not in situation.message):
+    counted, in_graph = _COUNT.search(situation.message), _IN_GRAPH.search(situation.message)
+    if situation.body or (counted is None and in_graph is None and _VARIABLES not in situation.message):
         return None
     made = list(_made(situation))
+    if in_graph is not None:
+        own = [one for one in made if one.function.name == in_graph[1]]
+        wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
+        fits = 0 < given < wanted == len(parameters(own[0].function))
+        return _counted(own[0], wanted, given, situation) if fits else None
     if counted is None:
         used = {spot.function for spot in situation.spots}
         found = [one for one in made if one.function in used] or made
         return _variables(found[0]) if len(found) == 1 else None
     wanted, given = int(counted[1]), int(counted[2])
     fitting = [one for one in made if {_count(part.value) for part in one.returned} == {given}]
-    return _counted(fitting[0], wanted, given) if len(fitting) == 1 else None
+    return _counted(fitting[0], wanted, given, situation) if len(fitting) == 1 else None
 
 
 def _made(situation: Situation) -> Iterator[_Made]:
@@ -63,7 +80,7 @@ def _count(value: ast.expr | None) -> int:
     return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else 1
 
 
-def _counted(made: _Made, wanted: int, given: int) -> Explanation | None:
+def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Explanation | None:
     name, grad, inputs = made.function.name, made.grad.name, parameters(made.function)
     result = made.returned[0]
     by_name = [
@@ -88,7 +105,16 @@ def _counted(made: _Made, wanted: int, given: int) -> Explanation | None:
         f"{grad} returns {given} gradients, but {name} has {takes}: it returns one for each, None where none is meant."
     )
     placed = None
-    if 0 < given < wanted and result.value is not None and len(made.returned) == 1:
+    one = result.value if given == 1 and result.value is not None and len(made.returned) == 1 else None
+    sizes = _sizes(one, made, situation) if one is not None and not isinstance(one, (ast.Tuple, ast.List)) else set()
+    if one is not None and wanted in sizes:
+        tf = dotted(made.function.decorator_list[-1]).rpartition(".")[0] or "tf"
+        placed = made.source.replaced({one: f"{tf}.unstack({made.source.text(one)}, num={wanted})"})
+        cause = (
+            f"{grad} returns one array of {wanted} gradients, but {name} has {takes}: it returns {wanted} tensors, one "
+            "for each."
+        )
+    elif 0 < given < wanted and result.value is not None and len(made.returned) == 1 and None not in sizes:
         value, rest = result.value, ", ".join(["None"] * (wanted - given))
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
         placed = made.source.replaced({value: f"{', '.join(map(made.source.text, parts))}, {rest}"})
@@ -96,6 +122,45 @@ def _counted(made: _Made, wanted: int, given: int) -> Explanation | None:
     # The derivative itself is the author's to know.
     advice = "" if edit else f"Return the gradient of each of {', '.join(inputs[:wanted])}, in this order."
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
+
+
+def _sizes(value: ast.expr, made: _Made, situation: Situation, deep: int = 0) -> set[int | None]:
+    """How many parts the first axis of what an expression is made of has; None where a body makes it and is not known.
+
+    Read from what is stacked (`tf.stack([a, b])`), or from what the body behind it returned.
+    """
+    found: set[int | None] = set()
+    for one in ast.walk(value):
+        first = one.args[0] if isinstance(one, ast.Call) and one.args else None
+        if isinstance(one, ast.Call) and isinstance(first, (ast.List, ast.Tuple)):
+            found |= {len(first.elts)} if dotted(one.func).rpartition(".")[2] in _STACKS else set()
+        if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in NODE_CALLS:
+            found |= _of_body(one, situation)
+        if isinstance(one, ast.Name) and deep < 2:
+            for statement in ast.walk(made.function):
+                if isinstance(statement, ast.Assign) and any(dotted(part) == one.id for part in statement.targets):
+                    found |= _sizes(statement.value, made, situation, deep + 1)
+    return found
+
+
+def _of_body(call: ast.Call, situation: Situation) -> set[int | None]:
+    body = argument(call, 0, "func")
+    for node in user_nodes(situation):
+        function = node.function()
+        if body is None or function is None or node.call() is not call:
+            continue
+        rows = situation.rows(
+            "SELECT DISTINCT v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND v.role = 'output' "
+            "AND c.kind = 'forward' AND v.position = 0", (node.id,),
+        )  # fmt: skip
+        shapes = [json.loads(shape) for (shape,) in rows if shape]
+        if shapes:
+            return {shape[0] for shape in shapes if shape}
+        result = return_value(function)
+        parts = result.args[0] if isinstance(result, ast.Call) and result.args else None
+        stacked = isinstance(result, ast.Call) and dotted(result.func).rpartition(".")[2] in _STACKS
+        return {len(parts.elts)} if stacked and isinstance(parts, (ast.List, ast.Tuple)) else {None}
+    return {None}
 
 
 def _variables(made: _Made) -> Explanation | None:

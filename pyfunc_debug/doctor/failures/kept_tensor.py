@@ -6,6 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.each_time import each_time
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, short
@@ -27,10 +28,10 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line)
     if statement is None:
         return None
-    name, function = _holder(statement, spot), spot.function
+    name, function = holder(statement, spot), spot.function
     if name is None:
         return None
-    kept = _kept(spot.source, name.rpartition(".")[2])
+    kept = kept_at(spot.source, name.rpartition(".")[2])
     if isinstance(function, ast.FunctionDef) and (kept is None or kept[1] is function or name in spot.variables):
         return None  # a local one may be of the graph that is being built
     where = f" in line {kept[0].lineno}, while {kept[1].name} was traced" if kept is not None else " at a trace"
@@ -40,12 +41,16 @@ def explain(situation: Situation) -> Explanation | None:
     )
     edit = None
     if kept is not None and isinstance(kept[0], ast.Call):
-        call, tf = kept[0], alias(spot, "tensorflow")
-        new = f"{tf}.py_function({spot.source.text(call.func)}, [{spot.source.text(call.args[0])}], [])"
-        found = spot.source.replaced({call: new})
-        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        edit = kept_each_time(spot, kept[0], kept[1])
     advice = "" if edit is not None else "Return it from the traced function, and keep what the call gives."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def kept_each_time(spot: Spot, call: ast.Call, function: ast.FunctionDef) -> Edit | None:
+    """The line that keeps a tensor, in a py_function."""
+    new = each_time(spot.source, function, call, alias(spot, "tensorflow"))
+    found = spot.source.replaced({call: new}) if new is not None else None
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
 
 
 def _tracing(situation: Situation) -> bool:
@@ -53,7 +58,7 @@ def _tracing(situation: Situation) -> bool:
     return any(spot.by or spot.generated for spot in situation.spots) or wrapping.entry(situation)[1] != ""
 
 
-def _holder(statement: ast.stmt, spot: Spot) -> str | None:
+def holder(statement: ast.stmt, spot: Spot) -> str | None:
     """What the statement reads the tensor from: a list or dict of them; else a name or an attribute that is one."""
     single = None
     for one in ast.walk(statement):
@@ -88,7 +93,7 @@ def _read(node: ast.expr, spot: Spot) -> object:
         return None
 
 
-def _kept(source: Source, name: str) -> tuple[ast.expr | ast.stmt, ast.FunctionDef] | None:
+def kept_at(source: Source, name: str) -> tuple[ast.expr | ast.stmt, ast.FunctionDef] | None:
     """The only line that keeps something under a name, and the function that it is in."""
     found: list[tuple[ast.expr | ast.stmt, ast.FunctionDef]] = []
     for function in ast.walk(source.tree):

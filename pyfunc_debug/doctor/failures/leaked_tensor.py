@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pyfunc_debug.doctor.failures import kept_lists
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, root_is, shape_of
@@ -58,11 +59,24 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while "
             f"{name} was traced; it has a value only inside that graph, while it runs."
         )
+        edit = _each_time(statement, spot, name) if statement is not None else None
+        if edit is not None:
+            cause += " As below, each run keeps its own."
+            return Explanation(RULE, spot.file, spot.line, cause, edit)
         advice = (
             f"Return it from {name} and store what the call gives, or keep it in a tf.Variable: "
             "v.assign(x) runs each time."
         )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _each_time(statement: ast.stmt, spot: Spot, name: str) -> Edit | None:
+    """The line of the traced function that keeps the tensor, where the failing one runs without a graph."""
+    held = holder(statement, spot)
+    kept = kept_at(spot.source, held.rpartition(".")[2]) if held is not None else None
+    if kept is None or not isinstance(kept[0], ast.Call) or kept[1].name != name or spot.by or spot.generated:
+        return None
+    return None if spot.function is kept[1] else kept_each_time(spot, kept[0], kept[1])
 
 
 def _in_arrays(text: str, situation: Situation) -> tuple[Edit, bool] | None:

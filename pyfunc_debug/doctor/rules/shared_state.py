@@ -12,6 +12,7 @@ from pyfunc_debug.analysis.inputs import settings
 from pyfunc_debug.doctor import code, pastes, pipelines
 from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
+from pyfunc_debug.doctor.failures.each_time import each_time
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.program import syntax
@@ -291,16 +292,21 @@ def _timestamp(facts: Facts, function: Function, read: code.Write) -> str:
 
 
 def _each_time(facts: Facts, function: Function, write: code.Write) -> str:
-    """The change in a py_function, which is given the function's own values that it needs."""
+    """The change in a py_function, which is given the tensors that it needs."""
     found = facts.definition(function.file, function.line)
-    tree = syntax.expression(write.text)
-    own = [one for one in names(tree) if found is not None and one in code.local_names(found)]
-    given = ", ".join(own)
-    new = f"tf.py_function(lambda{' ' * bool(own)}{given}: {write.text}, [{given}], [])"
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
     there = [one for one in pastes.around(facts.tree(function.file), write.line, ast.Call)
              if ast.unparse(one) == write.text]  # fmt: skip
-    edit = pastes.replaced(facts, function.file, {there[0]: new}) if len(there) == 1 else None
-    return pastes.written(edit) or new
+    if found is not None and len(there) == 1:
+        new = each_time(pastes.source(facts, function.file), found, there[0], tf)
+        edit = pastes.replaced(facts, function.file, {there[0]: new}) if new is not None else None
+        if edit is not None:
+            return pastes.written(edit)
+    name = function.name.rpartition(".")[2]
+    return (
+        f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
+        f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
+    )
 
 
 def _variable(facts: Facts, function: Function, write: code.Write) -> str:

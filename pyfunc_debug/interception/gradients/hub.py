@@ -213,6 +213,8 @@ class Gradients:
             plan = ours or Plan(len(tout))
             plan.eager = True
             return self._adopt(_Making(function, token, plan, list(inputs), list(tout)))
+        if private.overrides_gradient(self.names.ops.get_default_graph(), PYFUNC):
+            return None  # a gradient of the user's: it counts the node's outputs
         if ours is not None:
             return self._adopt(_Making(function, token, ours, list(inputs), list(tout)))
         if private.is_gradient(function):

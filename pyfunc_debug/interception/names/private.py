@@ -230,6 +230,11 @@ dataset_inputs = operator.methodcaller("_inputs")
 """The Datasets that a Dataset reads from."""
 
 
+def overrides_gradient(graph: Any, op_type: str) -> bool:
+    """Whether ops of a type that a graph gets now have a gradient of the user's (`Graph.gradient_override_map`)."""
+    return op_type in getattr(graph, "_gradient_override_map", ())
+
+
 def generator(state: Any) -> Any:
     """The function that Dataset.from_generator was given, of the state that its nodes share; None if it has none."""
     return getattr(state, "_generator", None)

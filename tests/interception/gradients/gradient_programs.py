@@ -763,6 +763,9 @@ def numpy_function_beside():
     return derivative(f)
 
 
+registered: set[str] = set()
+
+
 @program(None)
 def numpy_function_has_none():
     @tf.function
@@ -790,6 +793,29 @@ def v1_gradients_of_two_nodes():
         (g,) = tf.gradients(y, x)
         with tf.compat.v1.Session() as session:
             return session.run(g, {x: X}) - 36.0
+
+
+@program([60.0, 60.0])
+def gradients_of_the_users_own_by_op_type():
+    name = "TenTimes"
+    if name not in registered:
+        registered.add(name)
+        tf.RegisterGradient(name)(lambda op, dy: 10 * dy * 2 * op.inputs[0])
+
+    def ten_times(x):
+        with tf.compat.v1.get_default_graph().gradient_override_map({"EagerPyFunc": name}):
+            return tf.py_function(square, [x], tf.float32)
+
+    @tf.function
+    def f(x):
+        return tf.gradients(ten_times(x), x)[0]
+
+    in_function = float(f(tf.constant(X)))
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [])
+        (g,) = tf.gradients(ten_times(x), x)
+        with tf.compat.v1.Session() as session:
+            return [session.run(g, {x: X}), in_function]
 
 
 @program([6.0, 6.0])
