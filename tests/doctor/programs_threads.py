@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+
+import numpy as np
 import tensorflow as tf
 
 from tests.doctor.programs import near, triggers
@@ -89,3 +92,91 @@ def a_history_that_a_body_keeps():
     tracker = Tracker()
     for _ in range(5):
         tracker.step(tf.constant(1.0))
+
+
+# -- none-gradient: of another op type --------------------------------------------------------------------------------
+
+
+def registered(slope):
+    """A gradient under a name of its own: TensorFlow's registry has no way to take one back."""
+    name = f"Slope{uuid.uuid4().hex}"
+    tf.RegisterGradient(name)(slope)
+    return name
+
+
+@triggers("none-gradient", says='{"EagerPyFunc": slope}', pastes=True)
+def a_gradient_of_another_op_in_a_session():
+    slope = registered(lambda op, dy: dy * 20 * op.inputs[0])
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        with graph.gradient_override_map({"PyFunc": slope}):
+            y = tf.py_function(lambda x: tf.square(x), [x], tf.float32)
+        (gradient,) = tf.gradients(y, x)
+        with tf.compat.v1.Session() as session:
+            session.run(gradient, {x: [1.0, 2.0]})
+
+
+@triggers("none-gradient", says='{"PyFunc": slope}', pastes=True)
+def a_gradient_of_an_eager_op_for_numpy():
+    slope = registered(lambda op, dy: dy * 2 * op.inputs[0])
+
+    @tf.function
+    def step(x):
+        with tf.compat.v1.get_default_graph().gradient_override_map({"EagerPyFunc": slope}):
+            y = tf.numpy_function(lambda x: x * x, [x], tf.float32)
+        (gradient,) = tf.gradients(y, x)
+        return x if gradient is None else gradient
+
+    step(tf.constant(3.0))
+
+
+@triggers("none-gradient", says='"PyFuncStateless"', pastes=True)
+def a_gradient_of_a_stateful_op():
+    slope = registered(lambda op, dy: dy * 2 * op.inputs[0])
+
+    def own(body, x):
+        graph = tf.compat.v1.get_default_graph()
+        with graph.gradient_override_map({"PyFunc": slope, "Square": slope}):
+            return tf.compat.v1.py_func(body, [x], tf.float32, stateful=False)
+
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [])
+        y = own(lambda x: x * x, x)
+        with tf.compat.v1.Session() as session:
+            session.run(y, {x: 2.0})
+
+
+@near("none-gradient")
+def a_gradient_of_the_op_itself():
+    slope = registered(lambda op, dy: dy * 20 * op.inputs[0])
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        with graph.gradient_override_map({"EagerPyFunc": slope}):
+            y = tf.py_function(lambda x: tf.constant(np.square(x.numpy())), [x], tf.float32)
+        (gradient,) = tf.gradients(y, x)
+        with tf.compat.v1.Session() as session:
+            session.run(gradient, {x: [1.0, 2.0]})
+
+
+@near("none-gradient")
+def a_gradient_of_an_op_beside_it():
+    slope = registered(lambda op, dy: dy * 20 * op.inputs[0])
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        with graph.gradient_override_map({"Square": slope}):
+            y = tf.square(tf.py_function(lambda x: 2 * x, [x], tf.float32))
+        (gradient,) = tf.gradients(y, x)
+        with tf.compat.v1.Session() as session:
+            session.run(gradient, {x: [1.0, 2.0]})
+
+
+@near("none-gradient")
+def a_gradient_for_both_kinds_of_ops():
+    slope = registered(lambda op, dy: dy * 20 * op.inputs[0])
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        with graph.gradient_override_map({"PyFunc": slope, "EagerPyFunc": slope}):
+            y = tf.py_function(lambda x: tf.constant(np.square(x.numpy())), [x], tf.float32)
+        (gradient,) = tf.gradients(y, x)
+        with tf.compat.v1.Session() as session:
+            session.run(gradient, {x: [1.0, 2.0]})

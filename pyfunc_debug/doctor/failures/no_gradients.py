@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
 RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
+_MODULES = ("np", "numpy", "math", "scipy")
+"""What computes something besides: it does not go with the value that it is given."""
 _SAID = "No gradients provided for any variable"
 
 
@@ -36,6 +39,8 @@ def explain(situation: Situation) -> Explanation | None:
             return _explanation(spot.file, source, cuts)
         if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
             return found
+        if len(blocks) == 1 and (cut := left_behind(spot, blocks[0])) is not None:
+            return _left(spot, cut)
     return _measured(situation)
 
 
@@ -163,6 +168,28 @@ def _cuts(block: ast.With) -> list[ast.Call]:
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
         and not one.args
     ]  # fmt: skip
+
+
+def _left(spot: Spot, cut: Cut) -> Explanation:
+    """The loss as it came to the tape: a number, or what was made of numbers and arrays."""
+    text, line = spot.source.text, cut.call.lineno
+    stops = dotted(cut.call.func).endswith("stop_gradient")
+    how = "lets no gradient through" if stops else "leaves TensorFlow"
+    why = "" if stops else ": a GradientTape sees ops of TensorFlow only"
+    cause = f"`{short(text(cut.call), 30)}` {how}, and the loss is made of it alone{why}. No variable has a gradient."
+    whole = cut.inner is not None and not cut.walls and dotted(cut.call.func).partition(".")[0] not in _MODULES
+    placed = spot.source.replaced({cut.call: text(cut.inner)}) if whole and cut.inner is not None else None
+    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    if edit is not None:
+        return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
+    advice = "Keep the tensor, and compute the loss with TensorFlow's ops."
+    if cut.walls:
+        wall = cut.walls[0]
+        advice = (
+            f"Keep the tensor, and compute with TensorFlow's ops what follows: `{short(text(wall), 30)}` (line "
+            f"{wall.lineno}) has no gradient either."
+        )
+    return Explanation(RULE, spot.file, line, cause, None, advice, "likely")
 
 
 def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation:

@@ -13,12 +13,13 @@ from types import TracebackType
 from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, user_nodes
+from pyfunc_debug.doctor.failures.overrides import override
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import Source, short
 
 RULE = "none-gradient"
-_IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s)/")
+_IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s(?:_\d+)?)/")
 _EAGER = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\](?:backprop|imperative_grad)\.py$")
 _SCALAR = re.compile(
     r"\[\]|ndims must be|tensor with 1 values|of size 0\b|got:? 0\b|rank ?\(?-?0\b|at least \dD|must be at least rank"
@@ -58,6 +59,9 @@ def _explanation(situation: Situation, node: Node) -> Explanation | None:
     function, spot = node.function(), body_spot(node, situation)
     if function is None or spot is None or node.file is None:
         return None
+    own = _of_another_op(node)
+    if own is not None:
+        return own
     last = function.end_lineno or function.lineno
     lines = [(at, spot.source.lines[at - 1].strip()) for at in range(function.lineno, last + 1)]
     line, text = next(((at, one) for at, one in lines if _LEAVES.search(one)), (function.lineno, ""))
@@ -78,6 +82,22 @@ def _explanation(situation: Situation, node: Node) -> Explanation | None:
             "gradient is zero or none, too. Give it one of your own: @tf.custom_gradient."
         )
     return Explanation(RULE, node.file, line, cause, edit, advice)
+
+
+def _of_another_op(node: Node) -> Explanation | None:
+    """The explanation where the user gave the gradient to another op."""
+    call = node.call()
+    found = override(node.source, call, node.kind) if call is not None else None
+    if call is None or found is None or node.site is None:
+        return None
+    placed = node.source.replaced({found.key: f'"{found.made}"'})
+    edit = None if placed is None else Edit(node.site[0], placed[0], placed[1], (placed[2],))
+    cause = (
+        f"{found.cause(node.source.text(call.func))}. TensorFlow's own finds none in {node.called}, uses one 0, of "
+        "shape [], and the op before it fails on that."
+    )
+    advice = "" if edit else f'Write "{found.made}" for "{found.given}".'
+    return Explanation(RULE, node.site[0], found.key.lineno, cause, edit, advice)
 
 
 def _edit(file: str, source: Source, pieces: dict[ast.expr, str]) -> Edit | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
+from pyfunc_debug.doctor.failures.overrides import override
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
@@ -28,9 +29,17 @@ def check(facts: Facts) -> Iterator[Finding]:
     Labels, masks and constants have no gradient either, and need none: an input counts if it is computed from a
     variable in its graph, or if the body has no gradient for any of its inputs.
     """
+    told = {(one.file, one.line) for one in failures(facts, NAMES)}
+    overridden: set[int] = set()
+    for group in facts.lines:
+        other = _of_another_op(facts, group)
+        if other is not None:
+            overridden |= {one.id for one in group}
+            if (other.file, other.line) not in told:
+                yield other
     seen: dict[tuple[object, ...], list[tuple[int, int | None]]] = {}
     for node, call, noticed in facts.notices["none-gradient"]:
-        if node is None or facts.nodes[node].origin != "user":
+        if node is None or node in overridden or facts.nodes[node].origin != "user":
             continue
         without = noticed["inputs"]
         trained = [position for position in without if position in noticed.get("trained", ())]
@@ -41,8 +50,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         seen.setdefault(key, []).append((node, call))
     for node, call, position in _eagerly(facts):
         known = facts.nodes[node]
-        seen.setdefault((known.body, known.file, known.line, position), []).append((node, call))
-    told = {(one.file, one.line) for one in failures(facts, NAMES)}
+        if node not in overridden:
+            seen.setdefault((known.body, known.file, known.line, position), []).append((node, call))
     for (_, file, line, *positions), found in seen.items():
         nodes = tuple(dict.fromkeys(node for node, _ in found))
         node, call = found[0]
@@ -61,6 +70,23 @@ def check(facts: Facts) -> Iterator[Finding]:
             str(file) if file is not None else site.file if site else None,
             cut or (line if isinstance(line, int) else site.line if site else None), several(nodes),
         )  # fmt: skip
+
+
+def _of_another_op(facts: Facts, nodes: Sequence[Node]) -> Finding | None:
+    """The finding where the user gave a gradient to another op type than that of some nodes of one line."""
+    made = pastes.call_of(facts, nodes[0])
+    other = override(pastes.source(facts, made[0]), made[1], nodes[0].kind) if made is not None else None
+    if made is None or other is None:
+        return None
+    file, call = made
+    return Finding(
+        "none-gradient", "warning", nodes[0].id, (),
+        f"{other.cause(pastes.text_of(facts, file, call.func))}, and {facts.name(nodes[0])} has the one that "
+        "TensorFlow finds in it, or none",
+        pastes.written(pastes.replaced(facts, file, {other.key: f'"{other.made}"'})), file, other.key.lineno,
+        tuple(one.id for one in nodes) if len(nodes) > 1 else (),
+        evidence=(f"line {other.key.lineno}: {facts.line(file, other.key.lineno)}",),
+    )  # fmt: skip
 
 
 def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:
