@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import handed, pastes
+from pyfunc_debug.doctor import forked_pools, handed, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
@@ -61,6 +61,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         elif "queue" in str(what) and not ended:
             nobody = "took one out" if "room" in str(what) else "put one in"
             message = f"{message.rstrip('.')}. Nobody {nobody}: whoever should is at its end, waits itself, or failed"
+        forked = forked_pools.found(facts, file, line, str(what))
+        if forked is not None:
+            message = f"{message.rstrip('.')}.{forked.text}"
         frames = noticed["frames"]
         lines = frames if isinstance(frames, list) else []
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
@@ -69,7 +72,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
-        fix = fix or _fix(facts, str(what), pool)
+        fix = fix or (forked.fix if forked is not None else _fix(facts, str(what), pool))
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
             str(file) if file is not None else None, line if isinstance(line, int) else None,
