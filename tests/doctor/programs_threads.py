@@ -1,4 +1,5 @@
 """More programs that do not fail: as `programs_silent`, after threads of users that were written down one by one."""
+# ruff: noqa: B023
 
 from __future__ import annotations
 
@@ -180,3 +181,86 @@ def a_gradient_for_both_kinds_of_ops():
         (gradient,) = tf.gradients(y, x)
         with tf.compat.v1.Session() as session:
             session.run(gradient, {x: [1.0, 2.0]})
+
+
+# -- function-in-loop: that reads what is around it -------------------------------------------------------------------
+
+
+@triggers("function-in-loop", says="def train_step(x, y):", pastes=True)
+def a_step_defined_for_each_batch():
+    w = tf.Variable(1.0)
+
+    def train_on(x, y):
+        @tf.function
+        def train_step():
+            loss = tf.reduce_mean((w * x - y) ** 2)
+            w.assign_sub(0.01 * loss)
+            return loss
+
+        return train_step()
+
+    for _ in range(8):
+        x = np.random.rand(4).astype("float32")
+        train_on(x, 2 * x)
+
+
+@triggers("function-in-loop", says="def score(scale: float, batch) -> tf.Tensor:", pastes=True)
+def a_step_defined_in_the_loop():
+    for number in range(8):
+        batch = tf.random.uniform([3])
+
+        @tf.function(reduce_retracing=True)
+        def score(scale: float) -> tf.Tensor:
+            return tf.reduce_sum(batch) * scale
+
+        score(tf.constant(float(number)))
+
+
+@triggers("function-in-loop", says="define run once, outside of predict, with model as its arguments")
+def a_step_that_reads_an_object():
+    def predict(model, x):
+        @tf.function
+        def run(x):
+            return model.scale * x
+
+        return run(x)
+
+    class Model:
+        def __init__(self):
+            self.scale = tf.Variable(2.0)
+
+    model = Model()
+    for _ in range(8):
+        predict(model, tf.constant(1.0))
+
+
+@near("function-in-loop")
+def a_step_that_gets_what_it_needs():
+    w = tf.Variable(1.0)
+
+    @tf.function
+    def train_step(x, y):
+        loss = tf.reduce_mean((w * x - y) ** 2)
+        w.assign_sub(0.01 * loss)
+        return loss
+
+    def train_on(x, y):
+        return train_step(x, y)
+
+    for _ in range(8):
+        x = np.random.rand(4).astype("float32")
+        train_on(x, 2 * x)
+
+
+@near("function-in-loop")
+def a_step_defined_for_each_of_two_models():
+    def trained(scale):
+        @tf.function
+        def step(x):
+            return scale * x
+
+        for _ in range(8):
+            step(tf.constant(1.0))
+
+    for scale in (tf.constant(1.0), tf.constant(2.0)):
+        trained(scale)
