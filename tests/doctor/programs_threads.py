@@ -264,3 +264,74 @@ def a_step_defined_for_each_of_two_models():
 
     for scale in (tf.constant(1.0), tf.constant(2.0)):
         trained(scale)
+
+
+# -- retrace: another object in each call -----------------------------------------------------------------------------
+
+
+@triggers("retrace", says="g.reset_from_seed(step)", pastes=True)
+def a_random_generator_for_each_step():
+    @tf.function
+    def sample(gen, mean):
+        return mean + gen.normal([8])
+
+    drawn = []
+    for step in range(8):
+        g = tf.random.Generator.from_seed(step)
+        drawn.append(float(sample(g, tf.zeros([8]))[0]))
+    alone = tf.random.Generator.from_seed(7).normal([8])
+    assert drawn[7] == float(alone[0])
+
+
+@triggers("retrace", says="from_seed(0, alg='philox')", pastes=True)
+def a_random_generator_passed_by_name():
+    @tf.function
+    def sample(size, gen):
+        return gen.uniform([size])
+
+    for epoch in range(2):
+        for step in range(4):
+            rng = tf.random.Generator.from_seed(10 * epoch + step, alg="philox")
+            sample(3, gen=rng)
+
+
+@triggers("retrace", says="makes another Net in each round: make one above the loop in line")
+def a_model_for_each_step():
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(2.0)
+
+    @tf.function
+    def apply(net, x):
+        return net.w * x
+
+    kept = []
+    for step in range(8):
+        net = Net()
+        kept.append(net)
+        apply(net, tf.constant(float(step)))
+
+
+@near("retrace")
+def a_random_generator_for_all_steps():
+    @tf.function
+    def sample(gen, mean):
+        return mean + gen.normal([8])
+
+    g = tf.random.Generator.from_seed(0)
+    for step in range(8):
+        g.reset_from_seed(step)
+        sample(g, tf.zeros([8]))
+
+
+@near("retrace")
+def a_model_for_each_of_two_runs():
+    @tf.function
+    def apply(scale, x):
+        return scale * x
+
+    for _ in range(2):
+        scale = tf.Variable(2.0)
+        for step in range(8):
+            apply(scale, tf.constant(float(step)))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import built_once, code, growing, moved, pastes
+from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
@@ -121,7 +121,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"TensorFlow traced {function.name} {len(traces) + 1:,} times{ran}, because {changing}: "
             f"{cost:,.0f} ms together. A graph is kept for each"
         )
-        fix = _followed(facts, function, traces, last or "") or (
+        fix = other_objects.made_once(facts, function, traces) or _followed(facts, function, traces, last or "") or (
             f"@tf.function({last})" if last and _OPTION.match(last) and ";" not in last
             else last or _unproven(facts, function, traces)
         )  # fmt: skip
