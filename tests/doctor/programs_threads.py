@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -335,3 +337,166 @@ def a_model_for_each_of_two_runs():
         scale = tf.Variable(2.0)
         for step in range(8):
             apply(scale, tf.constant(float(step)))
+
+
+# -- epoch-end --------------------------------------------------------------------------------------------------------
+
+
+def spec():
+    return tf.TensorSpec((None, 1), tf.float32)
+
+
+@triggers("epoch-end", says="gen.on_epoch_end()", pastes=True)
+def a_sequence_that_a_generator_reads():
+    class Arrays(keras.utils.PyDataset):
+        def __init__(self):
+            super().__init__()
+            self.indices = list(range(12))
+            self.rng = random.Random(3)
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, at):
+            return np.array(self.indices[4 * at : 4 * at + 4], np.float32)[:, None]
+
+        def on_epoch_end(self):
+            self.rng.shuffle(self.indices)
+
+    gen = Arrays()
+
+    def batches():
+        for i in range(len(gen)):
+            yield gen[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec()).prefetch(1)
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="is a method of Arrays", pastes=True)
+def a_sequence_that_is_called():
+    class Arrays:
+        def __init__(self, shuffle=True):
+            self.shuffle = shuffle
+            self.indices = np.arange(12)
+            self.rng = np.random.default_rng(3)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def __call__(self):
+            for i in range(3):
+                yield self[i]
+
+        def on_epoch_end(self):
+            if self.shuffle:
+                self.rng.shuffle(self.indices)
+
+    data = tf.data.Dataset.from_generator(Arrays(), output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="loader.on_epoch_end()", pastes=True)
+def a_sequence_in_fit_by_a_generator():
+    class Loader(keras.utils.Sequence):
+        def __init__(self, size):
+            super().__init__()
+            self.order = np.random.permutation(4 * size)
+
+        def __len__(self):
+            return len(self.order) // 4
+
+        def __getitem__(self, at):
+            x = self.order[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+            return x, 2 * x
+
+        def on_epoch_end(self):
+            self.order = np.random.permutation(self.order)
+
+    loader = Loader(4)
+
+    def pairs():
+        for number in range(len(loader)):
+            x, y = loader[number]
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(pairs, output_signature=(spec(), spec()))
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=3, verbose=0)
+
+
+@near("epoch-end")
+def a_sequence_that_ends_its_epochs():
+    class Arrays(keras.utils.PyDataset):
+        def __init__(self):
+            super().__init__()
+            self.indices = np.arange(12)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            np.random.shuffle(self.indices)
+
+    gen = Arrays()
+
+    def batches():
+        for i in range(3):
+            yield gen[i]
+        gen.on_epoch_end()
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@near("epoch-end")
+def a_sequence_that_is_not_shuffled():
+    class Arrays:
+        def __init__(self, size, shuffle=True):
+            self.shuffle = shuffle
+            self.indices = np.arange(4 * size)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            if self.shuffle:
+                np.random.shuffle(self.indices)
+
+    validation = Arrays(3, shuffle=False)
+
+    def batches():
+        for i in range(3):
+            yield validation[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@near("epoch-end")
+def a_sequence_that_shuffles_when_it_begins():
+    class Arrays:
+        def __init__(self):
+            self.indices = np.arange(12)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            pass
+
+    gen = Arrays()
+
+    def batches():
+        np.random.shuffle(gen.indices)
+        for i in range(3):
+            yield gen[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)
