@@ -1,9 +1,12 @@
 """More programs that do not fail: as `programs_silent`, after threads of users that were written down one by one."""
+# ruff: noqa: B023
 
 from __future__ import annotations
 
+import random
 import uuid
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -180,3 +183,320 @@ def a_gradient_for_both_kinds_of_ops():
         (gradient,) = tf.gradients(y, x)
         with tf.compat.v1.Session() as session:
             session.run(gradient, {x: [1.0, 2.0]})
+
+
+# -- function-in-loop: that reads what is around it -------------------------------------------------------------------
+
+
+@triggers("function-in-loop", says="def train_step(x, y):", pastes=True)
+def a_step_defined_for_each_batch():
+    w = tf.Variable(1.0)
+
+    def train_on(x, y):
+        @tf.function
+        def train_step():
+            loss = tf.reduce_mean((w * x - y) ** 2)
+            w.assign_sub(0.01 * loss)
+            return loss
+
+        return train_step()
+
+    for _ in range(8):
+        x = np.random.rand(4).astype("float32")
+        train_on(x, 2 * x)
+
+
+@triggers("function-in-loop", says="def score(scale: float, batch) -> tf.Tensor:", pastes=True)
+def a_step_defined_in_the_loop():
+    for number in range(8):
+        batch = tf.random.uniform([3])
+
+        @tf.function(reduce_retracing=True)
+        def score(scale: float) -> tf.Tensor:
+            return tf.reduce_sum(batch) * scale
+
+        score(tf.constant(float(number)))
+
+
+@triggers("function-in-loop", says="define run once, outside of predict, with model as its arguments")
+def a_step_that_reads_an_object():
+    def predict(model, x):
+        @tf.function
+        def run(x):
+            return model.scale * x
+
+        return run(x)
+
+    class Model:
+        def __init__(self):
+            self.scale = tf.Variable(2.0)
+
+    model = Model()
+    for _ in range(8):
+        predict(model, tf.constant(1.0))
+
+
+@near("function-in-loop")
+def a_step_that_gets_what_it_needs():
+    w = tf.Variable(1.0)
+
+    @tf.function
+    def train_step(x, y):
+        loss = tf.reduce_mean((w * x - y) ** 2)
+        w.assign_sub(0.01 * loss)
+        return loss
+
+    def train_on(x, y):
+        return train_step(x, y)
+
+    for _ in range(8):
+        x = np.random.rand(4).astype("float32")
+        train_on(x, 2 * x)
+
+
+@near("function-in-loop")
+def a_step_defined_for_each_of_two_models():
+    def trained(scale):
+        @tf.function
+        def step(x):
+            return scale * x
+
+        for _ in range(8):
+            step(tf.constant(1.0))
+
+    for scale in (tf.constant(1.0), tf.constant(2.0)):
+        trained(scale)
+
+
+# -- retrace: another object in each call -----------------------------------------------------------------------------
+
+
+@triggers("retrace", says="g.reset_from_seed(step)", pastes=True)
+def a_random_generator_for_each_step():
+    @tf.function
+    def sample(gen, mean):
+        return mean + gen.normal([8])
+
+    drawn = []
+    for step in range(8):
+        g = tf.random.Generator.from_seed(step)
+        drawn.append(float(sample(g, tf.zeros([8]))[0]))
+    alone = tf.random.Generator.from_seed(7).normal([8])
+    assert drawn[7] == float(alone[0])
+
+
+@triggers("retrace", says="from_seed(0, alg='philox')", pastes=True)
+def a_random_generator_passed_by_name():
+    @tf.function
+    def sample(size, gen):
+        return gen.uniform([size])
+
+    for epoch in range(2):
+        for step in range(4):
+            rng = tf.random.Generator.from_seed(10 * epoch + step, alg="philox")
+            sample(3, gen=rng)
+
+
+@triggers("retrace", says="makes another Net in each round: make one above the loop in line")
+def a_model_for_each_step():
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(2.0)
+
+    @tf.function
+    def apply(net, x):
+        return net.w * x
+
+    kept = []
+    for step in range(8):
+        net = Net()
+        kept.append(net)
+        apply(net, tf.constant(float(step)))
+
+
+@near("retrace")
+def a_random_generator_for_all_steps():
+    @tf.function
+    def sample(gen, mean):
+        return mean + gen.normal([8])
+
+    g = tf.random.Generator.from_seed(0)
+    for step in range(8):
+        g.reset_from_seed(step)
+        sample(g, tf.zeros([8]))
+
+
+@near("retrace")
+def a_model_for_each_of_two_runs():
+    @tf.function
+    def apply(scale, x):
+        return scale * x
+
+    for _ in range(2):
+        scale = tf.Variable(2.0)
+        for step in range(8):
+            apply(scale, tf.constant(float(step)))
+
+
+# -- epoch-end --------------------------------------------------------------------------------------------------------
+
+
+def spec():
+    return tf.TensorSpec((None, 1), tf.float32)
+
+
+@triggers("epoch-end", says="gen.on_epoch_end()", pastes=True)
+def a_sequence_that_a_generator_reads():
+    class Arrays(keras.utils.PyDataset):
+        def __init__(self):
+            super().__init__()
+            self.indices = list(range(12))
+            self.rng = random.Random(3)
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, at):
+            return np.array(self.indices[4 * at : 4 * at + 4], np.float32)[:, None]
+
+        def on_epoch_end(self):
+            self.rng.shuffle(self.indices)
+
+    gen = Arrays()
+
+    def batches():
+        for i in range(len(gen)):
+            yield gen[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec()).prefetch(1)
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="is a method of Arrays", pastes=True)
+def a_sequence_that_is_called():
+    class Arrays:
+        def __init__(self, shuffle=True):
+            self.shuffle = shuffle
+            self.indices = np.arange(12)
+            self.rng = np.random.default_rng(3)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def __call__(self):
+            for i in range(3):
+                yield self[i]
+
+        def on_epoch_end(self):
+            if self.shuffle:
+                self.rng.shuffle(self.indices)
+
+    data = tf.data.Dataset.from_generator(Arrays(), output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@triggers("epoch-end", says="loader.on_epoch_end()", pastes=True)
+def a_sequence_in_fit_by_a_generator():
+    class Loader(keras.utils.Sequence):
+        def __init__(self, size):
+            super().__init__()
+            self.order = np.random.permutation(4 * size)
+
+        def __len__(self):
+            return len(self.order) // 4
+
+        def __getitem__(self, at):
+            x = self.order[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+            return x, 2 * x
+
+        def on_epoch_end(self):
+            self.order = np.random.permutation(self.order)
+
+    loader = Loader(4)
+
+    def pairs():
+        for number in range(len(loader)):
+            x, y = loader[number]
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(pairs, output_signature=(spec(), spec()))
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(data, epochs=3, verbose=0)
+
+
+@near("epoch-end")
+def a_sequence_that_ends_its_epochs():
+    class Arrays(keras.utils.PyDataset):
+        def __init__(self):
+            super().__init__()
+            self.indices = np.arange(12)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            np.random.shuffle(self.indices)
+
+    gen = Arrays()
+
+    def batches():
+        for i in range(3):
+            yield gen[i]
+        gen.on_epoch_end()
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@near("epoch-end")
+def a_sequence_that_is_not_shuffled():
+    class Arrays:
+        def __init__(self, size, shuffle=True):
+            self.shuffle = shuffle
+            self.indices = np.arange(4 * size)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            if self.shuffle:
+                np.random.shuffle(self.indices)
+
+    validation = Arrays(3, shuffle=False)
+
+    def batches():
+        for i in range(3):
+            yield validation[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)
+
+
+@near("epoch-end")
+def a_sequence_that_shuffles_when_it_begins():
+    class Arrays:
+        def __init__(self):
+            self.indices = np.arange(12)
+
+        def __getitem__(self, at):
+            return self.indices[4 * at : 4 * at + 4].astype(np.float32)[:, None]
+
+        def on_epoch_end(self):
+            pass
+
+    gen = Arrays()
+
+    def batches():
+        np.random.shuffle(gen.indices)
+        for i in range(3):
+            yield gen[i]
+
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec())
+    for _ in range(3):
+        list(data)

@@ -99,6 +99,28 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
 
 
+KEPT = """
+import tensorflow as tf
+kept = []
+@tf.function
+def step(x):
+    kept.append(x * 2)
+    return x
+for _ in range(3):
+    step(tf.constant(1.0))
+print(float(kept[0]) if READ else len(kept))
+"""
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_line_that_the_explanation_replaces_is_not_told_once_more(read, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(KEPT.replace("READ", str(read)))
+    error, _, recording = run(path)
+    assert (error is not None) == read
+    assert [one.rule for one in recording.findings()] == ["leaked-tensor" if read else "trace-only"]
+
+
 LOSS_OF_NUMPY = """
 import numpy as np
 import keras

@@ -34,3 +34,9 @@ def failures(facts: Facts, rules: tuple[str, ...]) -> Iterator[Finding]:
     for _, _, noticed in facts.notices["failure"]:
         if noticed["explanation"]["rule"] in rules:
             yield finding_of(noticed)
+
+
+def edited_lines(facts: Facts) -> set[tuple[str, int]]:
+    """Lines that the explanations of recorded failures replace: what else is found there has been said."""
+    edits = [from_facts(noticed["explanation"]).edit for _, _, noticed in facts.notices["failure"]]
+    return {(one.file, line) for one in edits if one is not None for line in range(one.first, one.last + 1)}

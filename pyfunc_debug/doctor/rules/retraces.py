@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import built_once, code, growing, pastes
+from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
@@ -105,7 +105,11 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them"
             f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own{stay}"
         )
-        fix = made_once(facts, function) or f"{name} = tf.function({name})  # once, outside of the function or loop"
+        fix = (
+            made_once(facts, function)
+            or _defined_once(facts, function)
+            or f"{name} = tf.function({name})  # once, outside of the function or loop"
+        )
         if "<lambda>" in name and not fix.startswith(("Put", "Replace")):
             made = _made(facts, function)
             text = pastes.text_of(facts, file, made) if made is not None else "tf.function(lambda ...)"
@@ -117,7 +121,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
             f"TensorFlow traced {function.name} {len(traces) + 1:,} times{ran}, because {changing}: "
             f"{cost:,.0f} ms together. A graph is kept for each"
         )
-        fix = _followed(facts, function, traces, last or "") or (
+        fix = other_objects.made_once(facts, function, traces) or _followed(facts, function, traces, last or "") or (
             f"@tf.function({last})" if last and _OPTION.match(last) and ";" not in last
             else last or _unproven(facts, function, traces)
         )  # fmt: skip
@@ -212,6 +216,14 @@ def made_once(facts: Facts, function: Function) -> str:
     if isinstance(own, ast.FunctionDef) and own.decorator_list:
         return hoisted(facts, function.file, own, own.name)
     return ""
+
+
+def _defined_once(facts: Facts, function: Function) -> str:
+    """The same for one that reads what is around it: then that is its arguments."""
+    own = facts.definition(function.file, function.line)
+    if not isinstance(own, ast.FunctionDef) or not own.decorator_list:
+        return ""
+    return moved.with_arguments(facts, function.file, own) or moved.in_words(facts, function.file, own)
 
 
 def _compiled(facts: Facts, function: Function) -> str:

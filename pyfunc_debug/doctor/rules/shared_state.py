@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.draws import in_graph
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.each_time import each_time
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function, Node
@@ -239,6 +240,8 @@ def _at_trace(facts: Facts) -> Iterator[Finding]:
         if not writes:
             continue
         write = writes[0]
+        if (function.file, write.line) in edited_lines(facts):
+            continue
         yield Finding(
             "trace-only", "warning", None, (),
             f"line {write.line} of {function.name} changes Python's {write.target or write.name!r}. It ran "
