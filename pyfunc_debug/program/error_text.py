@@ -12,6 +12,7 @@ from pyfunc_debug.program.frames import failure_frames, is_generated, is_user
 
 _LONGEST = 200
 _FRAME = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in ')
+_WORDS = re.compile(r"\n    (?=\w*(?:Error|Exception|Warning)\w*: )")
 _NOT_THE_CAUSE = re.compile(r"\s*$|Graph execution error|Detected at node|Node: |\t|\s+\S|\d+ root error|\s*\(\d+\) ")
 _DECORATION = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^\]]*\]|\s+name:\s*\S*$")
 
@@ -36,6 +37,16 @@ def error_text(error: BaseException) -> tuple[str, str | None]:
         lines_of_cause = [line for line in lines if not _NOT_THE_CAUSE.match(line)]
         return _decorated(name, lines_of_cause or lines), _source_line(error, lines)
     return _decorated(name, lines), _source_line(error, [])
+
+
+def kept_text(error: BaseException, most: int) -> str:
+    """An exception's text, with what happened in it: AutoGraph says that behind all of its frames."""
+    text = str(error)
+    if len(text) <= most or not text.startswith("in user code"):
+        return text[:most]
+    words = list(_WORDS.finditer(text))
+    end = text[words[-1].start() :][: most // 2] if words else ""
+    return text[: most - len(end)] + end
 
 
 def _decorated(name: str, lines: list[str]) -> str:

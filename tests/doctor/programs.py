@@ -2346,6 +2346,19 @@ def a_failure_that_is_explained():
     tf.data.Dataset.range(3).map(lambda x: x.numpy() + 1)
 
 
+@near("trace-failed", ends_with=ValueError)
+def a_failure_that_is_explained_behind_many_frames():
+    @tf.function
+    def step(optimizer, weights, x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weights * x)
+        optimizer.apply_gradients([(tape.gradient(loss, weights), weights)])
+
+    weights = tf.Variable([1.0, 2.0])
+    for _ in range(2):
+        step(keras.optimizers.Adam(), weights, tf.ones(2))
+
+
 def summed(square, values):
     """One tape over several calls of one node."""
     inputs = [tf.constant(value) for value in values]

@@ -329,3 +329,27 @@ def test_of_a_line_that_failed_at_trace_without_a_known_cause_its_names_are_said
     assert finding.evidence == (
         "the line: return tf.concat([x, y], axis=0)", "in it x is float32[?, 3], y is float32[?, 2]"
     )  # fmt: skip
+    assert "symbolic" not in finding.message  # with data it fails as well
+    assert finding.fix == ""
+
+
+RAISED_BY_AUTOGRAPH = """
+import tensorflow as tf
+@tf.function
+def step(x):
+    raise_it = tf.autograph.experimental.do_not_convert(tf.debugging.assert_shapes)
+    words = "The first sentence of many words stands here, and it is long enough. " + "word " * 70
+    raise_it([(x, (9,))], message=words)
+step(tf.ones(2))
+"""
+
+
+def test_the_words_of_an_unknown_exception_end_with_a_sentence_at_the_users_line(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(RAISED_BY_AUTOGRAPH)
+    _, told, recording = run(path)
+    assert told == ""
+    (finding,) = [one for one in recording.findings() if one.rule == "trace-failed"]
+    assert finding.line == 7
+    assert "symbolic" not in finding.message
+    assert finding.message.endswith("it is long enough")

@@ -87,7 +87,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
     assert ours, [(one.rule, one.message) for one in found]
     for one in ours:
         assert severity is None or one.severity == severity
-        assert one.fix.strip()
+        assert one.fix.strip() or rule == "trace-failed"  # of which the exception may be of any kind
         assert "FILE" not in one.fix
         assert options.get("says", "") in f"{one.message} {' '.join(one.evidence)} {one.fix}"
         if one.node is not None:

@@ -10,13 +10,27 @@ from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("trace-failed",)
+_SYMBOLIC = re.compile(
+    r"symbolic|SymbolicTensor|KerasTensor|'(?:Eager)?Tensor' object|[Ee]ager (?:execution|mode)|Graph execution"
+    r"|[Uu]nknown (?:rank|shape|dimension|\w*TensorShape)|unknown TensorShape|as_list\(\)|as a Python `?bool"
+)
+"""What is said where a line met a tensor without its value or its shape: nothing else is cured by running eagerly."""
+_GENERATED = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+) +\*$', re.MULTILINE)
+"""A frame in AutoGraph's words, of code that it converted."""
+_LONGEST = 300
+_KEPT = 2000
+"""Characters of a message that older recordings hold: the last word may be cut."""
+_THEN = (
+    ". At that time there is no data yet: tensors are symbolic, and the line runs once for each graph, not for each "
+    "element"
+)
 _WHILE = {"tf.data": "while the dataset was built", "tf.function": "while TensorFlow traced it"}
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and exception type; of traces in each other, the innermost that is the user's."""
     noticed = {one["trace"]: one for _, _, one in facts.notices["trace-failed"]}
-    explained = [one["error"].partition(": ")[2] for _, _, one in facts.notices["failure"]]
+    explained = [str(one["error"]) for _, _, one in facts.notices["failure"]]
     failed = [trace for trace in facts.traces if trace.error and facts.functions[trace.function].origin == "user"]
     outer = {trace.parent for trace in failed}
     groups: dict[tuple[int, str | None], list[GraphTrace]] = {}
@@ -31,16 +45,17 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # the program tried something else, and its function works
         function = facts.functions[number]
         failure = noticed.get(traces[-1].id, {})
-        file, line = _line(function, failure.get("frames") or [])
-        if any(text and text[:200] in str(failure.get("message", "")) for text in explained):
+        message = str(failure.get("message", ""))
+        file, line = _line(function, failure.get("frames") or _named(message))
+        if any(one.partition(": ")[0] == error and _same(one.partition(": ")[2], message) for one in explained):
             continue  # failed_programs says more
         text = facts.line(file, line)
+        symbolic = bool(_SYMBOLIC.search(_message(message, error or "")))
         yield Finding(
             "trace-failed", "note" if handled else "error", None, (),
             f"{function.name} raised {error} {times(len(traces))} {_WHILE.get(function.kind, 'while it was built')}: "
-            f"{_message(str(failure.get('message', '')), error or '')}. At that time there is no data yet: tensors are "
-            "symbolic, and the line runs once for each graph, not for each element",
-            _fix(function, error or "", str(failure.get("message", "")), _code(facts, file, line)), file, line,
+            f"{_message(message, error or '')}{_THEN if symbolic else ''}",
+            _fix(function, error or "", message, _code(facts, file, line)) if symbolic else "", file, line,
             evidence=(*((f"the line: {text}",) if text else ()), *_held(facts, file, line)),
         )  # fmt: skip
 
@@ -68,11 +83,35 @@ def _line(function: Function, frames: list[list[object]]) -> tuple[str | None, i
     return str(file), int(str(line))
 
 
+def _named(message: str) -> list[list[object]]:
+    """The frames that AutoGraph names: what it raises itself has none of the user's in its traceback."""
+    return [[found["file"], int(found["line"]), found["name"]] for found in _GENERATED.finditer(message)]
+
+
+def _same(told: str, message: str) -> bool:
+    """Whether an explained exception is the one of a trace, of which the end may be missing in the recording."""
+    if not told or told[:200] in message:
+        return bool(told)
+    last = message.rstrip().rpartition("\n")[2].partition(": ")[2]
+    return len(message) >= _KEPT and bool(last) and told.startswith(last[:200])
+
+
 def _message(message: str, error: str) -> str:
     """The exception's own words: AutoGraph puts a traceback before them."""
     lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
     own = next((line for line in reversed(lines) if line.startswith(f"{error}:")), lines[0] if lines else "no message")
-    return own.removeprefix(f"{error}:").strip().rstrip(".")[:300]
+    return _cut(own.removeprefix(f"{error}:").strip(), len(message) >= _KEPT and own == lines[-1])
+
+
+def _cut(text: str, unended: bool) -> str:
+    """A text up to the end of a sentence, or else of a word, without its last dot."""
+    if len(text) <= _LONGEST and not unended:
+        return text.rstrip(".")
+    start = text[:_LONGEST]
+    sentence = max(start.rfind(end) for end in (". ", "! ", "? "))
+    if sentence > _LONGEST // 6:
+        return start[:sentence]
+    return f"{start.rpartition(' ')[0] or start} ..."
 
 
 def _fix(function: Function, error: str, message: str, text: str) -> str:

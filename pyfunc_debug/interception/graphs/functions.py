@@ -27,6 +27,7 @@ from pyfunc_debug.interception.graphs.retraces import Reason, Retraces
 from pyfunc_debug.interception.graphs.signatures import signature
 from pyfunc_debug.interception.graphs.static_shapes import is_blind, loses_rank, node_shapes
 from pyfunc_debug.interception.names import TensorFlowNames, private
+from pyfunc_debug.program.error_text import kept_text
 from pyfunc_debug.program.frames import RepeatedCaller, failure_frames, is_generated, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Frame, RunKind
 
@@ -35,6 +36,8 @@ _FUNCTION_NAME = re.compile(r"^__(inference|forward)_(__backward_)?(.*?)(_\d+)?_
 
 _MOST_ENDS = 1000
 """Runs that ended at the end of their data, of which a notice is made: one an epoch."""
+_MESSAGE = 2000
+"""Characters that are kept of an exception's text."""
 _GENERATOR_NEXT = "generator_next_fn"
 """The function in which Dataset.from_generator asks the user's generator (data/ops/from_generator_op.py)."""
 FROM_GENERATOR_FACTS = FunctionFacts(FROM_GENERATOR, "tf.data", None, None, internal=True)
@@ -184,7 +187,7 @@ class Functions:
                     continue
                 file, line = found
             frames.append((file, line, name.removeprefix("tf__")))
-        return str(error)[:2000], tuple(frames)
+        return kept_text(error, _MESSAGE), tuple(frames)
 
     def _describe(self, python_function: Any, name: str) -> FunctionFacts:
         """The user's function behind what is being traced."""
