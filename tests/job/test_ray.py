@@ -17,6 +17,13 @@ from tests.fleet.test_fleet import simulated
 MISSING = [name for name in ("ray", "duckdb") if find_spec(name) is None]  # not imported: that takes a second or two
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")]
 ROOT = Path(__file__).parents[2]
+PATIENT = {
+    "RAY_worker_register_timeout_seconds": "300", "RAY_agent_register_timeout_ms": "300000",
+    "RAY_gcs_rpc_server_connect_timeout_s": "300", "RAY_gcs_rpc_server_reconnect_timeout_s": "300",
+    "RAY_gcs_server_request_timeout_seconds": "300", "RAY_health_check_failure_threshold": "100",
+    "RAY_raylet_client_num_connect_attempts": "100",
+}  # fmt: skip
+"""Its servers wait for each other as long as a busy machine takes; one that waited too long ends, for good."""
 PROGRAM = """
     import contextlib, os, select, sys, time, types
     import ray
@@ -39,7 +46,7 @@ PROGRAM = """
     variables = {"PYFUNC_DEBUG": "record:" + os.path.abspath("run"), "PYTHONPATH": sys.argv[1]}
     # Its own servers have 30 s to start, which is not enough on a machine that does much else: its clock goes slower.
     slow = types.SimpleNamespace(**vars(time))
-    slow.monotonic = lambda: time.monotonic() / 20
+    slow.monotonic = lambda: time.monotonic() / 10
     node.time = slow
     ray.init(
         num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000,
@@ -73,7 +80,7 @@ def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_pa
     with tempfile.TemporaryDirectory(prefix="ray") as folder:  # the paths of sockets are short
         done = forked.run("train.py", on_path, folder, cwd=tmp_path, env={
             **os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "TF_CPP_MIN_LOG_LEVEL": "3",
-            "RAY_worker_register_timeout_seconds": "300",
+            **PATIENT,
         })  # fmt: skip
     assert done.stdout == "lake 18 True\nTrue [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]\n", done.stderr[
         -3000:
