@@ -449,6 +449,14 @@ def examples_mixed_with_others():
 
 
 @near("shuffled-apart")
+def examples_beside_those_without_labels():
+    y_train = CLASSES
+    labeled = tf.data.Dataset.from_tensor_slices((PICTURES, y_train)).shuffle(12)
+    others = tf.data.Dataset.from_tensor_slices(PICTURES).shuffle(12).map(halves)
+    list(tf.data.Dataset.zip((labeled, others)))
+
+
+@near("shuffled-apart")
 def two_sets_of_pictures_without_pairs():
     horses = tf.data.Dataset.from_tensor_slices(PICTURES).map(halves).shuffle(12)
     zebras = tf.data.Dataset.from_tensor_slices(PICTURES + 1).map(halves).shuffle(12)

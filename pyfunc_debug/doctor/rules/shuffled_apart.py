@@ -50,8 +50,8 @@ def _random(sides: list[dict[str, Any]]) -> bool:
     one, other = sides
     if not all(side["kinds"][-1] in _ARRAYS for side in sides) or other["source"] != 1:
         return False
-    if one["parts"] and other["parts"]:  # examples with their labels
-        return False
+    if not one["reads"] or not other["reads"] or (one["parts"] and other["parts"]):
+        return False  # examples that have their labels, beside others
     if "order" not in one and "order" not in other:
         return False
     if "order" in one and "order" in other:
