@@ -388,6 +388,102 @@ def a_split_by_numbers_before_a_shuffle():
         list(test)
 
 
+# -- shuffled-apart ---------------------------------------------------------------------------------------------------
+
+
+PICTURES, CLASSES = np.arange(24, dtype=np.float32).reshape(12, 2), np.arange(12) % 3
+
+
+def halves(x):
+    return tf.ensure_shape(tf.numpy_function(lambda a: a / 2, [x], tf.float32), [2])
+
+
+@triggers("shuffled-apart", severity="error", says="images and targets are zipped", pastes=True)
+def images_and_classes_shuffled_apart():
+    images = tf.data.Dataset.from_tensor_slices(PICTURES).shuffle(12).map(halves)
+    targets = tf.data.Dataset.from_tensor_slices(CLASSES).shuffle(12)
+    list(tf.data.Dataset.zip((images, targets)).batch(4))
+
+
+@triggers("shuffled-apart", says="only one of them was shuffled", pastes=True)
+def only_the_images_shuffled():
+    tf.random.set_seed(1)
+    y_train = PICTURES * 2
+    images = tf.data.Dataset.from_tensor_slices(PICTURES)
+    images = images.map(halves)
+    images = images.shuffle(buffer_size=12)
+    outputs = tf.data.Dataset.from_tensor_slices(y_train)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    model.fit(tf.data.Dataset.zip((images, outputs)).batch(4), epochs=2, verbose=0)
+
+
+@triggers("shuffled-apart", says="shuffle=False", pastes=True)
+def files_of_pictures_and_masks_listed_apart():
+    folder = tempfile.mkdtemp()
+    for number in range(4):
+        for kind in ("image", "mask"):
+            np.save(os.path.join(folder, f"{kind}{number}.npy"), np.float32([number, 1]))
+    images = tf.data.Dataset.list_files(folder + "/image*.npy")
+    masks = tf.data.Dataset.list_files(folder + "/mask*.npy")
+    pairs = tf.data.Dataset.zip((images, masks))
+    list(
+        pairs.map(
+            lambda i, m: [tf.numpy_function(lambda name: np.load(name.decode()), [one], tf.float32) for one in (i, m)]
+        )
+    )
+
+
+@near("shuffled-apart")
+def shuffled_apart_with_one_seed():
+    images = tf.data.Dataset.from_tensor_slices(PICTURES).shuffle(12, seed=5).map(halves)
+    labels = tf.data.Dataset.from_tensor_slices(CLASSES).shuffle(12, seed=5)
+    list(tf.data.Dataset.zip((images, labels)))
+
+
+@near("shuffled-apart")
+def examples_mixed_with_others():
+    data = tf.data.Dataset.from_tensor_slices((PICTURES, CLASSES)).map(lambda x, y: (halves(x), y))
+    labels = tf.data.Dataset.from_tensor_slices((PICTURES, CLASSES)).shuffle(12)
+    list(tf.data.Dataset.zip((data.shuffle(12), labels)))
+
+
+@near("shuffled-apart")
+def examples_beside_those_without_labels():
+    y_train = CLASSES
+    labeled = tf.data.Dataset.from_tensor_slices((PICTURES, y_train)).shuffle(12)
+    others = tf.data.Dataset.from_tensor_slices(PICTURES).shuffle(12).map(halves)
+    list(tf.data.Dataset.zip((labeled, others)))
+
+
+@near("shuffled-apart")
+def two_sets_of_pictures_without_pairs():
+    horses = tf.data.Dataset.from_tensor_slices(PICTURES).map(halves).shuffle(12)
+    zebras = tf.data.Dataset.from_tensor_slices(PICTURES + 1).map(halves).shuffle(12)
+    list(tf.data.Dataset.zip((horses, zebras)))
+
+
+@near("shuffled-apart")
+def numbers_beside_a_shuffled_dataset():
+    data = tf.data.Dataset.from_tensor_slices(PICTURES).map(halves).shuffle(12)
+    labels = tf.data.Dataset.range(12)
+    list(tf.data.Dataset.zip((data, labels)))
+
+
+@near("shuffled-apart")
+def pictures_with_others_of_the_same():
+    images = tf.data.Dataset.from_tensor_slices(PICTURES).map(halves)
+    targets = images.shuffle(12)
+    list(tf.data.Dataset.zip((images.shuffle(12), targets)))
+
+
+@near("shuffled-apart")
+def pairs_that_are_shuffled():
+    images = tf.data.Dataset.from_tensor_slices(PICTURES).map(halves)
+    labels = tf.data.Dataset.from_tensor_slices(CLASSES)
+    list(tf.data.Dataset.zip((images, labels)).shuffle(12))
+
+
 @triggers("dataset-in-loop", says="@tf.function", pastes=True)
 def a_dataset_of_a_worker_for_each_task():
     class Worker:

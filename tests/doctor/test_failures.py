@@ -142,6 +142,27 @@ def test_a_loss_that_numpy_computes_is_not_run_eagerly_as_nothing_of_it_has_a_gr
     assert "run_eagerly" not in told
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("schedule_of_a_table_with_an_end", ("place = tf.minimum(tf.cast(step, tf.int32), len(self.table) - 1)",
+                                             "return tf.gather(self.table, place)")),
+        ("schedule_of_a_list_in_epochs", ("epoch = tf.minimum(tf.cast(step, tf.int32) // 2, 2)",
+                                          "return tf.gather(rates, epoch) * 0.5")),
+        ("rate_by_a_variable", ("lr = tf.gather(rates, tf.cast(step, tf.int32) // 2)",)),
+        ("table_of_a_module", ("return tf.gather(self.table, tf.minimum(tf.cast(step, tf.int32), 4)) * 2.0",)),
+        ("schedule_that_chooses_by_the_step", ("run_eagerly=True",)),
+    ],
+)  # fmt: skip
+def test_what_is_read_by_the_step_is_read_by_ops_where_all_of_it_can_be(name, lines, tmp_path):
+    source = next(one.values[0] for one in programs() if one.id == f"whole-{name}")
+    path = tmp_path / "program.py"
+    path.write_text(source)
+    _, told, _ = run(path)
+    assert [line for line in lines if line not in told] == []
+    assert "run_eagerly" not in told or lines == ("run_eagerly=True",)
+
+
 COMPILED = """
 import numpy as np
 import tensorflow as tf

@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
-from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is, symbolic_parts
 from pyfunc_debug.program import syntax
 
 _NUMPY = {
@@ -159,7 +159,7 @@ class _Ops(ast.NodeTransformer):
             return self._op("reshape", [owner, shape])
         if name in ("flatten", "ravel"):
             return self._op("reshape", [owner, syntax.expression("[-1]")])
-        if name in ("get_shape", "set_shape", "ref"):
+        if name in ("get_shape", "set_shape", "ref", "assign", "assign_add", "assign_sub"):
             return node
         strings = any(dtype_of(one) == "string" for one in symbolic_parts(owner, self._spot).values())
         if strings and name in _STRINGS and (name == "split" or not node.args):  # strings.strip knows white space only
@@ -200,7 +200,9 @@ class _Ops(ast.NodeTransformer):
         in_index, in_value = self.is_tainted(node.slice), self.is_tainted(node.value)
         self.generic_visit(node)
         if in_index and not in_value:
-            value = self._spot.value(node.value.id) if isinstance(node.value, ast.Name) else None
+            if isinstance(node.slice, (ast.Tuple, ast.Slice)) or self._bools(node.slice):
+                raise _NoOpError
+            value = lookup(node.value, self._spot)
             if isinstance(value, (list, tuple)) or type(value).__module__ == "numpy":
                 return self._op("gather", [node.value, node.slice])
             raise _NoOpError
@@ -289,9 +291,15 @@ def as_ops(
     return ast.unparse(ast.fix_missing_locations(found)) if ops.changed or same else None
 
 
-def whole_as_ops(function: Function, spot: Spot) -> bool:
-    """Whether all that a function does with its tensors could be ops: then only its failing line needs a change."""
-    tainted = {
+def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> bool:
+    """Whether all that a function does with its tensors could be ops: then only its failing line needs a change.
+
+    Args:
+      function: The function.
+      spot: A frame of it.
+      also: Other names that are symbolic.
+    """
+    tainted = {*also} | {
         name
         for name in spot.variables
         if name in symbolic_parts(ast.Name(name, ast.Load(), lineno=1, col_offset=0), spot)

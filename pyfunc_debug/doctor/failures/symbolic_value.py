@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_lists, row_loops, wrapping
+from pyfunc_debug.doctor.failures import control_flow, kept_lists, row_loops, steps, wrapping
 from pyfunc_debug.doctor.failures.as_python import best
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.foreign_code import unnamed
@@ -71,7 +71,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not found and not (parts and situation.kind == "error" and _FOREIGN.search(f".{message}")):
         return None
     if not parts:
-        return unnamed(situation, spot, statement)
+        return steps.explain(situation, spot, statement) or unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
     edit, sure = value_fix(situation, spot, statement, value, found["attribute"] if found else None)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import Library
+from pyfunc_debug.interception.graphs.zipped import sides
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.patches import disguise
 from pyfunc_debug.program.frames import RepeatedCaller
@@ -219,7 +220,8 @@ class Inputs:
 
         `parallel` of a stage is num_parallel_calls: None is one at a time, -1 is AUTOTUNE. `reshuffles` is there for a
         shuffle only: whether each pass has an order of its own. `cache` is the file of a cache that has one, and
-        `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator.
+        `cached_ns` when that was written (wall clock) if it was there before the loop's first iterator. `sides` is what
+        a zip pairs: see `zipped.sides`.
         """
         gone = list(self._gone)
         if self._sum(*gone, *list(self._asked.values())):
@@ -273,13 +275,13 @@ class Inputs:
 
         cache = private.cache_name(dataset)
         cache = tf.get_static_value(cache) if cache is not None else None
-        kind = type(dataset).__name__.strip("_").removesuffix("Dataset").removesuffix("DatasetV2")
         return {
-            "kind": kind,
+            "kind": _kind(dataset),
             "parallel": number(private.parallel_calls(dataset)),
             "batch": number(private.batch_size(dataset)),
             **({"reshuffles": bool(number(again))} if (again := private.reshuffles(dataset)) is not None else {}),
             **({"cache": os.path.abspath(os.fsdecode(cache))} if cache else {}),
+            **({"sides": paired} if (paired := sides(dataset, _kind)) is not None else {}),
         }
 
     def _tokens(self, dataset: Any) -> frozenset[str]:
@@ -288,6 +290,10 @@ class Inputs:
             name = wrapper.function.name
             found |= self._library.tokens(name.decode() if isinstance(name, bytes) else str(name)) or frozenset()
         return frozenset(found)
+
+
+def _kind(dataset: Any) -> str:
+    return type(dataset).__name__.strip("_").removesuffix("Dataset").removesuffix("DatasetV2")
 
 
 def stages(dataset: Any) -> Iterator[Any]:

@@ -342,6 +342,13 @@ def reshuffles(dataset: Any) -> Any:
     return getattr(dataset, "_reshuffle_each_iteration", None)
 
 
+def shuffle_order(dataset: Any) -> tuple[Any, Any, Any] | None:
+    """Both seeds of a shuffle and the size of its buffer, perhaps as tensors; None for other transformations."""
+    if reshuffles(dataset) is None:
+        return None
+    return tuple(getattr(dataset, name, None) for name in ("_seed", "_seed2", "_buffer_size"))  # type: ignore[return-value]
+
+
 def cache_name(dataset: Any) -> Any:
     """Where a cache keeps its elements, as a tensor; b"" is in memory. None for other transformations."""
     return getattr(dataset, "_filename", None) if type(dataset).__name__ == "CacheDataset" else None

@@ -1,0 +1,176 @@
+"""Inputs and labels that are shuffled each on their own, and then paired by position."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding
+
+NAMES = ("shuffled-apart",)
+_ARRAYS = ("TensorSlice", "TextLine")
+"""Where sides come from whose elements have a position that means something."""
+_CLASS = re.compile(r"(?:bool|u?int\d+)\[\]")
+"""One whole number an element: a class."""
+_LABELS = re.compile(
+    r"\b(?:ys?|labels?|targets?|masks?|truths?|class(?:es)?|captions?|annotations?|answers?|segmentations?)\b"
+)
+_ROWS = {
+    "batch", "flat_map", "interleave", "padded_batch", "ragged_batch", "repeat", "skip", "take", "unbatch", "window",
+}  # fmt: skip
+"""Behind a shuffle these make something else of its elements: a shuffle behind the zip would not do the same."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a zip.
+
+    Many programs pair at random on purpose: two sets of pictures without pairs, mixup, negative examples. So one side
+    must be labels: a class an element, where both sides are shuffled, or what the program calls so.
+    """
+    told: set[int] = set()
+    for loop in facts.meta.get("inputs") or []:
+        if loop["site"] is None:
+            continue
+        for stage in loop["stages"]:
+            sides = stage.get("sides") or []
+            if len(sides) == 2 and _random(sides):
+                for finding in _findings(facts, loop["site"], sides):
+                    if finding.line not in told:
+                        told.add(finding.line or 0)
+                        yield finding
+                        break
+
+
+def _random(sides: list[dict[str, Any]]) -> bool:
+    """Whether two sides that come from arrays of their own are in different orders."""
+    one, other = sides
+    if not all(side["kinds"][-1] in _ARRAYS for side in sides) or other["source"] != 1:
+        return False
+    if not one["reads"] or not other["reads"] or (one["parts"] and other["parts"]):
+        return False  # examples that have their labels, beside others
+    if "order" not in one and "order" not in other:
+        return False
+    if "order" in one and "order" in other:
+        known = one["order"] is not None and other["order"] is not None
+        return known and (one["order"] != other["order"] or one["order"][:2] == [0, 0])  # without a seed
+    return True
+
+
+def _findings(facts: Facts, site: list[Any], sides: list[dict[str, Any]]) -> Iterator[Finding]:
+    """One for each zip in the program that may be this one."""
+    for file in facts.files:
+        for call in _zips(facts.tree(file)):
+            given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+            if len(given) == len(sides):
+                yield from _finding(facts, (file, call), given, site, sides)
+
+
+def _finding(
+    facts: Facts, place: tuple[str, ast.Call], given: list[ast.expr], site: list[Any], sides: list[dict[str, Any]]
+) -> Iterator[Finding]:
+    file, call = place
+    ways = [_way(facts, file, one, call) for one in given]
+    shuffles = [[one for one in way if _name(one) in ("shuffle", "list_files")] for way in ways]
+    shuffled = ["order" in side for side in sides]
+    if not all(len(found) == own for found, own in zip(shuffles, shuffled)):
+        return
+    kinds = [bool(_CLASS.fullmatch(side["reads"])) for side in sides]
+    if not (all(shuffled) and kinds[0] != kinds[1]) and sum(_labels(way, one) for way, one in zip(ways, given)) != 1:
+        return
+    found = [one for own in shuffles for one in own]
+    lines = [facts.source_line(file, one.func.end_lineno or one.lineno) for one in found]
+    names = [pastes.text_of(facts, file, one) if isinstance(one, ast.Name) else "" for one in given]
+    both = " and ".join(names) if all(names) else "two datasets"
+    yield Finding(
+        NAMES[0], "error", None, (),
+        f"{both} are zipped, which pairs elements by their position, "
+        + (f"and each was shuffled on its own ({' and '.join(lines)})" if len(found) == 2
+           else f"and only one of them was shuffled ({lines[0]})")
+        + ": each element gets the partner of another one",
+        _fix(facts, file, call, ways, found) or _WORDS, file, call.lineno,
+        evidence=(f"the pairs are read at {facts.source_line(*site[:2])}",),
+        confidence="measured" if len(found) == 2 else "likely",
+    )  # fmt: skip
+
+
+_WORDS = "tf.data.Dataset.zip((inputs, labels)).shuffle(n)  # and no shuffle before it"
+
+
+def _zips(tree: ast.Module | None) -> list[ast.Call]:
+    """Calls of Dataset.zip."""
+    return [
+        one for one in pastes.walk(tree, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "zip"
+        and ast.unparse(one.func.value).endswith("Dataset")
+    ]  # fmt: skip
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _way(facts: Facts, file: str, value: ast.expr, before: ast.Call) -> list[ast.Call]:
+    """The calls that made a dataset, the last first, through the variables of the zip's function; empty if unknown."""
+    own = pastes.source(facts, file)
+    scope = next((one for one in own.around(before) if isinstance(one, ast.FunctionDef)), facts.tree(file))
+    found: list[ast.Call] = []
+    line = before.lineno
+    for _ in range(50):
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            found.append(value)
+            if ast.unparse(value.func.value).endswith("Dataset"):
+                return found
+            value = value.func.value
+        elif isinstance(value, ast.Name):
+            name = value.id
+            made = [
+                one for one in pastes.walk(scope, ast.Assign) if (one.end_lineno or one.lineno) < line
+                and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
+            ]  # fmt: skip
+            if not made:
+                return []
+            last = max(made, key=lambda one: one.lineno)
+            value, line = last.value, last.lineno
+        else:
+            return []
+    return []
+
+
+def _labels(way: list[ast.Call], given: ast.expr) -> bool:
+    """Whether the program calls a side's data labels."""
+    texts = [ast.unparse(given) if isinstance(given, ast.Name) else ""]
+    texts += [ast.unparse(one) for call in way[-1:] for one in call.args]
+    words = [re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()) for text in texts]
+    return any(_LABELS.search(text) for text in words)
+
+
+def _fix(facts: Facts, file: str, call: ast.Call, ways: list[list[ast.Call]], found: list[ast.Call]) -> str:
+    """Neither side shuffled, and the pairs shuffled behind the zip."""
+    size, pieces = "", dict[ast.expr, str]()
+    for one in found:
+        way = next(way for way in ways if one in way)
+        if any(_name(later) in _ROWS for later in way[: way.index(one)]):
+            return ""
+        if _name(one) == "list_files":
+            if len(one.args) != 1 or one.keywords:
+                return ""
+            pieces[one] = f"{pastes.text_of(facts, file, one)[:-1].rstrip().rstrip(',')}, shuffle=False)"
+        else:
+            assert isinstance(one.func, ast.Attribute)
+            sized = [*one.args[:1], *(word.value for word in one.keywords if word.arg == "buffer_size")]
+            if not sized:
+                return ""
+            size = size or pastes.text_of(facts, file, sized[0])
+            pieces[one] = pastes.text_of(facts, file, one.func.value)
+    inside = [one for one in found if call.lineno <= one.lineno <= (call.end_lineno or call.lineno)]
+    whole = pastes.text_of(facts, file, call)
+    for one in inside:
+        if pastes.text_of(facts, file, one) not in whole:
+            return ""
+        whole = whole.replace(pastes.text_of(facts, file, one), pieces.pop(one))
+    pieces[call] = f"{whole}.shuffle({size or 1000})"
+    return pastes.all_replaced(facts, file, pieces) if len(pieces) <= pastes.MOST else ""
