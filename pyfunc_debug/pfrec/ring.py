@@ -279,15 +279,18 @@ class RingReader:
     def calls(self, known: Collection[int] = ()) -> Iterator[RingCall]:
         """Finished calls, then those in progress.
 
+        A program may have died after a call's end was noted and before its beginning was taken out: it has ended.
+
         Args:
           known: Numbers of calls to leave out.
         """
         given = dict(zip(self._numbers(self._done_end, self._end, _GIVEN_BYTES), itertools.count()))
-        ended = self._numbers(self._open_end, self._done_end, _DONE.size)
-        wanted = set(ended).difference(known)  # few, of ten thousand
-        for slot, call in enumerate(ended) if any(wanted) else ():
+        done = self._numbers(self._open_end, self._done_end, _DONE.size)
+        ended = set(done)
+        wanted = ended.difference(known)  # few, of ten thousand
+        for slot, call in enumerate(done) if any(wanted) else ():
             if call > 0 and call in wanted:
-                _, start, ended, cpu, thread, failed, token = _DONE.unpack_from(
+                _, start, end, cpu, thread, failed, token = _DONE.unpack_from(
                     self._data, self._open_end + slot * _DONE.size
                 )
                 at, inputs = 0, -1
@@ -295,9 +298,9 @@ class RingReader:
                     at = self._done_end + given[call] * _GIVEN_BYTES
                     _, inputs = _GIVEN.unpack_from(self._data, at)
                 briefs = self._briefs(at + _GIVEN.size, inputs)
-                yield RingCall(call, _text(token), thread, start, ended, cpu, bool(failed), briefs)
+                yield RingCall(call, _text(token), thread, start, end, cpu, bool(failed), briefs)
         for slot, call in enumerate(self._numbers(_HEADER_BYTES, self._open_end, _OPEN_BYTES)):
-            if call > 0 and call not in known:
+            if call > 0 and call not in ended and call not in known:
                 at = _at_open(slot)
                 _, start, thread, inputs, token = _OPEN.unpack_from(self._data, at)
                 yield RingCall(

@@ -402,6 +402,22 @@ def test_a_sign_of_life_is_left_while_a_body_holds_the_gil(tmp_path):
         assert process.communicate("x", timeout=HANG_S)[0] == "done\n"
 
 
+def test_a_call_whose_end_was_noted_has_ended_though_its_beginning_still_stands_there(tmp_path):
+    ring, queue = Ring(str(tmp_path / "x.pfrec"), 16), deque()
+    path = HotPath(Owner(), queue, {}, {}, LiveRuns(), Budget(1_000_000))
+    path.leave(path.enter("pyfunc_1", ()), None)
+    (ticket,) = queue
+    ring.begin(ticket)
+    beginning = bytes(ring.memory)
+    ring.end(ticket)
+    place = beginning.index(struct.pack("<qq", ticket.call, ticket.start_ns))
+    ring.memory[place : place + 16] = beginning[place : place + 16]  # the program dies before this is taken out
+    read = RingReader(ring.path)
+    ring.close()
+    assert read.numbers() == [ticket.call] * 2
+    assert [(call.call, call.end_ns) for call in read.calls()] == [(ticket.call, ticket.end_ns)]
+
+
 def test_nodes_and_threads_are_described(tmp_path):
     ring = Ring(str(tmp_path / "x.pfrec"), 16)
     ring.describe(token="pyfunc_1", body="decode")
