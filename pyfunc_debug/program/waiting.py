@@ -110,6 +110,18 @@ def waiting(ident: int) -> Waiting | None:
 
 
 @no_search()
+def in_bodies() -> bool:
+    """Whether another thread runs Python for TensorFlow now, also while nobody watches calls."""
+    for ident, top in sys._current_frames().items():
+        one: FrameType | None = top if ident != threading.get_ident() else None
+        while one is not None:
+            if one.f_code.co_filename.endswith(_CALLS):
+                return True
+            one = one.f_back
+    return False
+
+
+@no_search()
 def empty_loops(ident: int, body: Frame) -> dict[int, str]:
     """What each `for` of a body that a thread runs goes through, by its line, where that is empty: `{11: "files"}`."""
     one = sys._current_frames().get(ident)

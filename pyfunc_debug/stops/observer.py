@@ -24,6 +24,7 @@ from pyfunc_debug.events import NodeFacts, Notice
 from pyfunc_debug.places import cell_label
 from pyfunc_debug.program.frames import is_user
 from pyfunc_debug.program.printable import columns_of, folded
+from pyfunc_debug.program.waiting import in_bodies
 from pyfunc_debug.stops.broker import Broker
 from pyfunc_debug.stops.call_watch import CallWatch
 from pyfunc_debug.stops.environment import Environment
@@ -39,6 +40,8 @@ from pyfunc_debug.stops.stop import Abort, Stop, end_in_body, lines_of, one_line
 from pyfunc_debug.stops.tracer import Tracer
 
 _MOST_EAGER = 4096
+_REST_S = 0.25
+"""No Python of TensorFlow's for so long: what fetched ahead has come to rest."""
 PAUSED = "paused; Ctrl-C again ends the program"
 
 
@@ -213,6 +216,7 @@ class StopObserver:
         """Stops no more calls, and waits until those in progress are over.
 
         At the end of a program: a body that still wants the GIL when Python is gone hangs TensorFlow, and the process.
+        What fetched ahead and was stopped goes on with its next elements: it must have come to rest.
         """
         stopped = self.broker.close()
         if stopped:
@@ -220,9 +224,15 @@ class StopObserver:
             one = f"{stopped[0].title}, which was stopped on {stopped[0].thread}, goes"
             self.say(f"the program has ended: {those or one} on without an answer")
         self._plans.clear()
-        end = time.monotonic() + timeout_s
-        while (self._inside or self.broker.busy()) and time.monotonic() < end:
+        now = since = time.monotonic()
+        end, rest_s = now + timeout_s, _REST_S if stopped else 0.0
+        while now < end:
+            if self._inside or self.broker.busy() or (stopped and in_bodies()):
+                since = now
+            elif now - since >= rest_s:
+                break
             time.sleep(0.01)
+            now = time.monotonic()
 
     def _watch(self, plan: Plan, token: str, args: Any, number: int | None) -> CallWatch | None:
         recorded = number is not None
