@@ -29,20 +29,6 @@ lock = threading.Lock()
 owned = threading.RLock()
 
 
-@pytest.fixture
-def told(monkeypatch):
-    """What was printed; `.wait()` until something was."""
-    found = SimpleNamespace(texts=[], event=threading.Event())
-
-    def say(text):
-        found.texts.append(text)
-        found.event.set()
-
-    monkeypatch.setattr(hang, "tell", say)
-    found.wait = lambda: found.event.wait(HANG_S)
-    return found
-
-
 def run_until_told(told, body, release):
     """Runs a node in a thread until its hang was told, then lets it go."""
     step = tf.function(lambda x: tf.py_function(body, [x], tf.float32))

@@ -15,26 +15,12 @@ import pyfunc_debug as pfd
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.pfrec import Reader
-from pyfunc_debug.recorder import hang
 from tests.doctor.recordings import FILE, pasted, written
 from tests.limits import HANG_S
 
 lock, second = threading.Lock(), threading.Lock()
 again = threading.Lock()
 keeper = SimpleNamespace(lock=lock)
-
-
-@pytest.fixture
-def told(monkeypatch):
-    """What was printed; `.wait()` until something was."""
-    found = SimpleNamespace(texts=[], event=threading.Event())
-
-    def say(text):
-        found.texts.append(text)
-        found.event.set()
-
-    monkeypatch.setattr(hang, "tell", say)
-    return found
 
 
 def load(x):
