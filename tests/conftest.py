@@ -96,7 +96,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _keep_as_written(config: pytest.Config) -> None:
     """pytest rewrites the asserts of a plugin's whole distribution, no test among them: 2 s of CPU a process."""
-    if hook := config.pluginmanager.rewrite_hook:
+    hook = config.pluginmanager.rewrite_hook
+    if hasattr(hook, "_must_rewrite"):  # with --assert=plain nothing is rewritten
         hook._must_rewrite -= {name for name in hook._must_rewrite if name.partition(".")[0] in PACKAGES}
         hook._marked_for_rewrite_cache.clear()
 
