@@ -44,7 +44,7 @@ def found(facts: Facts, file: object, line: object, what: str) -> Forked | None:
     if what not in WAITS or tree is None or not isinstance(file, str) or not isinstance(line, int):
         return None
     tf = pastes.module(facts, file, "tensorflow")
-    pools = [one for one in pastes.walk(tree, ast.Call) if _last(one.func) in _POOLS]
+    pools = [one for one in pastes.walk(tree, ast.Call) if pastes.last_name(one.func) in _POOLS]
     if tf is None or len(pools) != 1 or _spawned(tree):
         return None
     function = _handed(facts, file, tree, line)
@@ -66,7 +66,7 @@ def _handed(facts: Facts, file: str, tree: ast.Module, line: int) -> ast.Functio
     body = pastes.source(facts, file).function(line)
     near = pastes.around(tree, line, ast.Call)
     for calls in (near, list(pastes.walk(body, ast.Call)), list(pastes.walk(tree, ast.Call))):
-        first = [one.args[0] for one in calls if _last(one.func) in _HANDS and one.args]
+        first = [one.args[0] for one in calls if pastes.last_name(one.func) in _HANDS and one.args]
         given = {one.id for one in first if isinstance(one, ast.Name)}
         named = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in given]
         if given:
@@ -93,7 +93,7 @@ def _fix(facts: Facts, file: str, tree: ast.Module, pool: ast.Call, name: str) -
     short = pastes.module(facts, file, "multiprocessing")
     if guards and inside and short is not None and not any(word.arg == "mp_context" for word in pool.keywords):
         arguments = ", ".join(pastes.text_of(facts, file, one) for one in (*pool.args, *pool.keywords))
-        if _last(pool.func) == "Pool":
+        if pastes.last_name(pool.func) == "Pool":
             return pastes.written(
                 pastes.replaced(facts, file, {pool: f'{short}.get_context("spawn").Pool({arguments})'})
             )
@@ -104,7 +104,3 @@ def _fix(facts: Facts, file: str, tree: ast.Module, pool: ast.Call, name: str) -
         f"use NumPy alone in {name}; or make the pool before the first operation of TensorFlow, with {name} above it; "
         'or spawn its processes: multiprocessing.get_context("spawn").Pool(...) under `if __name__ == "__main__":`'
     )
-
-
-def _last(function: ast.expr) -> str:
-    return ast.unparse(function).rpartition(".")[2]

@@ -157,11 +157,12 @@ def run_sites(facts: Facts, function: int) -> list[tuple[str, int]]:
 
 def call_at(facts: Facts, file: str, line: int, name: str) -> ast.Call | None:
     """The one call of a function or method of a name on a line."""
-    found = [one for one in around(facts.tree(file), line, ast.Call) if _last(one.func) == name]
+    found = [one for one in around(facts.tree(file), line, ast.Call) if last_name(one.func) == name]
     return found[0] if len(found) == 1 else None
 
 
-def _last(node: ast.expr) -> str:
+def last_name(node: ast.expr) -> str:
+    """`Pool` of `mp.Pool`: how a function or method is called, without where it comes from."""
     return ast.unparse(node).rpartition(".")[2]
 
 

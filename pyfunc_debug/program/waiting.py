@@ -124,9 +124,7 @@ def in_bodies() -> bool:
 @no_search()
 def empty_loops(ident: int, body: Frame) -> dict[int, str]:
     """What each `for` of a body that a thread runs goes through, by its line, where that is empty: `{11: "files"}`."""
-    one = sys._current_frames().get(ident)
-    while one is not None and (one.f_code.co_filename, one.f_code.co_name) != (body.file, body.function):
-        one = one.f_back
+    one = _frame_of(ident, body)
     found: dict[int, str] = {}
     if one is None:
         return found
@@ -143,11 +141,17 @@ def empty_loops(ident: int, body: Frame) -> dict[int, str]:
 @no_search()
 def plain_values(ident: int, body: Frame) -> dict[str, str]:
     """The numbers and short texts among the variables of a body that a thread runs: `{"i": "13"}`."""
+    one = _frame_of(ident, body)
+    found = dict(one.f_locals) if one is not None else {}
+    return {name: repr(kept) for name, kept in found.items() if type(kept) in _PLAIN and len(repr(kept)) <= _SHORT}
+
+
+def _frame_of(ident: int, body: Frame) -> FrameType | None:
+    """The innermost frame of a body on a thread's stack. Its caller sees to it that no search for garbage begins."""
     one = sys._current_frames().get(ident)
     while one is not None and (one.f_code.co_filename, one.f_code.co_name) != (body.file, body.function):
         one = one.f_back
-    found = dict(one.f_locals) if one is not None else {}
-    return {name: repr(kept) for name, kept in found.items() if type(kept) in _PLAIN and len(repr(kept)) <= _SHORT}
+    return one
 
 
 def _reason(frame: FrameType) -> tuple[str, bool, Holder | None]:
