@@ -278,14 +278,16 @@ def mean_wait(ns: float | None, grade: Grade) -> str:
 
 
 def gil_line(reader: Reader) -> list[str]:
-    """What to say of the grade under a table of waits; nothing when the GIL was not measured."""
+    """What to say of the grade under a table of waits; nothing without calls, or when it was not measured."""
     reported = reader.meta.get("gil") or {}
     if not reported:
         return []
     grade = grade_of(reported.get("grade", "none"))
+    calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
+    if not calls:
+        return []
     if grade == "none":
         return [f"GIL: {reported.get('why')}"]
-    calls = reader.rows("SELECT count(*) FROM call WHERE end_ns IS NOT NULL")[0][0]
     measured = reader.rows("SELECT count(*) FROM gil WHERE wait_ns IS NOT NULL")[0][0]
     inside = " and inside" if grade == "native" else ""
     line = f"GIL: mean wait before{inside} a call, {WORDS[grade]} ({grade}), of {measured:,} of {calls:,} calls"

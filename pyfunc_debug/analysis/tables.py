@@ -193,9 +193,16 @@ def _totals(sums: CallSums, all_ns: float) -> tuple[str, str]:
     return milliseconds(sums.total_ns), f"{sums.total_ns / all_ns:.1%}"
 
 
-def ledger_text(ledger: Ledger, width: int = 80, color: bool = False, totals: bool = False) -> str:
-    """The ledger as text; `totals` as in `ledger_table`."""
-    if not ledger.rows:
+def ledger_text(
+    ledger: Ledger, width: int = 80, color: bool = False, totals: bool = False, explained: bool = False
+) -> str:
+    """The ledger as text; `totals` as in `ledger_table`.
+
+    With `explained`, findings stand beside it: then it does not say of an empty recording that it is empty.
+    """
+    if not ledger.rows and explained and ledger.whole:
+        head = ""
+    elif not ledger.rows:
         head = "No py_function of yours was made, and no tf.function of yours was traced, while recording."
         head = head if ledger.whole else "No py_function and no tf.function stands in this part of the recording."
     else:
@@ -204,7 +211,7 @@ def ledger_text(ledger: Ledger, width: int = 80, color: bool = False, totals: bo
         if not ledger.calls:
             head += "\n\nNo call of a py_function was recorded yet."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
-    return f"{head}\n\n{foot}".rstrip()
+    return "\n\n".join(part for part in (head, foot) if part).rstrip()
 
 
 def job_text(ledger: JobLedger, width: int = 80, color: bool = False) -> str:

@@ -220,8 +220,9 @@ class _Ending:
             from pyfunc_debug.analysis.tables import ledger_text
 
             space = "\n"
-            print(f"\n{ledger_text(self.recording.ledger(), width, color)}", file=sys.stderr)
-            findings = [one for one in self.recording.findings(front="shell") if one != self.explained]
+            ledger, found = self.recording.ledger(), self.recording.findings(front="shell")
+            print(f"\n{ledger_text(ledger, width, color, explained=bool(found))}", file=sys.stderr)
+            findings = [one for one in found if one != self.explained]
             _print_findings(findings, width, os.path.relpath(self.recording.path))
         older = f" ({self.older} was there already: --overwrite replaces it)" if self.older else ""
         print(f"{space}recorded in {os.path.relpath(self.recording.path)}{older}", file=sys.stderr)

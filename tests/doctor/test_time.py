@@ -84,6 +84,12 @@ def test_what_waited_for_us_is_said_apart(tmp_path):
     assert "pyfunc_debug" not in one.fix + one.evidence[1]
 
 
+def test_who_held_it_stands_once_and_not_with_a_time_of_zero(tmp_path):
+    held = {"crunch (#1)": 8 * MS, "crunch": MS, "MainThread": MS // 50}
+    (one,) = Recording(recording(tmp_path, 100, 10 * MS, MS, blame=held)).findings(select=["gil-wait"])
+    assert one.evidence[1] == "held meanwhile by: crunch 0.90 s"
+
+
 @pytest.mark.parametrize(
     ("expected", "numbers", "inside_ns"),
     [

@@ -18,6 +18,8 @@ from pyfunc_debug.records import Finding, Node
 NAMES = ("gil-wait", "inside-waits", "parallel-calls", "tiny-calls")
 _WAIT_SHARE = 0.4
 _WAIT_NS = 200_000_000
+_SHOWN_NS = 5_000_000
+"""Less than this is shown as 0.00 s."""
 _GAIN = 1.15
 _HOLDS, _HOLDS_SHARE, _HOLDS_NS, _KNOWN = 0.8, 0.3, 500_000_000, 50
 """Share of a body's time with the GIL (and of the time between its calls, while it runs one after the other), of the
@@ -84,7 +86,11 @@ def _is_main(label: str) -> bool:
 
 def _evidence(one: NodeContention) -> tuple[str, ...]:
     lines = [f"{one.sentence}; {(one.wait_ns + (one.reacquire_ns or 0)) / 1e9:.2f} s in {one.measured:,} calls"]
-    who = [f"{culprit.label} {culprit.ns / 1e9:.2f} s" for culprit in one.program_culprits[:3]]
+    held: dict[str, int] = {}  # two nodes of one body have one label
+    for culprit in one.program_culprits:
+        held[culprit.label] = held.get(culprit.label, 0) + culprit.ns
+    most = sorted(held.items(), key=lambda item: -item[1])[:3]
+    who = [f"{label} {ns / 1e9:.2f} s" for label, ns in most if ns >= _SHOWN_NS]
     return (*lines, f"held meanwhile by: {', '.join(who)}") if who else tuple(lines)
 
 

@@ -1,0 +1,24 @@
+"""The ledger as text, of recordings that hold nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyfunc_debug.analysis.tables import ledger_text
+from pyfunc_debug.api.recording import Recording
+from tests.doctor.recordings import node, written
+
+GIL = {"grade": "native", "why": "a test"}
+
+
+@pytest.mark.parametrize("explained", [False, True])
+def test_that_nothing_was_made_is_not_said_beside_a_cause(tmp_path, explained):
+    ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL})).ledger()
+    assert ("No py_function of yours was made" in ledger_text(ledger, explained=explained)) is not explained
+
+
+def test_nothing_is_said_of_the_gil_without_calls(tmp_path):
+    ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL}, node=[node()])).ledger()
+    text = ledger_text(ledger)
+    assert "No call of a py_function was recorded yet." in text
+    assert "GIL:" not in text
