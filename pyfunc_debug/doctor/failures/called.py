@@ -6,12 +6,14 @@ import ast
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument, failed_node, py_call
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, short
 from pyfunc_debug.doctor.failures.symbols import symbolic_parts
 
 RULE = "structure"
 _NOT_CALLABLE = "object is not callable"
+_EXPECTED = "Expected func to be callable"
+"""What py_function says at trace of the value that the function returned."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -23,6 +25,8 @@ def explain(situation: Situation) -> Explanation | None:
         if node is None or node.site is None or call is None or given is None or not _same(given, call, node.source):
             return None
         return _explanation(node.site[0], node.source, call, given)
+    if situation.message.startswith(_EXPECTED) and situation.last is not None:
+        return _returned(situation.last)
     for spot, inner in zip(situation.spots, situation.spots[1:]):
         call = py_call(spot.source, spot.line)
         given = _called(call) if call is not None else None
@@ -32,6 +36,15 @@ def explain(situation: Situation) -> Explanation | None:
         if any(symbolic_parts(one, spot) for one in given.args):
             return _explanation(spot.file, spot.source, call, given)
     return None
+
+
+def _returned(spot: Spot) -> Explanation | None:
+    """The function took symbolic tensors, read none, and returned a value: that stands where it belongs."""
+    call = py_call(spot.source, spot.line)
+    given = argument(call, 0, "func") if call is not None else None
+    if call is None or not isinstance(given, ast.Call):
+        return None
+    return _explanation(spot.file, spot.source, call, given, [bool(symbolic_parts(one, spot)) for one in given.args])
 
 
 def _called(call: ast.Call) -> ast.Call | None:
@@ -47,12 +60,18 @@ def _same(given: ast.Call, call: ast.Call, source: Source) -> bool:
     return [source.text(one) for one in given.args] == [source.text(one) for one in listed]
 
 
-def _explanation(file: str, source: Source, call: ast.Call, given: ast.Call) -> Explanation:
+def _explanation(
+    file: str, source: Source, call: ast.Call, given: ast.Call, symbolic: list[bool] | None = None
+) -> Explanation:
+    """`symbolic`: which arguments are tensors, where it is known; the others stay where they are."""
     inp, name = argument(call, 1, "inp"), source.text(given.func)
     pieces: dict[ast.expr, str] = {given: name}
+    passed = given.args if symbolic is None else [one for one, tensor in zip(given.args, symbolic) if tensor]
+    if symbolic is not None and (given.keywords or len(passed) < len(given.args)):
+        pieces = _with_the_rest(source, given, passed)
     if inp is not None and not _same(given, call, source):
-        pieces[inp] = f"[{', '.join(map(source.text, given.args))}]"
-    found = source.replaced(pieces) if not given.keywords else None
+        pieces[inp] = f"[{', '.join(map(source.text, passed))}]"
+    found = source.replaced(pieces) if pieces and (symbolic is not None or not given.keywords) else None
     op = dotted(call.func).rpartition(".")[2]
     cause = (
         f"`{short(source.text(given), 40)}` calls {name} once, while the graph is built. {op} wants the function "
@@ -60,3 +79,11 @@ def _explanation(file: str, source: Source, call: ast.Call, given: ast.Call) -> 
     )
     edit = None if found is None else Edit(file, found[0], found[1], (found[2],))
     return Explanation(RULE, file, given.lineno, cause, edit, "" if edit else f"Pass {name}, not called.")
+
+
+def _with_the_rest(source: Source, given: ast.Call, passed: list[ast.expr]) -> dict[ast.expr, str]:
+    """The call as a lambda of its tensors. Each has to be a name: that is the lambda's parameter."""
+    names = [one.id for one in passed if isinstance(one, ast.Name)]
+    if len(names) < len(passed) or len(set(names)) < len(names) or not names:
+        return {}
+    return {given: f"lambda {', '.join(names)}: {source.text(given)}"}
