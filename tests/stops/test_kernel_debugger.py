@@ -60,7 +60,7 @@ class Debugger:
 
 
 def test_a_red_dot_in_a_cells_body_stops_after_load_ext():
-    with Kernel() as kernel:
+    with Kernel(fresh=True) as kernel:
         text, error, _ = kernel.run(SETUP)
         assert not error, text
         debugger = Debugger(kernel)
