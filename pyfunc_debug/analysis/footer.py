@@ -11,6 +11,9 @@ from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.pfrec.losses import Loss
 from pyfunc_debug.pfrec.processes import writer_lives
 
+_BUSY = 0.25
+"""From this share of the machine's CPU on, that of other processes is said."""
+
 
 def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]:
     """Sentences, the most important first.
@@ -39,6 +42,7 @@ def footer(reader: Reader, meta: dict[str, Any], hidden: int) -> tuple[str, ...]
     cost = _cost(meta)
     if cost:
         lines.append(cost)
+    lines += _others(meta)
     if hidden:
         lines.append(
             f"{hidden} of TensorFlow's and Keras' own functions and nodes are hidden "
@@ -129,6 +133,14 @@ def _percent(share: float) -> str:
 
 def _time(ns: int) -> str:
     return f"{ns / 1e9:.3g} s" if 1e9 <= ns < 1e12 else f"{ns / 1e9:,.0f} s" if ns >= 1e12 else f"{ns / 1e6:.3g} ms"
+
+
+def _others(meta: dict[str, Any]) -> list[str]:
+    """That the machine was busy with something else: then times are longer, and say less of the program."""
+    share = meta.get("others") or 0.0
+    if share < _BUSY:
+        return []
+    return [f"other processes used {share:.0%} of this machine's CPU meanwhile: times are longer than on an idle one"]
 
 
 def _cost(meta: dict[str, Any]) -> str:

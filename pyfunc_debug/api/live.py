@@ -28,6 +28,7 @@ from pyfunc_debug.events import Notice
 from pyfunc_debug.pfrec import Reader
 from pyfunc_debug.program.frames import failure_frames
 from pyfunc_debug.program.imports import when_imported
+from pyfunc_debug.program.machine import Beside
 from pyfunc_debug.recorder import Recorder
 from pyfunc_debug.records import Call, Finding, Node
 from pyfunc_debug.stops.display import chain, original_of
@@ -67,6 +68,7 @@ class LiveRecording(Recording):
         self._discard: Any = None
         self._temporary: list[Reader] = []
         self._ended: dict[str, Any] | None = None
+        self._beside: Beside | None = None
         self._state = "new"
         self._path = self._wanted_path
 
@@ -110,6 +112,7 @@ class LiveRecording(Recording):
                 path, options.policies, options.budget, first_meta(options), options.overwrite, options.sampling
             )
             self._path = self._recorder.path
+            self._beside = Beside()
             self._recorder.ask_for_role(late_role)
             self._instruments = Instruments(options, self._recorder)
             self._instruments.watch_for_hangs()
@@ -149,12 +152,13 @@ class LiveRecording(Recording):
             foreign = instruments.off()
             news = instruments.note_lines()
             end_ns = time.monotonic_ns()  # what is tried afterwards is not the program's time
+            others = self._beside.share() if self._beside is not None else None
             if self._may_try():
                 self._check_gradients()
                 self._try_graph_code(end_ns)
             if self._open_reader is not None:
                 self._open_reader.release()
-            result = recorder.close({**last_meta(instruments.limits, self._ended, end_ns), **growth})
+            result = recorder.close({**last_meta(instruments.limits, self._ended, end_ns), "others": others, **growth})
             if news:  # only now: a filter may make exceptions of warnings
                 self._say(news)
             if foreign:

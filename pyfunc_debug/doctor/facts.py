@@ -67,6 +67,14 @@ class Facts:
         clock, end = self.meta.get("clock"), self.meta.get("end_ns")
         return end - int(clock["monotonic_ns"]) if isinstance(clock, dict) and isinstance(end, int) else None
 
+    def least_ns(self, idle_ns: float) -> float:
+        """How long something has to take, which counts from `idle_ns` on where nothing else runs on the machine.
+
+        Beside other processes everything takes longer: by as much as cores have less time for this one.
+        """
+        others = self.meta.get("others")
+        return idle_ns / max(0.01, 1.0 - others) if isinstance(others, (int, float)) else idle_ns
+
     @cached_property
     def nodes(self) -> dict[int, Node]:
         """All nodes by number."""

@@ -70,7 +70,7 @@ _REQUIRED: dict[tuple[str, str], Spec] = {
 }
 _META: dict[str, Spec] = {
     "state": str, "pid": (int, NoneType), "host": str, "argv": [str], "cwd": str, "versions": {str: str},
-    "clock": {"monotonic_ns": int}, "options": dict, "cores": (int, NoneType),
+    "clock": {"monotonic_ns": int}, "options": dict, "cores": (int, NoneType), "others": (int, float, NoneType),
     "budget": (int, str, NoneType), "dropped": ({str: (int, {str: {str: int}})}, NoneType), "troubles": {str: int},
     "stopped": (str, NoneType), "limits": (str, NoneType), "end_ns": (int, NoneType), "ended": (dict, NoneType),
     "cost": ({str: (int, float)}, NoneType), "process": dict, "ring": (str, NoneType), "journal": str,

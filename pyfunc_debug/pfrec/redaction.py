@@ -45,7 +45,7 @@ NAMES = {
 """What stays: names of functions, nodes, parameters, threads and exceptions, dtypes, shapes, times."""
 _META = {
     "schema", "pid", "versions", "clock", "anchors", "budget", "state", "dropped", "cost", "end_ns", "cores", "gil",
-    "journal", "limits", "options", "rank", "role", "troubles", "death", "folder_budget", "folder_full",
+    "others", "journal", "limits", "options", "rank", "role", "troubles", "death", "folder_budget", "folder_full",
 }  # fmt: skip
 """Entries of `meta` that name nothing. `options` holds globs over names."""
 _PLACES: dict[str, Any] = {"host": "", "cwd": "", "process": {}, "ring": None, "cells": {}, "inputs": []}

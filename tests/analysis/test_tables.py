@@ -17,6 +17,12 @@ def test_that_nothing_was_made_is_not_said_beside_a_cause(tmp_path, explained):
     assert ("No py_function of yours was made" in ledger_text(ledger, explained=explained)) is not explained
 
 
+@pytest.mark.parametrize(("others", "said"), [(None, False), (0.1, False), (0.25, True), (0.934, True)])
+def test_a_busy_machine_is_said(tmp_path, others, said):
+    text = ledger_text(Recording(written(tmp_path / "a.pfrec", meta={"others": others}, node=[node()])).ledger())
+    assert (f"other processes used {others or 0:.0%} of this machine's CPU" in " ".join(text.split())) is said
+
+
 def test_nothing_is_said_of_the_gil_without_calls(tmp_path):
     ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL}, node=[node()])).ledger()
     text = ledger_text(ledger)

@@ -123,6 +123,7 @@ def loop_over_data(
     rows=None,
     second=None,
     at=3,
+    others=None,
     **columns,
 ):
     """A loop at line `at` whose steps waited and worked so long, over a pipeline that calls `bad` for each element."""
@@ -149,7 +150,7 @@ def loop_over_data(
     ]
     return written(
         tmp_path / "a.pfrec", meta={"cores": 4, "inputs": [entry], "end_ns": (steps + 2) * step_ns,
-                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}},
+                                    "clock": {"monotonic_ns": 0, "wall_ns": 0}, "others": others},
         source=source, thread=THREADS, node=nodes, call=calls,
         run=[] if taken else runs, **{"function": functions, **(rows or {})},
     )  # fmt: skip
@@ -169,6 +170,8 @@ def loop_over_data(
         (None, (100, 80 * MS, 20 * MS), {"taken": False, "kinds": ("ParallelMap", "Range")}),
         (None, (100, 3 * MS, 7 * MS), {"taken": False}),
         (None, (5, 90 * MS, 10 * MS), {}),  # too few steps
+        (None, (100, 7 * MS, 3 * MS), {"others": 0.9}),  # 0.07 s had the machine been idle
+        ("70 % of its time", (100, 7 * MS, 3 * MS), {"others": 0.5}),
     ],
 )
 def test_loops_that_wait_for_their_input(tmp_path, says, numbers, options):

@@ -419,11 +419,11 @@ def wait_inside(path: Path) -> Path:
     return path
 
 
-def workers(folder: Path, count: int, *, values: str = "full") -> list[Path]:
+def workers(folder: Path, count: int, *, steps: int = 60, values: str = "full") -> list[Path]:
     """Recordings of processes that began 0.4 s one after the other, of 60, 80, 100, ... steps."""
     paths = []
     for i in range(count):
-        path = small(folder / f"worker-{i}.pfrec", steps=60 + 20 * i, values=values)
+        path = small(folder / f"worker-{i}.pfrec", steps=steps + steps // 3 * i, values=values)
         clock = {"monotonic_ns": ORIGIN, "wall_ns": 1_773_324_120_000_000_000 + i * 400_000_000}
         change(path, pid=4711 + i, clock=clock)
         paths.append(path)

@@ -93,7 +93,7 @@ def test_processes_share_one_axis_of_time_by_their_wall_clocks(data):
 
 
 def test_clocks_that_cannot_be_compared_are_said(tmp_path):
-    one, two = recordings.workers(tmp_path, 2, values="none")
+    one, two = recordings.workers(tmp_path, 2, steps=6, values="none")
     recordings.change(two, host="barn", versions={"python": "3.11.9", "tensorflow": "2.18.0", "numpy": "2.1.3"})
     notes = " ".join(overview([one, two])["notes"])
     assert "the clocks of barn and workshop are apart is not known" in notes

@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a loop."""
     for loop in loops_of(facts.meta, facts.nodes.values(), facts.reader.rows, _may_be_bound(facts)):
         share = loop.wait_share or 0.0
-        if loop.steps < _STEPS or loop.wait_ns < _WAIT_NS or loop.site is None:
+        if loop.steps < _STEPS or loop.wait_ns < facts.least_ns(_WAIT_NS) or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
         if share >= _BUSY if _beside(loop) else (share >= _SHARE and rest_ns >= _REST_NS):
