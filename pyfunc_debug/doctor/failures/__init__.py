@@ -63,6 +63,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     lost_object.explain,
     predictions.explain,
     called.explain,
+    autograph.condition,
     keywords.explain,
     mapped.explain,
     no_gradients.explain,

@@ -7,7 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.doctor.failures.source import indent_of, short
 from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "autograph"
@@ -19,6 +19,39 @@ _RETURN = re.compile(r"the (main|else) branch must also have a return statement"
 _BRANCH_DTYPE = re.compile(r"'(\w+)' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch")
 _LOOP_DTYPE = re.compile(r"'(\w+)' has dtype (\w+) before the loop, but dtype (\w+) after one iteration")
 _LOOP_SHAPE = re.compile(r"'(\w+)' has shape \(([^)]*)\) before the loop, but shape \(([^)]*)\) after one iteration")
+_CONDITION = re.compile(r"condition of (.+?) expected to be `tf\.bool` scalar, got (.*)", re.DOTALL)
+_DTYPE = re.compile(r"dtype=(?:tf\.)?(\w+)")
+
+
+def condition(situation: Situation) -> Explanation | None:
+    """The explanation, if what an `if` or `while` asks is a tensor of another dtype, or of several values."""
+    found, spot = _CONDITION.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if found is None or spot is None or not isinstance(statement, (ast.If, ast.While)):
+        return None
+    test, tf = statement.test, alias(spot, "tensorflow")
+    if not isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare)):
+        return None
+    text, dtype = spot.source.text(test), _DTYPE.search(found[0])
+    word = "while" if isinstance(statement, ast.While) else "if"
+    number = "use `tf.cast`" in found[2]
+    if number:
+        new = f"{tf}.cast({text}, {tf}.bool)"
+        cause = (
+            f"`{word} {short(text, 30)}` asks a tensor of {dtype[1] if dtype else 'numbers'}. In a graph a condition "
+            f"is a bool: unlike Python, it takes no number for one."
+        )
+    else:
+        new = f"{tf}.reduce_all({text})"
+        cause = (
+            f"`{word} {short(text, 30)}` asks a tensor of several bools, and a condition is one: {tf}.reduce_all, or "
+            f"{tf}.reduce_any. What each value decides for itself is {tf}.where."
+        )
+    made = spot.source.replaced({test: new})
+    if made is None:
+        return None
+    edit = Edit(spot.file, made[0], made[1], (made[2],))
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "", "measured" if number else "likely")
 
 
 def explain(situation: Situation) -> Explanation | None:
