@@ -194,6 +194,7 @@ class Notice(str, Enum):
     CUT_GRADIENT = "cut-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"
+    BATCH_MEAN = "batch-mean"
     KEPT = "kept"
     LEAKED_TAPES = "leaked-tapes"
     FAILURE = "failure"

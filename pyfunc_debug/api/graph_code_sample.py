@@ -15,6 +15,7 @@ import numpy as np
 
 from pyfunc_debug.api.graph_trial import Given, Trial, said
 from pyfunc_debug.api.isolation import random_put_back
+from pyfunc_debug.api.made_inputs import array_like
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.api.replay import whole_inputs
 from pyfunc_debug.doctor import code, pastes
@@ -23,7 +24,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, applied
 from pyfunc_debug.doctor.failures.source import Function, Source
 from pyfunc_debug.doctor.rules import needless_python
 from pyfunc_debug.errors import NotKeptError
-from pyfunc_debug.records import Call, Node, Value
+from pyfunc_debug.records import Call, Node
 
 BUDGET_NS = 2_000_000_000
 """For all bodies of a recording: docs/costs.md."""
@@ -103,34 +104,34 @@ def _functions(facts: Facts, node: Node, edits: Sequence[Edit]) -> tuple[Any, An
     lines = facts.source(node.file)
     own = [one for one in edits if one.file == node.file]
     after = Source(applied(own, lines))
-    body = _made(Source(list(lines)).tree, definition, node.file)
+    body = made(Source(list(lines)).tree, definition, node.file)
     if isinstance(definition, ast.Lambda):
         given = ast.unparse(definition.args)
         there = [one for one in pastes.walk(after.tree, ast.Lambda) if ast.unparse(one.args) == given]
         same = any(ast.unparse(one) == ast.unparse(definition) for one in there)
         there = [one for one in there if same or one.lineno == definition.lineno]
-        graph_code = body if same else _made(after.tree, there[0], node.file) if len(there) == 1 else None
+        graph_code = body if same else made(after.tree, there[0], node.file) if len(there) == 1 else None
         return (body, graph_code, definition) if body is not None and graph_code is not None else None
     if len(edits) == 1:  # only the call is another one
         return (body, body, definition) if body is not None else None
     name = getattr(definition, "name", "")
     others = [one for one in pastes.walk(after.tree, ast.FunctionDef) if one.name == name]
-    graph_code = _made(after.tree, others[0], node.file) if len(others) == 1 else None
+    graph_code = made(after.tree, others[0], node.file) if len(others) == 1 else None
     return (body, graph_code, definition) if body is not None and graph_code is not None else None
 
 
-def _made(tree: ast.Module, definition: Function, file: str) -> Any:
-    """A function of a file, with nothing around it but what the file imports; None where that fails."""
+def made(tree: ast.Module, definition: Function, file: str, modules: Sequence[str] = needless_python.COMPUTES) -> Any:
+    """A function of a file, with nothing around it but what the file imports of some modules; None where that fails."""
     names: dict[str, Any] = {}
     found = [one for one in code.all_nodes(tree) if isinstance(one, (ast.Import, ast.ImportFrom))]
-    imports = [part for one in sorted(found, key=lambda one: one.lineno) for part in _computing(one)]
+    imports = [part for one in sorted(found, key=lambda one: one.lineno) for part in _computing(one, modules)]
     if isinstance(definition, ast.Lambda):
-        made: list[ast.stmt] = [ast.Assign([ast.Name("made", ast.Store())], definition)]
+        body: list[ast.stmt] = [ast.Assign([ast.Name("made", ast.Store())], definition)]
     elif isinstance(definition, ast.FunctionDef):
-        made = [definition]
+        body = [definition]
     else:
         return None
-    module = ast.fix_missing_locations(ast.Module([*imports, *made], []))
+    module = ast.fix_missing_locations(ast.Module([*imports, *body], []))
     try:
         exec(compile(module, file, "exec"), names)
     except Exception:
@@ -138,16 +139,12 @@ def _made(tree: ast.Module, definition: Function, file: str) -> Any:
     return names.get("made" if isinstance(definition, ast.Lambda) else definition.name)
 
 
-def _computing(statement: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
-    """What a statement imports of NumPy, TensorFlow, Keras and math."""
+def _computing(statement: ast.Import | ast.ImportFrom, modules: Sequence[str]) -> list[ast.stmt]:
+    """What a statement imports of modules that only compute."""
     if isinstance(statement, ast.ImportFrom):
-        return [statement] if not statement.level and _computes(statement.module or "") else []
-    names = [one for one in statement.names if _computes(one.name)]
+        return [statement] if not statement.level and (statement.module or "").partition(".")[0] in modules else []
+    names = [one for one in statement.names if one.name.partition(".")[0] in modules]
     return [ast.Import(names)] if names else []
-
-
-def _computes(module: str) -> bool:
-    return module.partition(".")[0] in needless_python.COMPUTES
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------
@@ -189,32 +186,11 @@ def _numbers(facts: Facts, group: Sequence[Node], most: int, condition: str = ""
 
 
 def _like(call: Call, generator: np.random.Generator) -> Given | None:
-    arrays = [_array_like(value, generator) for value in call.inputs]
+    arrays = [array_like(value, generator) for value in call.inputs]
     known = [one for one in arrays if one is not None]
     if not known or len(known) < len(arrays) or sum(one.size for one in known) > _MOST_ELEMENTS:
         return None
     return Given(f"for an input like that of call #{call.id}", known)
 
 
-def _array_like(value: Value, generator: np.random.Generator) -> Any:
-    """An array of a value's dtype, shape and range; None where these are not known."""
-    import tensorflow as tf
-
-    if value.shape is None or value.min is None or value.max is None or value.nan or value.inf:
-        return None
-    try:
-        kind = np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype)
-    except TypeError:
-        return None
-    least, most = value.min, value.max
-    if kind.kind == "b":
-        return generator.random(value.shape) < (value.mean or 0.5)
-    if kind.kind in "iu":
-        return generator.integers(int(least), int(most), value.shape, np.int64, endpoint=True).astype(kind)
-    if kind.kind != "f":
-        return None
-    middle, spread = value.mean if value.mean is not None else (least + most) / 2, value.std or 0.0
-    return np.asarray(np.clip(generator.normal(middle, spread, value.shape), least, most)).astype(kind)
-
-
-__all__ = ["BUDGET_NS", "tried"]
+__all__ = ["BUDGET_NS", "made", "tried"]

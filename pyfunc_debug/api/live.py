@@ -156,6 +156,7 @@ class LiveRecording(Recording):
             if self._may_try():
                 self._check_gradients()
                 self._try_graph_code(end_ns)
+                self._put_batches_together()
             if self._open_reader is not None:
                 self._open_reader.release()
             result = recorder.close({**last_meta(instruments.limits, self._ended, end_ns), "others": others, **growth})
@@ -196,6 +197,22 @@ class LiveRecording(Recording):
                 recorder.notice(Notice.GRAPH_CODE, node.token, None, **seen)
         except Exception as error:
             recorder.trouble("trying bodies as graph code", error)
+
+    def _put_batches_together(self) -> None:
+        """Notes metrics whose mean over batches is not what the rows of these batches have together."""
+        recorder = self._recorder
+        assert recorder is not None
+        if not recorder.now()["calls"]:
+            return
+        from pyfunc_debug.api.batch_mean_sample import batch_means
+        from pyfunc_debug.doctor.facts import Facts
+
+        try:
+            recorder.flush()
+            for node, found in batch_means(self, Facts(self._reader)):
+                recorder.notice(Notice.BATCH_MEAN, node.token, None, **found)
+        except Exception as error:
+            recorder.trouble("putting batches together", error)
 
     def _check_gradients(self) -> None:
         """Notes gradients of the user's own that finite differences contradict."""

@@ -3452,3 +3452,105 @@ def a_seed_behind_the_draw():
         return x + rng.random()
 
     list(mapped(noisy, np.zeros(3), tf.float64))
+
+
+# -- batch-mean -------------------------------------------------------------------------------------------------------
+
+
+@triggers("batch-mean", says="mean over batches of f1", pastes=True)
+def an_f1_of_numpy():
+    def f1_numpy(y_true, y_pred):
+        pred, true = y_pred > 0.4, y_true > 0.5
+        return np.float32(2 * np.sum(pred & true) / (np.sum(pred) + np.sum(true) + 1e-7))
+
+    def f1(y_true, y_pred):
+        return tf.ensure_shape(tf.numpy_function(f1_numpy, [y_true, y_pred], tf.float32), [])
+
+    x = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+    y = np.tile(np.float32([[0], [1], [0], [0]]), (16, 1))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=["accuracy", f1])
+    model.fit(x, y, batch_size=8, verbose=0)
+
+
+@triggers("batch-mean", says="OfEpoch(correlation)", pastes=True)
+def a_correlation_in_a_py_function():
+    def correlation(y_true, y_pred):
+        def pearson(a, b):
+            return np.float32(np.corrcoef(a.numpy().ravel(), b.numpy().ravel())[0, 1])
+
+        value = tf.py_function(pearson, [y_true, y_pred], tf.float32)
+        value.set_shape([])
+        return value
+
+    x = np.random.default_rng(1).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer="sgd", metrics=[correlation])
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+
+
+@triggers("batch-mean", record={"values": "full"}, says="recorded ones", pastes=True)
+def a_largest_error_with_values():
+    def worst(y_true, y_pred):
+        largest = tf.numpy_function(lambda t, p: np.max(np.abs(t - p)), [y_true, y_pred], tf.float32)
+        return tf.ensure_shape(largest, [])
+
+    x = np.random.default_rng(2).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[worst])
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def a_mean_of_numpy():
+    def wrong(y_true, y_pred):
+        def share(t, p):
+            return np.mean((t > 0.5) != (p > 0.5), dtype=np.float32)
+
+        return tf.ensure_shape(tf.numpy_function(share, [y_true, y_pred], tf.float32), [])
+
+    x = np.random.default_rng(3).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[wrong])
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def one_value_for_each_row():
+    def largest(y_true, y_pred):
+        worst = tf.numpy_function(lambda t, p: np.abs(t - p).max(axis=1), [y_true, y_pred], tf.float32)
+        return tf.ensure_shape(worst, [None])
+
+    x = np.random.default_rng(4).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[largest])
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def a_metric_that_notes_something():
+    seen = []
+
+    def worst(y_true, y_pred):
+        def noted(t, p):
+            seen.append(len(t))
+            return np.max(np.abs(t - p))
+
+        return tf.ensure_shape(tf.numpy_function(noted, [y_true, y_pred], tf.float32), [])
+
+    x = np.random.default_rng(5).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[worst])
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+
+
+@near("batch-mean")
+def one_batch_an_epoch():
+    def worst(y_true, y_pred):
+        largest = tf.numpy_function(lambda t, p: np.max(np.abs(t - p)), [y_true, y_pred], tf.float32)
+        return tf.ensure_shape(largest, [])
+
+    x = np.random.default_rng(6).normal(size=(48, 3)).astype(np.float32)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[worst])
+    model.fit(x, x[:, :1], batch_size=48, epochs=4, verbose=0)

@@ -221,6 +221,6 @@ def test_of_an_import_of_several_modules_those_that_compute_are_there():
     tree = ast.parse(
         "import os, numpy as np, tensorflow as tf\nfrom math import pi\n\ndef f(x):\n    return np.sqrt(x) * pi\n"
     )
-    made = graph_code_sample._made(tree, tree.body[-1], FILE)
+    made = graph_code_sample.made(tree, tree.body[-1], FILE)
     assert float(made(4.0)) == 2 * np.pi
     assert "os" not in made.__globals__

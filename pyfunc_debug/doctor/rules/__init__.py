@@ -8,6 +8,7 @@ from typing import Protocol
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import (
     aliasing,
+    batch_means,
     bytes_compared,
     changed_by_hand,
     changed_order,
@@ -78,6 +79,7 @@ class Rule(Protocol):
 MODULES: tuple[Rule, ...] = (
     died,
     aliasing,
+    batch_means,
     gradient_sizes,
     hang,
     input_bound,

@@ -1,0 +1,109 @@
+"""A metric function in Keras that is not a mean over rows: Keras shows the mean of what it gives for each batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.source import indent_of
+from pyfunc_debug.events import Notice
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("batch-mean",)
+_LISTS = ("metrics", "weighted_metrics")
+_CLASS = """class OfEpoch({keras}.metrics.Metric):  # of all rows of an epoch at once, not the mean over its batches
+    def __init__(self, function):
+        super().__init__(name=function.__name__)
+        self.function, self.rows = function, []
+    def update_state(self, *pair, sample_weight=None):
+        self.like = [(one.dtype, [None, *one.shape[1:]]) for one in pair]
+        {tf}.py_function(lambda *values: self.rows.append(values), pair, [])
+    def result(self):
+        together = lambda: [{tf}.concat(column, 0) for column in zip(*self.rows)]
+        pair = {tf}.py_function(together, [], [dtype for dtype, _ in self.like])
+        return self.function(*({tf}.ensure_shape(one, shape) for one, (_, shape) in zip(pair, self.like)))
+    def reset_state(self):
+        self.rows.clear()"""
+
+
+class Given(NamedTuple):
+    """A metric function that `compile` was given: the file, the call, the function's name there."""
+
+    file: str
+    call: ast.Call
+    name: ast.Name
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a metric, of which batches were put together as the recording ended."""
+    for number, _, seen in facts.notices.get(Notice.BATCH_MEAN, []):
+        node = facts.nodes.get(number or 0)
+        given = metric_of(facts, node) if node is not None else None
+        if node is None or given is None or not _of_several(facts, node):
+            continue
+        name, count = given.name.id, int(seen["batches"])
+        like = "" if seen["recorded"] else " of inputs like its own"
+        kept = "recorded ones" if seen["recorded"] else "made from what is known of them, as values were not kept"
+        yield Finding(
+            NAMES[0], "warning", node.id, (),
+            f"Keras shows the mean over batches of {name}, which is another number than {name} of the epoch: for "
+            f"{count} batches{like} {seen['mean']:.3g}, for all their rows together {seen['whole']:.3g}",
+            _fix(facts, given), given.file, given.call.lineno,
+            evidence=(
+                f"a function in metrics= is asked for each batch; {node.body} ran again as the recording ended: for "
+                f"each batch ({kept}), and for their rows together",
+            ),
+            confidence="proven",
+        )  # fmt: skip
+
+
+def _of_several(facts: Facts, node: Node) -> bool:
+    """Whether an epoch may have more than one batch: Keras makes an iterator or two for each."""
+    iterators = sum(int(one["iterators"]) for one in facts.meta.get("inputs") or [])
+    return facts.calls(node.id).count > iterators
+
+
+def metric_of(facts: Facts, node: Node) -> Given | None:
+    """The metric function of `compile` that a node was made in."""
+    for frame in reversed(node.stack):
+        tree = facts.tree(frame.file)
+        around = [one.name for one in pastes.around(tree, frame.line, ast.FunctionDef)]
+        for call in pastes.walk(tree, ast.Call) if around else ():
+            if pastes.last_name(call.func) != "compile":
+                continue
+            listed = [word.value for word in call.keywords if word.arg in _LISTS]
+            for name in (one for value in listed for one in _names(value)):
+                if name.id in around:
+                    return Given(frame.file, call, name)
+    return None
+
+
+def _names(value: ast.expr) -> Iterator[ast.Name]:
+    """Names in a list of metrics, or in the dict or list of them by output: not what a class is given there."""
+    if isinstance(value, ast.Name):
+        yield value
+    parts = (
+        value.elts if isinstance(value, (ast.List, ast.Tuple)) else value.values if isinstance(value, ast.Dict) else []
+    )
+    for part in parts:
+        yield from _names(part)
+
+
+def _fix(facts: Facts, given: Given) -> str:
+    """A metric that keeps an epoch's rows, above the statement that compiles, and the function in it."""
+    tf = pastes.module(facts, given.file, "tensorflow")
+    modules = (pastes.module(facts, given.file, one) for one in ("keras", "tensorflow.keras", "tf_keras"))
+    keras = next(filter(None, modules), f"{tf}.keras")
+    source = pastes.source(facts, given.file)
+    statement = source.statement(given.call.lineno)
+    replaced = pastes.replaced(facts, given.file, {given.name: f"OfEpoch({given.name.id})"})
+    if tf is None or statement is None or replaced is None:
+        return f"OfEpoch({given.name.id}): a metric class that keeps the rows of an epoch"
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    lines = tuple(f"{blanks}{line}" for line in _CLASS.format(keras=keras, tf=tf).split("\n"))
+    joined = Edit(given.file, replaced.first, replaced.last, (*lines, *replaced.lines))
+    return pastes.written(joined)
