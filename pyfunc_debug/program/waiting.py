@@ -245,10 +245,22 @@ def _line_of(ident: int) -> str:
     return ""
 
 
-def cpu_ticks(native_id: int) -> int | None:
-    """CPU time of a thread of this process so far, in clock ticks; None where that cannot be read."""
-    fields = _stat(native_id)
-    return int(fields[11]) + int(fields[12]) if fields else None
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 10_000_000
+
+
+def ran_ns(native_id: int) -> int | None:
+    """How long a thread of this process was on a core so far, or waited for one; None where that cannot be read.
+
+    Source: Linux' /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst); where it is not there the CPU
+    time of /proc/PID/task/TID/stat, in hundredths of a second.
+    """
+    try:
+        with open(f"/proc/self/task/{native_id}/schedstat", encoding="ascii") as file:
+            on_a_core, waited, *_ = file.read().split()
+        return int(on_a_core) + int(waited)
+    except (OSError, ValueError):
+        fields = _stat(native_id)
+        return (int(fields[11]) + int(fields[12])) * _TICK_NS if fields else None
 
 
 def runnable(native_id: int) -> bool:

@@ -22,12 +22,12 @@ from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, cpu_ticks, empty_loops, plain_values, runnable, waiting
+from pyfunc_debug.program.waiting import Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
-_BUSY_TICKS = 10
-"""A thread works if it used this many clock ticks of CPU (a hundred a second) between two looks."""
+_BUSY_SHARE = 0.1
+"""A thread works if it was on a core, or waited for one, for this share of the time between two looks."""
 _TEXT_FRAMES = 4
 _WORKING_LOOKS = 5
 """How often a call must be seen at work in one frame."""
@@ -68,6 +68,7 @@ class HangWatch:
         self._say = say or tell
         self.gather: Callable[[int], object] = lambda least_ns: None
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
+        self._looked_ns = 0
         self._reported: set[int] = set()
         self._working: dict[int, _Work] = {}
         self._deaths = ThreadDeaths()
@@ -108,19 +109,19 @@ class HangWatch:
             state = waiting(ticket.ident)
             if state is None or ticket.end_ns or ticket.call not in self._open:
                 continue
-            ticks = cpu_ticks(ticket.thread)
-            seen[ticket.call] = (state.at, ticks)
+            ran = ran_ns(ticket.thread)
+            seen[ticket.call] = (state.at, ran)
             before = self._seen.get(ticket.call)
             if state.stopped:
                 self._working.pop(ticket.call, None)
                 continue
             moved = before is not None and before[0] != state.at
-            took = ticks - before[1] if before is not None and before[1] is not None and ticks is not None else 0
-            if moved or took > _BUSY_TICKS or runnable(ticket.thread):
+            took = ran - before[1] if before is not None and before[1] is not None and ran is not None else 0
+            if moved or took > _BUSY_SHARE * (now - self._looked_ns) or runnable(ticket.thread):
                 self._at_work(ticket, state, now)
             elif before is not None:
                 still.append((ticket, state))
-        self._seen = seen
+        self._seen, self._looked_ns = seen, now
         self._working = {call: work for call, work in self._working.items() if call in seen}
         if still and any(ticket.call not in self._reported for ticket, _ in still):
             new = [one for one in still if one[0].call not in self._reported]
