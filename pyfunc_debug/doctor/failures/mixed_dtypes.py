@@ -6,7 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures import wrapping
-from pyfunc_debug.doctor.failures.dtypes import assignments
+from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
@@ -17,6 +17,7 @@ _TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
 _OPERANDS = re.compile(r"Input 'y' of '\w+' Op has type (\w+) that does not match type (\w+) of argument 'x'")
 _LISTED = re.compile(r"have types \[([\w, ]+)\] that don't all match")
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
+_WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
 _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
@@ -30,7 +31,8 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     found = _OPERANDS.search(situation.message)
     if found is not None:
-        return _floats(spot, statement, {found[1], found[2]})
+        wanted = {found[1], found[2]}
+        return _floats(spot, statement, wanted) or _two(spot, statement, wanted) or _wholes(spot, statement, wanted)
     found = _LISTED.search(situation.message)
     if found is not None:
         return _listed(spot, statement, found[1].split(", "))
@@ -66,6 +68,8 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
     found = [one for one in found if not any(one is not other and one in ast.walk(other) for other in found)]
     if len(found) != 1:
         return None
+    if _kept(statement, found[0]):
+        return _begun(spot, found[0], floats[0])
     return _cast(
         spot, found[0], floats[0],
         f"is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops take two tensors "
@@ -75,11 +79,10 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
 
 def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
     """Values of the function's own that are wider than what it was given: under mixed precision, or NumPy's float64."""
-    function = spot.function
-    if not wanted <= set(_WIDTHS) or len(wanted) != 2 or function is None:
+    if not wanted <= set(_WIDTHS) or len(wanted) != 2:
         return None
     narrow, wide = sorted(wanted, key=_WIDTHS.index)
-    tf, made = alias(spot, "tensorflow"), assignments(function)
+    tf, made = alias(spot, "tensorflow"), _assigned(spot.function or spot.source.tree)
     found: dict[ast.expr, str] = {
         side: f"{tf}.cast({side.id}, {tf}.{narrow})"
         for one in ast.walk(statement) if isinstance(one, ast.BinOp)
@@ -95,6 +98,52 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
         "TensorFlow's ops take two tensors of one dtype."
     )
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, new[0], new[1], (new[2],)), "", "likely")
+
+
+def _kept(statement: ast.stmt, name: ast.expr) -> bool:
+    """Whether `total = total + 0.5` gives a value to what it reads: a loop's variable has one dtype in each round."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return isinstance(name, ast.Name) and name.id in [dotted(one) for one in targets if isinstance(one, ast.Name)]
+
+
+def _begun(spot: Spot, name: ast.expr, dtype: str) -> Explanation | None:
+    """`total = 0` in front of the loop as `total = 0.0`."""
+    numbers = [
+        one.value for one in own_nodes(spot.function or spot.source.tree)
+        if isinstance(one, ast.Assign) and [dotted(part) for part in one.targets] == [dotted(name)]
+        and isinstance(one.value, ast.Constant) and type(one.value.value) is int
+    ]  # fmt: skip
+    found = spot.source.replaced({numbers[0]: f"{ast.unparse(numbers[0])}.0"}) if len(numbers) == 1 else None
+    if found is None:
+        return None
+    text = dotted(name)
+    cause = (
+        f"{text} begins as a whole number, and line {spot.line} makes {dtype} of it: NumPy would convert, a tensor has "
+        "one dtype in all rounds of a loop."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, found[0], found[1], (found[2],)))
+
+
+def _assigned(scope: ast.AST) -> set[str]:
+    """Names that a function, or a file, gives values to itself."""
+    targets = [target for one in own_nodes(scope) if isinstance(one, ast.Assign) for target in one.targets]
+    return {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+
+
+def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
+    """Two whole numbers, as of tf.shape and tf.data: the narrower is cast."""
+    if not wanted <= set(_WHOLE) or len(wanted) != 2:
+        return None
+    narrow, wide = sorted(wanted, key=_WHOLE.index)
+    operands = [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
+    found = [one for one in operands if _dtype(one, spot) == narrow]
+    if len(found) != 1:
+        return None
+    return _cast(
+        spot, found[0], wide,
+        f"is {narrow}, and the other side is {wide}: NumPy would convert it, TensorFlow's ops take two tensors of one "
+        "dtype.",
+    )  # fmt: skip
 
 
 def _cast(spot: Spot, node: ast.expr, dtype: str, why: str) -> Explanation | None:
