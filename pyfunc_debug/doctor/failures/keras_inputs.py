@@ -102,7 +102,7 @@ def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
         return ""
     if [spot.source.text(one) for one in inp.elts] != inputs or open_:
         return ""
-    tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).endswith("py_function") else ".numpy()"
+    tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).rpartition(".")[2] == "py_function" else ".numpy()"
     zeros = [f"{tf}.zeros([1, *{one}.shape[1:]], {one}.dtype){end}" for one in inputs]
     return f"[None, *{dotted(function)}({', '.join(zeros)}).shape[1:]]"
 

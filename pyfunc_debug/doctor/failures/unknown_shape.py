@@ -150,6 +150,9 @@ def _of_layer(situation: Situation) -> Node | None:
     return found[0] if len({node.site for node in found}) == 1 else None
 
 
+_LIKE_INPUT = " The shape here is that of its input: check it."
+
+
 def _in_lambda(situation: Situation) -> Explanation | None:
     """Keras asks a Lambda for the shape that it gives, before there is a node that is known."""
     spot = situation.last
@@ -245,10 +248,13 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
         known, said = into[1], f" It has to have the shape of {into[0]}."
     learned = None if sure or not _in_data(node, situation) else learned_shapes.shaped(situation)
     said = said if learned is None else " The first element tells it."
-    edit = learned or (into[2] if into is not None else None) or _edit(node, spot, call, known)
+    asked = _asked(spot, call, known[0]) if said == _LIKE_INPUT and learned is None else None
+    edit = learned or (into[2] if into is not None else None) or asked or _edit(node, spot, call, known)
     if edit is None and tensor is not None and op is None:
-        edit = _like_its_input(spot, call)
-        said = " The shape here is that of its input: check it." if edit is not None else said
+        edit = asked = _asked(spot, call, (None, 0))  # a layer's, whose inputs are batches
+        edit = edit or _like_its_input(spot, call)
+        said = _LIKE_INPUT if edit is not None else said
+    said = said if asked is None else f" {node.called} tells it here for zeros."
     if edit is None:
         edit = _of_compiled(spot, call)
         said = " For a loss or metric a list of its values will do." if edit is not None else said
@@ -263,6 +269,24 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     cause = f"{what}: at trace a {kind} knows its dtype only, as {node.called} runs later.{where}{said}"
     advice = "" if edit is not None else "Give the result a shape: y = tf.ensure_shape(y, [...])."
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
+
+
+def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
+    """The call with the shape that the body gives for zeros: its source does not say that it is that of its input."""
+    function, inp = argument(call, 0, "func"), argument(call, 1, "inp")
+    listed = inp.elts if isinstance(inp, (ast.List, ast.Tuple)) else []
+    if not dotted(function) or len(listed) != 1 or not isinstance(listed[0], ast.Name) or not shape:
+        return None
+    eager = dotted(call.func).rpartition(".")[2] == "py_function" or spot.source.statement(call.lineno) is None
+    if eager or None in shape[1:] or len(shape) < 2:
+        return None
+    tf, np, x = alias(spot, "tensorflow"), alias(spot, "numpy"), listed[0].id
+    batch = shape[0] is None
+    zeros = f"{np}.zeros({f'[1, *{x}.shape[1:]]' if batch else f'{x}.shape'}, {x}.dtype.as_numpy_dtype)"
+    size = f"{dotted(function)}({zeros}).shape"
+    text = f"{tf}.ensure_shape({spot.source.text(call)}, {f'[None, *{size}[1:]]' if batch else size})"
+    placed = spot.source.replaced({call: text})
+    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
 
 
 def _into_variable(
@@ -319,7 +343,7 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     if all(one is None for one in found) and len(node.tout) == 1:
         same = [one for one in inputs.values() if one.shape]
         if len(same) == 1 and (same[0].dtype == node.tout[0] or len(inputs) == 1):
-            return [same[0].shape], False, " The shape here is that of its input: check it."
+            return [same[0].shape], False, _LIKE_INPUT
     guessed = " Its source says the shape below: check it." if any(one is not None for one in found) else ""
     return found, False, guessed
 
