@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
@@ -17,6 +18,8 @@ RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
 _MODULES = ("np", "numpy", "math", "scipy")
 """What computes something besides: it does not go with the value that it is given."""
+_MOST = 6
+"""Lines of a paste that are not the user's own."""
 _SAID = "No gradients provided for any variable"
 
 
@@ -180,6 +183,7 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
     whole = cut.inner is not None and not cut.walls and dotted(cut.call.func).partition(".")[0] not in _MODULES
     placed = spot.source.replaced({cut.call: text(cut.inner)}) if whole and cut.inner is not None else None
     edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    edit = edit or (None if stops else _function_in_ops(spot, cut))
     if edit is not None:
         return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
     advice = "Keep the tensor, and compute the loss with TensorFlow's ops."
@@ -190,6 +194,21 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
             f"{wall.lineno}) has no gradient either."
         )
     return Explanation(RULE, spot.file, line, cause, None, advice, "likely")
+
+
+def _function_in_ops(spot: Spot, cut: Cut) -> Edit | None:
+    """The lines of the function that leaves TensorFlow, in its ops; None where some of it has no op."""
+    source = spot.source
+    function = next((one for one in source.around(cut.call) if isinstance(one, ast.FunctionDef)), None)
+    if function is None or not all(wall in ast.walk(function) for wall in cut.walls) or in_steps(function) is not None:
+        return None
+    floats = {name: Described("float32", None) for name in parameters(function)}
+    pieces = body_in_ops(function, Spot(spot.file, function.lineno, floats, spot.module, ""))
+    changed = {one: text for one, text in (pieces or {}).items() if text != source.text(one)}
+    if not changed or len({one.lineno for one in changed}) > _MOST:
+        return None
+    first, last = min(one.lineno for one in changed), max(one.end_lineno or one.lineno for one in changed)
+    return Edit(spot.file, first, last, source.spliced(changed, first, last))
 
 
 def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation:
