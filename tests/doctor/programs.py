@@ -3452,6 +3452,58 @@ def a_metric_with_a_variable():
     model.fit(np.ones((12, 3)), np.ones((12, 1)), batch_size=2, verbose=0)
 
 
+@triggers("trace-only", says="w = tf.where(step < 3, 1.0, 0.1)", pastes=True)
+def a_loss_that_counts_its_steps():
+    def made():
+        step = 0
+
+        def loss(y_true, y_pred):
+            nonlocal step
+            step += 1
+            w = 1.0 if step < 3 else 0.1
+            return w * tf.reduce_mean(tf.square(y_true - y_pred))
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", made())
+    model.fit(*ROWS, batch_size=1, verbose=0)
+
+
+@triggers("trace-only", says="tf.Variable(0), and .assign_add")
+def a_metric_that_asks_its_counter():
+    seen = 0
+
+    def noted(y_true, y_pred):
+        nonlocal seen
+        seen += 1
+        if seen > 2:
+            return tf.reduce_mean(y_true - y_pred)
+        return tf.reduce_sum(y_true - y_pred)
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[noted])
+    model.fit(*ROWS, batch_size=1, verbose=0)
+
+
+@near("trace-only")
+def a_maker_of_losses_that_counts_them():
+    made_losses = 0
+
+    def made():
+        nonlocal made_losses
+        made_losses += 1
+
+        def loss(y_true, y_pred):
+            return tf.reduce_mean(tf.square(y_true - y_pred))
+
+        return loss
+
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", made())
+    model.fit(*ROWS, batch_size=1, verbose=0)
+
+
 @triggers("trace-only", says="tf.py_function(lambda y_true, y_pred: errors.append(", pastes=True)
 def a_metric_that_keeps_a_list():
     errors = []

@@ -40,36 +40,45 @@ def check(facts: Facts) -> Iterator[Finding]:
         if tree is None or any("run_eagerly" in text or "functions_eagerly" in text for text in facts.code(file)):
             continue
         scopes = [tree, *pastes.around(tree, line, ast.FunctionDef)]
-        for owner, function in _traced(scopes):
+        for owner, function, around in _traced(scopes):
             if function.lineno not in told:
                 told.add(function.lineno)
-                found = list(_changes(facts, file, scopes, owner, function, count))
+                found = list(_changes(facts, file, [*scopes, *around], owner, function, count))
                 if not found and function.name == "update_state":
                     found = list(kept_tensors(facts, file, owner, function, count))
                 yield from found
 
 
-def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.FunctionDef]]]:
     """Functions that Keras traces in its step: methods of layers, losses and metrics, and what compile was given.
+
+    With each the function that made it, where `compile` was given what a call returns: `make_loss()`.
 
     Args:
       scopes: The file, and the functions around the line that trains: only what is defined in these is looked at.
     """
     inside = [one for scope in scopes for one in _own(scope)]
-    given = {
-        name.id for one in inside if isinstance(one, ast.Call)
+    values = [
+        value for one in inside if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
         for value in (*one.args[1:3], *(word.value for word in one.keywords if word.arg in ("loss", "metrics")))
-        for name in ast.walk(value) if isinstance(name, ast.Name)
-    }  # fmt: skip
+    ]  # fmt: skip
+    parts = [part for value in values for part in ast.walk(value)]
+    makers = {ast.unparse(part.func) for part in parts if isinstance(part, ast.Call)}
+    given = {part.id for part in parts if isinstance(part, ast.Name)} - makers
     called = {ast.unparse(one.func) for one in inside if isinstance(one, ast.Call)}
     for one in inside:
         if isinstance(one, ast.ClassDef) and one.name in called:
             if any(ast.unparse(base).endswith(_BASES) for base in one.bases):
                 methods = (part for part in one.body if isinstance(part, ast.FunctionDef) and part.name in _METHODS)
-                yield from ((f"{one.name}.{part.name}", part) for part in methods)
+                yield from ((f"{one.name}.{part.name}", part, []) for part in methods)
         elif isinstance(one, ast.FunctionDef) and one.name in given:
-            yield one.name, one
+            yield one.name, one, []
+        elif isinstance(one, ast.FunctionDef) and one.name in makers:
+            returned = {ast.unparse(part.value) for part in _own(one) if isinstance(part, ast.Return) and part.value}
+            for part in _own(one):
+                if isinstance(part, ast.FunctionDef) and part.name in returned:
+                    yield part.name, part, [one]
 
 
 def _own(scope: Any) -> Iterator[ast.AST]:
@@ -96,7 +105,7 @@ def _changes(
             "trace-only", "warning", None, (),
             f"line {write.line} of {owner} changes Python's {write.target!r}. Keras runs its steps in a graph: the "
             f"line ran while Keras traced them, and not in each of its {steps:,} steps",
-            _counted(facts, file, write, made) if counted else _kept(facts, file, function, write),
+            _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, write),
             file, write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
         )  # fmt: skip
         return
@@ -126,19 +135,34 @@ def _is_empty(node: ast.expr) -> bool:
     return isinstance(node, (ast.List, ast.Dict, ast.Set))
 
 
-def _counted(facts: Facts, file: str, write: code.Write, made: ast.expr) -> str:
-    """The number as a variable of TensorFlow's, which a graph can change."""
+def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr) -> str:
+    """The number as a variable of TensorFlow's, which a graph can change, and what depends on it as an op."""
     tf = pastes.module(facts, file, "tensorflow") or "tf"
     left, _, right = write.text.partition("=")
     added = {"+": "assign_add", "-": "assign_sub"}.get(left.rstrip()[-1:])
     change = pastes.lines_of(facts, file, write.line)
-    if added is None or change is None or len(change[1]) != 1:
-        return f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
+    words = f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
+    if added is None or change is None or len(change[1]) != 1 or _asked(function, write.target, (ast.If, ast.While)):
+        return words
     text = pastes.text_of(facts, file, made)
+    chosen = [one for one in _asked(function, write.target, ast.IfExp) if isinstance(one, ast.IfExp)]
+    where: dict[ast.expr, str] = {
+        one: f"{tf}.where({', '.join(pastes.text_of(facts, file, part) for part in (one.test, one.body, one.orelse))})"
+        for one in chosen
+    }  # fmt: skip
     return pastes.written(
         Edit(file, write.line, write.line, (f"{change[0]}{write.target}.{added}({right.strip()})",)),
         pastes.replaced(facts, file, {made: f"{tf}.Variable({text}, trainable=False)"}),
+        *pastes.each_replaced(facts, file, where),
     )
+
+
+def _asked(function: ast.FunctionDef, target: str, kinds: Any) -> list[Any]:
+    """Conditions that ask a number."""
+    return [
+        one for one in ast.walk(function)
+        if isinstance(one, kinds) and any(ast.unparse(part) == target for part in ast.walk(one.test))
+    ]  # fmt: skip
 
 
 def _kept(facts: Facts, file: str, function: Definition, write: code.Write) -> str:
