@@ -20,6 +20,7 @@ NAMES = (
     "none-gradient",
     "output-contract",
     "ragged-batch",
+    "saved-classes",
     "shared-state",
     "structure",
     "symbolic-value",
