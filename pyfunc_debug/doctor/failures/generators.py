@@ -322,16 +322,18 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
     got, wanted = ast.literal_eval(found[1]), ast.literal_eval(found[2])
     for file, source, call in _calls(situation):
         declared = [call, *_assigned(call, source)]
+        sizes = _numbers(source, situation)
         places = [
             part for one in declared for part in ast.walk(one)
-            if isinstance(part, (ast.Tuple, ast.List)) and _literal(part) == wanted
+            if isinstance(part, (ast.Tuple, ast.List)) and _sizes(part, sizes) == wanted
         ]  # fmt: skip
         if not places:
             continue
         # What yields is not there to be read (df.iterrows): one shape of a signature that may be wrong as a whole.
         seen = _yields(_function(source, _given(call)))
         fits = _differing(got, wanted) if _had_elements(situation) else got
-        pieces: dict[ast.expr, str] = {places[0]: str(fits)}
+        said = _written(fits, places[0], sizes)
+        pieces: dict[ast.expr, str] = {places[0]: said}
         number = _elements_before(situation)
         batch = _batch_behind(source, call) if number and fits != got and len(fits) == len(got) else None
         if batch is not None and abs(batch.lineno - places[0].lineno) < _NEAR:
@@ -353,7 +355,7 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
             )
         return Explanation(
             RULE, file, places[0].lineno, cause, edit,
-            "" if edit else f"Write {fits} there, or yield elements of shape {wanted}, in the signature's order.",
+            "" if edit else f"Write {said} there, or yield elements of shape {wanted}, in the signature's order.",
             "likely",
         )  # fmt: skip
     return None
@@ -404,11 +406,40 @@ def _differing(got: tuple[int, ...], wanted: tuple[int | None, ...]) -> tuple[in
     return tuple(one if one == other else None for one, other in zip(got, wanted))
 
 
-def _literal(node: ast.expr) -> object:
-    try:
-        return tuple(ast.literal_eval(node))
-    except (ValueError, TypeError):
-        return None
+def _numbers(source: Source, situation: Situation) -> dict[str, int]:
+    """Whole numbers that names of a file stand for, as far as it, or a frame of it, gives each one value."""
+    found: dict[str, set[int]] = {}
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is int:
+            for target in one.targets:
+                found.setdefault(dotted(target), set()).add(one.value.value)
+    for function in (one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)):
+        for given, default in zip(reversed(function.args.args), reversed(function.args.defaults)):
+            if isinstance(default, ast.Constant) and type(default.value) is int:
+                found.setdefault(given.arg, set()).add(default.value)
+    for spot in situation.spots:
+        if spot.source is source:
+            for name, value in [*spot.module.items(), *spot.variables.items()]:
+                if type(value) is int:
+                    found.setdefault(name, set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _sizes(node: ast.Tuple | ast.List, numbers: dict[str, int]) -> object:
+    """What a written shape stands for; None where some of it is not known."""
+    sizes = [
+        numbers.get(dotted(one), "?") if isinstance(one, (ast.Name, ast.Attribute)) else getattr(one, "value", "?")
+        for one in node.elts
+    ]  # fmt: skip
+    return tuple(sizes) if all(one is None or type(one) is int for one in sizes) else None
+
+
+def _written(shape: tuple[int | None, ...], place: ast.expr, numbers: dict[str, int]) -> str:
+    """A shape as text, with the names that the shape in its place has for sizes."""
+    elements = place.elts if isinstance(place, (ast.Tuple, ast.List)) else []
+    named = {numbers[dotted(one)]: dotted(one) for one in elements if dotted(one) in numbers}
+    parts = [named.get(one, str(one)) if one is not None else "None" for one in shape]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _type(situation: Situation, found: re.Match[str]) -> Explanation | None:
