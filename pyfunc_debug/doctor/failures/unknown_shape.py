@@ -258,6 +258,9 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if edit is None:
         edit = _of_compiled(spot, call)
         said = " For a loss or metric a list of its values will do." if edit is not None else said
+    if edit is None:
+        edit = _for_an_index(situation, node, op, spot, call)
+        said = f" {node.called} tells how many dimensions it has, once, for index 0." if edit is not None else said
     last = situation.last
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
@@ -287,6 +290,38 @@ def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     text = f"{tf}.ensure_shape({spot.source.text(call)}, {f'[None, *{size}[1:]]' if batch else size})"
     placed = spot.source.replaced({call: text})
     return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+
+
+def _for_an_index(situation: Situation, node: Node, op: Any, spot: Spot, call: ast.Call) -> Edit | None:
+    """The result with as many dimensions as the body gives for index 0: where all that it takes are whole numbers."""
+    if op is not None:
+        inputs = [(dtype_of(one), shape_of(one)) for one in op.inputs]
+    else:
+        rows = situation.rows(
+            "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+        )
+        inputs = [(dtype, None if text is None else tuple(json.loads(text))) for dtype, text in rows]
+    function, statement = argument(call, 0, "func"), spot.source.statement(call.lineno)
+    whole = bool(inputs) and all(dtype in ("int32", "int64") and shape == () for dtype, shape in inputs)
+    many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple, ast.Dict))
+    if not whole or many or not dotted(function) or statement is None:
+        return None
+    if not isinstance(statement, (ast.Assign, ast.Return)) or any(
+        isinstance(one, ast.Lambda) and any(part is call for part in ast.walk(one)) for one in ast.walk(statement)
+    ):
+        return None
+    tf = alias(spot, "tensorflow")
+    eager = dotted(call.func).rpartition(".")[2] == "py_function"
+    zeros = ", ".join(f"{tf}.constant(0, {tf}.{dtype}){'' if eager else '.numpy()'}" for dtype, _ in inputs)
+    line = spot.source.lines[statement.lineno - 1]
+    blanks = line[: len(line) - len(line.lstrip())]
+    above = (
+        f"{blanks}with {tf}.init_scope():  # outside of the graph: it runs once, for 0",
+        f"{blanks}    rank = len({tf}.convert_to_tensor({dotted(function)}({zeros})).shape)",
+    )
+    text = f"{tf}.ensure_shape({spot.source.text(call)}, [None] * rank)"
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    return Edit(spot.file, first, last, (*above, *spot.source.spliced({call: text}, first, last)))
 
 
 def _into_variable(
