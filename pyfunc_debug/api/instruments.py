@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyfunc_debug.api.exact_gradients import ExactGradients
@@ -34,10 +35,14 @@ class Instruments:
         self.interception: Any = None
         self.limits = ""
 
-    def watch_for_hangs(self) -> None:
-        """Reports calls in which nothing moves, if that was asked for."""
+    def watch_for_hangs(self, advise: Callable[[], str]) -> None:
+        """Reports calls in which nothing moves, if that was asked for.
+
+        Args:
+          advise: What to do, as text, once one was noticed.
+        """
         if self._options.hang_after:
-            self._hang = self._recorder.watch_for_hangs(self._options.hang_after)
+            self._hang = self._recorder.watch_for_hangs(self._options.hang_after, advise)
 
     def on(self) -> None:
         """Switches on. TensorFlow has been imported.

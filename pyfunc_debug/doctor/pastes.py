@@ -28,10 +28,13 @@ _Tree = TypeVar("_Tree", bound=ast.AST)
 
 
 def written(*edits: Edit | None) -> str:
-    """Edits as text, that of the last lines first: the numbers of the others stay right while one pastes."""
+    """Edits as text, the last lines first, and what goes above a line behind its own edit.
+
+    The numbers of the others stay right while one pastes.
+    """
     if None in edits:
         return ""
-    known = sorted((one for one in edits if one is not None), key=lambda one: -one.first)
+    known = sorted((one for one in edits if one is not None), key=lambda one: (-one.first, -one.last))
     return "\n".join("\n".join((one.instruction(), *one.lines)) for one in known)
 
 

@@ -31,10 +31,10 @@ def _paragraph(finding: Finding, width: int) -> str:
     lines = textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False)
     for seen in finding.evidence:
         lines += textwrap.wrap(seen, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
-    return "\n".join([*lines, *_fix(finding.fix, width)])
+    return "\n".join([*lines, *fix_lines(finding.fix, width)])
 
 
-def _fix(fix: str, width: int) -> list[str]:
+def fix_lines(fix: str, width: int = 80) -> list[str]:
     """A text of one line is wrapped; code of several lines stays as it is, to paste."""
     if not fix:
         return []

@@ -52,6 +52,7 @@ class HangWatch:
       notice: Tells the recording: rule, token, call, facts.
       after_s: How old a call must be.
       say: Tells the user; stderr by default.
+      advise: What to do, as text, once a hang was noticed; empty where nothing is known.
 
     Attributes:
       gather: Makes open calls of those that began at least this many ns ago, whichever way they took (`HotPath`).
@@ -59,13 +60,14 @@ class HangWatch:
 
     def __init__(
         self, open_calls: dict[int, Ticket], body: Callable[[str], str], notice: Callable[..., None], after_s: float,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[str], None] | None = None, advise: Callable[[], str] = lambda: "",
     ) -> None:  # fmt: skip
         self._open = open_calls
         self._body = body
         self._notice = notice
         self._after_s = after_s
         self._say = say or tell
+        self._advise = advise
         self.gather: Callable[[int], object] = lambda least_ns: None
         self._seen: dict[int, tuple[tuple[int, int], int | None]] = {}
         self._looked_ns = 0
@@ -194,4 +196,5 @@ class HangWatch:
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "
                 "do what they wait for"
             )
-        self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines]))
+        advice = self._advise()
+        self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines, *filter(None, [advice])]))

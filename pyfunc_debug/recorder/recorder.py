@@ -193,9 +193,14 @@ class Recorder:
 
         self.enter = enter_and_note
 
-    def watch_for_hangs(self, after_s: float) -> HangWatch:
-        """Watches calls that do not end from now on; the caller stops it before `close`."""
-        watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s)
+    def watch_for_hangs(self, after_s: float, advise: Callable[[], str]) -> HangWatch:
+        """Watches calls that do not end from now on; the caller stops it before `close`.
+
+        Args:
+          after_s: How old a call must be.
+          advise: What to do, as text, once a hang was noticed.
+        """
+        watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise)
         watch.start()
         return watch
 

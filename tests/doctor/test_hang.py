@@ -529,3 +529,30 @@ def test_a_call_at_the_prompt_of_another_debugger_is_left_alone(post_mortem):
     end.set()
     thread.join()
     assert (held, later) == (True, False)
+
+
+def test_a_generator_ends_where_those_who_fed_it_have_ended(told):
+    items: queue.Queue[float] = queue.Queue()
+    items.put(1.0)
+
+    def fed():
+        while True:
+            item = items.get()
+            yield item
+
+    data = tf.data.Dataset.from_generator(fed, output_signature=tf.TensorSpec([], tf.float32))
+    recording = pfd.record(hang_after=0.2).start()
+    seen: list[float] = []
+    thread = threading.Thread(target=lambda: seen.extend(float(one) for one in data.take(2)))
+    thread.start()
+    assert told.wait()
+    (finding,) = recording.findings(select=["hang"])
+    items.put(2.0)
+    thread.join()
+    recording.stop()
+    first = fed.__code__.co_firstlineno
+    pasted = "            try:\n                item = items.get(timeout=10)\n            except queue.Empty:"
+    assert finding.fix.startswith(f"Replace test_hang.py:{first + 2} by:\n{pasted}")
+    assert finding.fix.endswith("have ended\n                return")
+    assert f"-> Replace test_hang.py:{first + 2} by:" in told.texts[0], "said while it hangs, too"
+    assert seen == [1.0, 2.0]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import forked_pools, handed, pastes
+from pyfunc_debug.doctor import code, forked_pools, handed, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
@@ -239,7 +239,27 @@ def _timed(facts: Facts, file: object, line: object, what: str, pool: int) -> st
     if len(calls) != 1:
         return ""
     call = calls[0]
+    ended = _ended(facts, file, line, call)
+    if ended:
+        return ended
     return pastes.written(pastes.replaced(facts, file, {call: f"{pastes.text_of(facts, file, call.func)}(timeout=60)"}))
+
+
+def _ended(facts: Facts, file: str, line: int, call: ast.Call) -> str:
+    """A generator that ends where nothing came for a while: who put elements in tells nobody that there are no more."""
+    functions = pastes.around(facts.tree(file), line, ast.FunctionDef)
+    yields = functions and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in code.own_nodes(functions[-1]))
+    whole, module = pastes.lines_of(facts, file, line), pastes.module(facts, file, "queue")
+    empty = f"{module}.Empty" if module else pastes.module(facts, file, "queue.Empty")
+    timed = pastes.replaced(facts, file, {call: f"{pastes.text_of(facts, file, call.func)}(timeout=10)"})
+    if not yields or whole is None or not empty or timed is None or timed.first != timed.last:
+        return ""
+    blanks = whole[0]
+    lines = (
+        f"{blanks}try:", f"{blanks}    {timed.lines[0].strip()}",
+        f"{blanks}except {empty}:  # nothing for 10 s: those who put elements in have ended", f"{blanks}    return",
+    )  # fmt: skip
+    return pastes.written(Edit(file, timed.first, timed.last, lines))
 
 
 def _with_room(facts: Facts, file: str, line: int) -> str:

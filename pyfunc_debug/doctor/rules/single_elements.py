@@ -1,0 +1,119 @@
+"""A generator that gives one small element at a time, and a batch behind it: each element crosses into Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.records import Finding, Node
+
+NAMES = ("single-elements",)
+_FEWEST, _LEAST_NS, _SHARE, _MOST_NS = 2000, 2_000_000_000, 0.3, 2_000_000
+"""Elements, time in all, share of the recording's time, and time of one, from which and up to which it counts."""
+_PICKS = {"range", "len", "tuple", "list", "dict", "zip", "enumerate", "int", "float", "bool", "str", "iter"}
+_PICKING = {"float32", "float64", "int32", "int64", "array", "asarray", "items", "values", "keys"}
+_HELPER = """def in_batches(elements, size):  # arrays of `size` elements: one crossing for all of them
+    rows = []
+    for row in elements:
+        rows.append(row)
+        if len(rows) == size:
+            yield {tf}.nest.map_structure(lambda *one: {np}.stack(one), *rows)
+            rows = []
+    if rows:
+        yield {tf}.nest.map_structure(lambda *one: {np}.stack(one), *rows)
+
+"""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a generator."""
+    wall = facts.wall_ns
+    if not wall:
+        return
+    by_token = {node.token: node for node in facts.nodes.values() if node.token}
+    told: set[int] = set()
+    for loop in facts.meta.get("inputs") or []:
+        for batch, source in zip(loop["stages"], loop["stages"][1:]):  # the last first
+            if batch["kind"] != "Batch" or not isinstance(batch["batch"], int) or source["kind"] != "FlatMap":
+                continue
+            for node in filter(None, map(by_token.get, source["tokens"])):
+                calls, function = facts.calls(node.id), facts.function(node)
+                if node.id in told or calls.count < _FEWEST or function is None or not _only_picks(function):
+                    continue
+                total, mean = calls.total_ns, calls.total_ns / calls.count
+                if total >= max(facts.least_ns(_LEAST_NS), _SHARE * wall) and mean <= _MOST_NS:
+                    told.add(node.id)
+                    yield _finding(facts, node, batch["batch"], wall)
+
+
+def _only_picks(function: Any) -> bool:
+    """Whether a generator computes nothing itself: then what its calls take is the way into Python and back."""
+    called = [one.func for one in code.own_nodes(function) if isinstance(one, ast.Call)]
+    return all(
+        one.id in _PICKS if isinstance(one, ast.Name) else isinstance(one, ast.Attribute) and one.attr in _PICKING
+        for one in called
+    )  # fmt: skip
+
+
+def _finding(facts: Facts, node: Node, size: int, wall: int) -> Finding:
+    calls = facts.calls(node.id)
+    many = f" of {len(node.tout)} values" if len(node.tout) > 1 else ""
+    return Finding(
+        "single-elements", "warning", node.id, (),
+        f"{facts.name(node)} gives one element at a time: its {calls.count:,} elements{many} took "
+        f"{calls.total_ns / 1e9:.1f} s of {wall / 1e9:.1f} s, though it only picks them. That is the way into Python "
+        f"and back, for each; .batch({size}) comes behind it",
+        _batched(facts, node, size)
+        or f"yield arrays of {size} elements in {facts.name(node)}, and leave out .batch({size})",
+        node.file, node.line,
+        evidence=(f"{calls.total_ns / calls.count / 1e3:.0f} us an element",), confidence="likely",
+    )  # fmt: skip
+
+
+def _batched(facts: Facts, node: Node, size: int) -> str:
+    """A function that makes batches in Python, its call in from_generator, and the batch() behind left out."""
+    for frame in node.stack:
+        calls = [
+            one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
+            if pastes.last_name(one.func) == "from_generator"
+        ]  # fmt: skip
+        if len(calls) == 1:
+            return _pieces(facts, frame.file, calls[0], size)
+    return ""
+
+
+def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
+    tree, tf, np = facts.tree(file), pastes.module(facts, file, "tensorflow"), pastes.module(facts, file, "numpy")
+    named = {one.arg: one.value for one in call.keywords}
+    given = call.args[0] if call.args else named.get("generator")
+    signature = named.get("output_signature")
+    batches = [
+        one for one in pastes.walk(tree, ast.Call)
+        if pastes.last_name(one.func) == "batch" and len(one.args) == 1 and not one.keywords
+    ]  # fmt: skip
+    if given is None or signature is None or "args" in named or len(batches) != 1 or not tf or not np or tree is None:
+        return ""
+    text = pastes.text_of(facts, file, given)
+    made = f"({text})()" if isinstance(given, ast.Lambda) else f"{text}()"
+    number = pastes.text_of(facts, file, batches[0].args[0])
+    specs = f"{tf}.nest.map_structure(lambda one: {tf}.TensorSpec([None, *one.shape], one.dtype), "
+    pieces: dict[ast.expr, str] = {
+        given: f"lambda: in_batches({made}, {number})",
+        signature: f"{specs}{pastes.text_of(facts, file, signature)})",
+        _behind(batches[0]): "",
+    }
+    top = next(one for one in tree.body if one.lineno <= call.lineno <= (one.end_lineno or one.lineno))
+    helper = pastes.above(facts, file, pastes.first_line(top), *_HELPER.format(tf=tf, np=np).split("\n"))
+    return pastes.written(helper, *pastes.each_replaced(facts, file, pieces))
+
+
+def _behind(call: ast.Call) -> ast.expr:
+    """`.batch(n)` alone, as a place in the text."""
+    assert isinstance(call.func, ast.Attribute)
+    place, value = ast.Name("batch", ast.Load()), call.func.value
+    place.lineno, place.col_offset = value.end_lineno or call.lineno, value.end_col_offset or 0
+    place.end_lineno, place.end_col_offset = call.end_lineno, call.end_col_offset
+    return place
