@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.as_variable import as_variable
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.records import Finding, Function
 
@@ -29,8 +28,6 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _finding(facts: Facts, function: Function, name: str, file: str, line: int, found: list[dict[str, Any]]) -> Finding:
     one = found[0]
-    if function.origin == "tensorflow":  # a step of Keras
-        return _of_keras(facts, name, file, line, found)
     short = function.name.rpartition(".")[2]
     evidence = tuple(f"was {other['then']} at trace, {other['now']} at a run" for other in found[1:4])
     return Finding(
@@ -38,19 +35,6 @@ def _finding(facts: Facts, function: Function, name: str, file: str, line: int, 
         f"`{name}` was {one['then']} when TensorFlow traced {function.name} and is {one['now']} when it runs: the "
         f"graph keeps {one['then']}, because Python reads `{name}` only while it traces",
         _fix(facts, function, short, name, line), file, line, evidence=evidence,
-    )  # fmt: skip
-
-
-def _of_keras(facts: Facts, name: str, file: str, line: int, found: list[dict[str, Any]]) -> Finding:
-    one = found[0]
-    fix = as_variable(facts, file, line, name) or (
-        f"make `{name}` a tf.Variable(..., trainable=False), and set it by .assign(...): one graph does for all values"
-    )
-    return Finding(
-        "stale-closure", "warning", None, (),
-        f"`{name}` was {one['then']} when Keras traced {one['reader']}, and is {one['now']} when that runs: the graph "
-        f"keeps {one['then']}, because Python reads `{name}` only while Keras traces its step",
-        fix, file, line, evidence=tuple(f"was {one['then']} at trace, {one['now']} at a run" for one in found[1:4]),
     )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from typing import Any
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
-from pyfunc_debug.interception.graphs.keras_steps import step_functions
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
@@ -139,12 +138,8 @@ class Functions:
         tokens = self._library.tokens(name) if name is not None else None
         if name is not None and tokens:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
-        if concrete is not None and function.kind == "tf.function":
-            traced = [options.python_function]
-            if function.internal:
-                traced = step_functions(options.python_function, self._names.function_type)
-            if traced:
-                self._look_outside(trace, function, traced, concrete.graph, tokens or frozenset())
+        if concrete is not None and function.kind == "tf.function" and not function.internal:
+            self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset())
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
             self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
@@ -165,12 +160,12 @@ class Functions:
             self.placement.traced(function, concrete, tokens or ())
 
     def _look_outside(
-        self, trace: int, function: FunctionFacts, traced: list[Any], graph: Any, tokens: frozenset[str]
+        self, trace: int, function: FunctionFacts, python_function: Any, graph: Any, tokens: frozenset[str]
     ) -> None:
         """Notes the Python values from outside with which a graph was traced."""
         registered = [self._names.registry.get(token) for token in tokens]
         bodies = [find_body(one, self._names, self._maps) for one in registered if one is not None]
-        outside = Outside(traced, bodies, self._names.function_type)
+        outside = Outside(python_function, bodies, self._names.function_type)
         if outside:
             self._by_graph[graph] = (trace, function, outside)
 
@@ -178,8 +173,8 @@ class Functions:
         """Tells of Python values that changed since a graph was traced, now that it runs."""
         for one in outside.changed():
             self._observer.notice(
-                Notice.STALE_CLOSURE, None, None, trace=trace, function=function.name, name=one.name, reader=one.reader,
-                file=one.file, line=one.line, then=one.then, now=one.now,
+                Notice.STALE_CLOSURE, None, None, trace=trace, function=function.name, name=one.name, file=one.file,
+                line=one.line, then=one.then, now=one.now,
             )  # fmt: skip
 
     def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:

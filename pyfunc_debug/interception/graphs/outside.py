@@ -11,7 +11,7 @@ import functools
 import inspect
 import types
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from pyfunc_debug.events import Body
@@ -47,7 +47,6 @@ class Taken(NamedTuple):
 
     Attributes:
       name: As the code says it: `k`, `self.rate`.
-      reader: The function that reads it.
       file: Where it is read.
       line: Its line.
       then: The value at trace, or a copy.
@@ -55,7 +54,6 @@ class Taken(NamedTuple):
     """
 
     name: str
-    reader: str
     file: str
     line: int
     then: Any
@@ -66,7 +64,6 @@ class Changed(NamedTuple):
     """A value that has changed: texts of both."""
 
     name: str
-    reader: str
     file: str
     line: int
     then: str
@@ -77,13 +74,13 @@ class Outside:
     """What one graph took from outside.
 
     Args:
-      functions: The Python function that was traced, or those of the user's that it calls.
+      function: The Python function that was traced.
       bodies: Those of the graph's nodes: what they read, they read at each call.
       function_type: That of tf.functions: those that it calls are part of its graph.
     """
 
-    def __init__(self, functions: Sequence[Any], bodies: Collection[Body], function_type: Any) -> None:
-        self._taken = list(_taken(functions, bodies, function_type))
+    def __init__(self, function: Any, bodies: Collection[Body], function_type: Any) -> None:
+        self._taken = list(_taken(function, bodies, function_type))
 
     def __bool__(self) -> bool:
         return bool(self._taken)
@@ -98,13 +95,8 @@ class Outside:
                     self._taken.remove(one)
                 except ValueError:  # another thread runs the graph too, and reported it
                     continue
-                found.append(Changed(one.name, one.reader, one.file, one.line, text(one.then), text(now)))
+                found.append(Changed(one.name, one.file, one.line, text(one.then), text(now)))
         return found
-
-
-def readable_name(function: types.FunctionType) -> str:
-    """A function's name with that of its class, without the functions that it is defined in."""
-    return function.__qualname__.rpartition("<locals>.")[2]
 
 
 def text(value: Any) -> str:
@@ -137,8 +129,8 @@ def _kept(value: Any) -> Any:
 # -- what a function reads --------------------------------------------------------------------------------------------
 
 
-def _taken(entries: Sequence[Any], bodies: Collection[Body], function_type: Any) -> Iterator[Taken]:
-    functions = list(_functions(entries, bodies, function_type))
+def _taken(function: Any, bodies: Collection[Body], function_type: Any) -> Iterator[Taken]:
+    functions = list(_functions(function, bodies, function_type))
     written = {key for one, _ in functions for key in _code(one.__code__).writes}
     seen: set[tuple[Any, ...]] = set()
     for one, owner in functions:
@@ -156,7 +148,7 @@ def _taken(entries: Sequence[Any], bodies: Collection[Body], function_type: Any)
                 then = _kept(now())
                 if then is not _GONE and len(seen) <= _MOST_NAMES:
                     shown = f"self.{name}" if how == "attribute" else name
-                    yield Taken(shown, readable_name(one), code.co_filename, line, then, now)
+                    yield Taken(shown, code.co_filename, line, then, now)
 
 
 def _asks(how: str, name: str, function: Any, cells: dict[str, Any], owner: Any) -> Callable[[], Any] | None:
@@ -183,20 +175,18 @@ def _of_object(reference: Any, name: str) -> Any:
     return getattr(reference(), "__dict__", {}).get(name, _GONE)
 
 
-def _functions(
-    entries: Sequence[Any], bodies: Collection[Body], function_type: Any
-) -> Iterator[tuple[types.FunctionType, Any]]:
+def _functions(function: Any, bodies: Collection[Body], function_type: Any) -> Iterator[tuple[types.FunctionType, Any]]:
     """The user's functions that run while one is traced, as far as their names tell, with the object of a method."""
-    todo: list[Any] = [*entries]
-    seen: set[tuple[int, int]] = set()
+    todo: list[Any] = [function]
+    seen: set[int] = set()
     while todo and len(seen) < _MOST_FUNCTIONS:
         plain, owner = _plain(todo.pop(0), function_type)
-        if plain is None or (id(plain.__code__), id(owner)) in seen or _is_body(plain.__code__, bodies):
+        if plain is None or id(plain.__code__) in seen or _is_body(plain.__code__, bodies):
             continue
+        seen.add(id(plain.__code__))
         file = plain.__code__.co_filename
         if not is_user(file) or is_installed(file):
             continue
-        seen.add((id(plain.__code__), id(owner)))
         yield plain, owner
         cells = closure(plain)
         for code in _codes(plain.__code__, bodies):
