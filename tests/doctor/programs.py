@@ -1425,6 +1425,153 @@ def a_value_that_changes_after_the_last_run():
     assert k == 3
 
 
+ROWS_OF_FOUR = (np.ones((8, 4), np.float32), np.ones((8, 1), np.float32))
+
+
+def dense_of_four():
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+
+
+@triggers("stale-closure", pastes=True)
+def a_weight_that_a_callback_raises():
+    class Regular(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.weight = 0.0
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                z = self(x)
+                loss = tf.reduce_mean((z - y) ** 2) + self.weight * tf.reduce_mean(z**2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            return {"loss": loss}
+
+    class Anneal(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.model.weight = min(1.0, epoch / 2)
+            print(f"weight {self.model.weight:.1f}")
+
+    model = Regular()
+    model.compile("sgd")
+    model.fit(*ROWS_OF_FOUR, epochs=3, verbose=0, callbacks=[Anneal()])
+
+
+@triggers("stale-closure", pastes=True)
+def a_loss_whose_share_fades():
+    alpha = 1.0
+
+    def faded(y_true, y_pred):
+        return alpha * tf.reduce_mean(tf.square(y_true - y_pred)) + (1.0 - alpha) * tf.reduce_mean(tf.abs(y_pred))
+
+    class Fade(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            nonlocal alpha
+            alpha *= 0.5
+
+    model = dense_of_four()
+    model.compile("sgd", loss=faded)
+    model.fit(*ROWS_OF_FOUR, epochs=3, verbose=0, callbacks=[Fade()])
+
+
+@triggers("stale-closure", pastes=True)
+def a_layers_scale_that_a_loop_sets():
+    class Noise(keras.layers.Layer):
+        def __init__(self, scale):
+            super().__init__()
+            self.scale = scale
+
+        def call(self, x, training=False):
+            if training:
+                return x + self.scale * tf.random.normal(tf.shape(x))
+            return x
+
+    noise = Noise(2.0)
+    model = keras.Sequential([keras.Input((4,)), noise, keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    for epoch in range(3):
+        noise.scale = 2.0 / (epoch + 1)
+        model.fit(*ROWS_OF_FOUR, verbose=0)
+
+
+@triggers("stale-closure")
+def a_number_of_rounds_in_a_layer():
+    class Repeated(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.steps = 1
+
+        def call(self, x):
+            for _ in range(self.steps):
+                x = x * 0.5
+            return x
+
+    repeated = Repeated()
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1), repeated])
+    model.compile("sgd", "mse")
+    model.fit(*ROWS_OF_FOUR, verbose=0)
+    repeated.steps = 3
+    model.fit(*ROWS_OF_FOUR, verbose=0)
+
+
+@near("stale-closure")
+def numbers_of_a_model_that_its_steps_do_not_read():
+    class Counted(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense, self.epoch_now, self.seen = keras.layers.Dense(1), 0, 0
+
+        def call(self, x):
+            return self.dense(x)
+
+        def report(self):
+            return self.epoch_now + self.seen
+
+    class Count(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.epoch_now = epoch
+            self.model.seen += 1
+            self.model.optimizer.learning_rate = 0.1 / (epoch + 1)
+
+    model = Counted()
+    model.compile("sgd", "mse")
+    model.fit(*ROWS_OF_FOUR, epochs=3, verbose=0, callbacks=[Count()])
+    assert model.report() == 5
+
+
+@near("stale-closure")
+def a_weight_in_a_model_that_runs_eagerly():
+    weight = 1.0
+
+    def weighted(y_true, y_pred):
+        return weight * tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = dense_of_four()
+    model.compile("sgd", loss=weighted, run_eagerly=True)
+    for _ in range(2):
+        model.fit(*ROWS_OF_FOUR, verbose=0)
+        weight *= 0.5
+
+
+@near("stale-closure")
+def a_weight_that_each_compile_traces():
+    weight = 1.0
+
+    def weighted(y_true, y_pred):
+        return weight * tf.reduce_mean(tf.square(y_true - y_pred))
+
+    model = dense_of_four()
+    for _ in range(2):
+        model.compile("sgd", loss=weighted)
+        model.fit(*ROWS_OF_FOUR, verbose=0)
+        weight *= 0.5
+
+
 # -- output-contract, slow-conversion ---------------------------------------------------------------------------------
 
 
