@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyfunc_debug.doctor import pastes
-from pyfunc_debug.doctor.as_variable import as_variable
 from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.kept_values import KeptValue
 from pyfunc_debug.records import Finding, Function
 
 NAMES = ("stale-closure",)
+_MOST = 3
+"""Lines that change a value, of which each is shown."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -24,45 +26,63 @@ def check(facts: Facts) -> Iterator[Finding]:
         if trace is not None:
             groups[trace.function, noticed["name"], noticed["file"], noticed["line"]].append(noticed)
     for (number, name, file, line), found in groups.items():
-        yield _finding(facts, facts.functions[number], name, file, line, found)
+        value = KeptValue(facts, name, file, line)
+        if not value.only_told():
+            yield _finding(facts, facts.functions[number], value, name, file, line, found)
 
 
-def _finding(facts: Facts, function: Function, name: str, file: str, line: int, found: list[dict[str, Any]]) -> Finding:
+def _finding(
+    facts: Facts, function: Function, value: KeptValue, name: str, file: str, line: int, found: list[dict[str, Any]]
+) -> Finding:
     one = found[0]
-    if function.origin == "tensorflow":  # a step of Keras
-        return _of_keras(facts, name, file, line, found)
-    short = function.name.rpartition(".")[2]
-    evidence = tuple(f"was {other['then']} at trace, {other['now']} at a run" for other in found[1:4])
+    own = function.origin == "user"
+    reader = function.name if own else str(one["reader"]).replace("<locals>.", "")
+    changes = [f"line {write.lineno}: {facts.line(file, write.lineno)}" for _, write in value.writes[:_MOST]]
+    runs = _runs_after(facts, found)
     return Finding(
         "stale-closure", "warning", None, (),
-        f"`{name}` was {one['then']} when TensorFlow traced {function.name} and is {one['now']} when it runs: the "
-        f"graph keeps {one['then']}, because Python reads `{name}` only while it traces",
-        _fix(facts, function, short, name, line), file, line, evidence=evidence,
+        f"`{name}` was {one['then']} when {'TensorFlow' if own else 'Keras'} traced {reader} and is {one['now']} when "
+        f"it runs: the graph keeps {one['then']}, because Python reads `{name}` only while it traces",
+        _fix(facts, function, value, name, line, one) if own
+        else _of_keras(facts, function, value, name, line, one),
+        file, line,
+        evidence=(
+            *changes, *((f"the graph ran {runs:,} times with {one['then']} after that",) if runs > 1 else ()),
+            *(f"was {other['then']} at trace, {other['now']} at a run" for other in found[1:4]),
+        ),
     )  # fmt: skip
 
 
-def _of_keras(facts: Facts, name: str, file: str, line: int, found: list[dict[str, Any]]) -> Finding:
-    one = found[0]
-    fix = as_variable(facts, file, line, name) or (
-        f"make `{name}` a tf.Variable(..., trainable=False), and set it by .assign(...): one graph does for all values"
+def _runs_after(facts: Facts, found: list[dict[str, Any]]) -> int:
+    """How often the graphs ran since the value was another; those of which a run is not known do not count."""
+    known = [(one["trace"], one["run"]) for one in found if "run" in one]
+    return sum(
+        facts.reader.rows("SELECT count(*) FROM run WHERE trace = ? AND id >= ? AND kind = 'forward'", pair)[0][0]
+        for pair in dict.fromkeys(known)
     )
-    return Finding(
-        "stale-closure", "warning", None, (),
-        f"`{name}` was {one['then']} when Keras traced {one['reader']}, and is {one['now']} when that runs: the graph "
-        f"keeps {one['then']}, because Python reads `{name}` only while Keras traces its step",
-        fix, file, line, evidence=tuple(f"was {one['then']} at trace, {one['now']} at a run" for one in found[1:4]),
-    )  # fmt: skip
 
 
-def _fix(facts: Facts, function: Function, short: str, name: str, line: int) -> str:
-    """The function with one parameter more, and how it is called then."""
-    parameter = name.rpartition(".")[2]
+def _of_keras(facts: Facts, function: Function, value: KeptValue, name: str, line: int, one: dict[str, Any]) -> str:
+    """What makes a step of Keras' follow the value."""
+    tf = pastes.module(facts, one["file"], "tensorflow") or "tf"
+    return (
+        value.as_variable(one["then"], one["now"])
+        or value.traced_again(pastes.run_sites(facts, function.id))
+        or f"`{name}` as a {tf}.Variable that is made once, with `.assign(...)` where it changes: line {line} then "
+        "reads it in each step. Or model.make_train_function(force=True) after a change: Keras traces its step again"
+    )
+
+
+def _fix(facts: Facts, function: Function, value: KeptValue, name: str, line: int, one: dict[str, Any]) -> str:
+    """The function with one parameter more, and how it is called then; else a variable in the value's place."""
+    short, parameter = function.name.rpartition(".")[2], name.rpartition(".")[2]
     rest = f"give it `{name}` as an argument: each value gets its graph (one for all with a tensor or a tf.Variable)"
     definition = facts.definition(function.file, function.line)
     arguments = definition.args if definition is not None else None
     inside = definition is not None and definition.lineno <= line <= (definition.end_lineno or 0)
-    if not inside:
-        return f"pass `{name}` to {short} and from there on to line {line} as an argument, best as a tensor"
+    if not inside or not parameter.isidentifier():
+        edit = value.as_variable(one["then"], one["now"])
+        return edit or f"pass `{name}` to {short} and from there on to line {line} as an argument, best as a tensor"
     if definition is None or arguments is None or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
         return rest
     old = ast.unparse(arguments)

@@ -20,7 +20,6 @@ from typing import Any
 from pyfunc_debug.events import FunctionFacts, LiveRuns, Notice, Observer, RunFacts, TraceFacts
 from pyfunc_debug.interception.bodies import SourceMaps, closure, find_body
 from pyfunc_debug.interception.calls import drop_our_frame
-from pyfunc_debug.interception.graphs.keras_steps import step_functions
 from pyfunc_debug.interception.graphs.library import Library, imported_nodes
 from pyfunc_debug.interception.graphs.outside import Outside
 from pyfunc_debug.interception.graphs.placement import Placement
@@ -96,6 +95,7 @@ class Functions:
                 self._observer.trouble("describing a traced function", trouble)
                 return original(function_type, type_context, func_graph, tracing_options)
             self._here.trace = trace
+            around, self._here.parts = getattr(self._here, "parts", []), []
             start = time.monotonic_ns()
             error: BaseException | None = None
             concrete = None
@@ -109,6 +109,7 @@ class Functions:
             finally:
                 duration = time.monotonic_ns() - start
                 self._here.trace = parent
+                parts, self._here.parts = self._here.parts, around
                 try:
                     self._trace_ended(
                         trace,
@@ -121,6 +122,7 @@ class Functions:
                         duration,
                         error,
                         reason,
+                        parts,
                     )
                 except Exception as trouble:
                     self._observer.trouble("describing a graph trace", trouble)
@@ -130,7 +132,7 @@ class Functions:
 
     def _trace_ended(
         self, trace: int, parent: int | None, function: FunctionFacts, function_type: Any, options: Any, concrete: Any,
-        start: int, duration: int, raised: BaseException | None, reason: Reason,
+        start: int, duration: int, raised: BaseException | None, reason: Reason, parts: list[Outside],
     ) -> None:  # fmt: skip
         error = None if raised is None else type(raised).__name__
         made = self.retraces.object(options)
@@ -140,11 +142,7 @@ class Functions:
         if name is not None and tokens:
             self._tell_clashes(name, concrete)  # a Dataset's graph is run by C++: this is the only time it is seen
         if concrete is not None and function.kind == "tf.function":
-            traced = [options.python_function]
-            if function.internal:
-                traced = step_functions(options.python_function, self._names.function_type)
-            if traced:
-                self._look_outside(trace, function, traced, concrete.graph, tokens or frozenset())
+            self._look_outside(trace, function, options.python_function, concrete.graph, tokens or frozenset(), parts)
         group = self._library.group(name) if name is not None else None
         if group is not None and function.kind == "tf.function":
             self._observer.notice(Notice.COLLECTIVE, None, None, trace=trace, group=group)
@@ -165,21 +163,25 @@ class Functions:
             self.placement.traced(function, concrete, tokens or ())
 
     def _look_outside(
-        self, trace: int, function: FunctionFacts, traced: list[Any], graph: Any, tokens: frozenset[str]
-    ) -> None:
+        self, trace: int, function: FunctionFacts, python_function: Any, graph: Any, tokens: frozenset[str],
+        parts: list[Outside],
+    ) -> None:  # fmt: skip
         """Notes the Python values from outside with which a graph was traced."""
         registered = [self._names.registry.get(token) for token in tokens]
         bodies = [find_body(one, self._names, self._maps) for one in registered if one is not None]
-        outside = Outside(traced, bodies, self._names.function_type)
+        outside = Outside(
+            python_function, bodies, self._names.function_type, graph, self._maps, parts if function.internal else ()
+        )
         if outside:
             self._by_graph[graph] = (trace, function, outside)
+            getattr(self._here, "parts", []).append(outside)
 
-    def _tell_changes(self, trace: int | None, function: FunctionFacts, outside: Outside) -> None:
+    def _tell_changes(self, trace: int | None, run: int, function: FunctionFacts, outside: Outside) -> None:
         """Tells of Python values that changed since a graph was traced, now that it runs."""
         for one in outside.changed():
             self._observer.notice(
-                Notice.STALE_CLOSURE, None, None, trace=trace, function=function.name, name=one.name, reader=one.reader,
-                file=one.file, line=one.line, then=one.then, now=one.now,
+                Notice.STALE_CLOSURE, None, None, trace=trace, run=run, function=function.name, reader=one.function,
+                name=one.name, file=one.file, line=one.line, then=one.then, now=one.now,
             )  # fmt: skip
 
     def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:
@@ -289,8 +291,9 @@ class Functions:
             name = _text(raw_name)
             kind: RunKind = "backward" if name.startswith("__inference___backward_") else "forward"
             trace, function, outside = self._of(concrete, name)
+            number = next(self._run_ids)
             if outside is not None and function is not None:
-                self._tell_changes(trace, function, outside)
+                self._tell_changes(trace, number, function, outside)
             tokens = self._library.tokens(name)
             if tokens and concrete is not None and self._imported.get(name) != []:
                 self._tell_clashes(name, concrete)
@@ -299,7 +302,7 @@ class Functions:
                 if trace is None and concrete is not None:
                     self._library.ran(name, concrete.graph)
             return RunFacts(
-                next(self._run_ids), kind, name, trace, function, tokens, _thread.get_native_id(),
+                number, kind, name, trace, function, tokens, _thread.get_native_id(),
                 time.monotonic_ns(), self._started_at(raw_name),
             )  # fmt: skip
         except Exception as error:

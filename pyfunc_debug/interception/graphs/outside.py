@@ -1,53 +1,41 @@
 """Python values that a function takes from outside while it is traced: its graph keeps what Python did with them then.
 
-A closure's variable, a module's global, an attribute of `self`. When one changes, TensorFlow does not trace again: the
-graph goes on with the old value. What a function reads is found in its code and in that of the functions it calls; a
-value is compared with what it was whenever Python runs the graph. Values of plain types are looked at, no others.
+A closure's variable, a module's global, an attribute of `self` or of another object, an entry of a dict. When one
+changes, TensorFlow does not trace again: the graph goes on with the old value. What a function reads is found in its
+code and in that of the functions it calls, also where Keras stands between; a value is compared with what it was
+whenever Python runs the graph. Values of plain types are looked at, no others.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from pyfunc_debug.events import Body
-from pyfunc_debug.interception.bodies import closure
+from pyfunc_debug.interception.bodies import SourceMaps
+from pyfunc_debug.interception.graphs.reached import is_own, reached
+from pyfunc_debug.interception.graphs.readings import Reading, Step, code_of, shown, written_by
 from pyfunc_debug.interception.names import private
-from pyfunc_debug.program.frames import is_installed, is_user
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _MOST_ITEMS = 16
-_MOST_NAMES = 32
-_MOST_FUNCTIONS = 32
+_MOST_NAMES = 64
+_MOST_FUNCTIONS = 64
 _MOST_TEXT = 60
+_GROWS = {"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"}
+"""Methods that change a list or dict: what code calls them on it does not read."""
 _GONE = object()
-
-
-class Reading(NamedTuple):
-    """A name that code reads: how it finds it (`global`, `closure` or `attribute`), and the line."""
-
-    how: str
-    name: str
-    line: int
-
-
-class Code(NamedTuple):
-    """What a code object reads from outside, and the names that it writes there itself."""
-
-    reads: tuple[Reading, ...]
-    writes: frozenset[tuple[str, str]]
 
 
 class Taken(NamedTuple):
     """A value that a function took from outside.
 
     Attributes:
-      name: As the code says it: `k`, `self.rate`.
-      reader: The function that reads it.
+      name: As the code says it: `k`, `self.rate`, `cfg.kl['weight']`.
+      function: Which function reads it.
       file: Where it is read.
       line: Its line.
       then: The value at trace, or a copy.
@@ -55,7 +43,7 @@ class Taken(NamedTuple):
     """
 
     name: str
-    reader: str
+    function: str
     file: str
     line: int
     then: Any
@@ -66,7 +54,7 @@ class Changed(NamedTuple):
     """A value that has changed: texts of both."""
 
     name: str
-    reader: str
+    function: str
     file: str
     line: int
     then: str
@@ -77,34 +65,37 @@ class Outside:
     """What one graph took from outside.
 
     Args:
-      functions: The Python function that was traced, or those of the user's that it calls.
+      function: The Python function that was traced: the user's, or one of TensorFlow's or Keras' that leads to theirs.
       bodies: Those of the graph's nodes: what they read, they read at each call.
       function_type: That of tf.functions: those that it calls are part of its graph.
+      graph: What was traced.
+      maps: Of generated code to the user's.
+      parts: Of graphs that were traced for this one, where its function is not the user's.
     """
 
-    def __init__(self, functions: Sequence[Any], bodies: Collection[Body], function_type: Any) -> None:
-        self._taken = list(_taken(functions, bodies, function_type))
+    def __init__(
+        self, function: Any, bodies: Collection[Body], function_type: Any, graph: Any, maps: SourceMaps,
+        parts: Collection[Outside] = (),
+    ) -> None:  # fmt: skip
+        found = [one for part in parts for one in part.taken]
+        found += _taken(function, bodies, function_type, graph, maps)
+        self.taken: list[Taken] = list({(one.name, one.file, one.line, repr(one.then)): one for one in found}.values())
 
     def __bool__(self) -> bool:
-        return bool(self._taken)
+        return bool(self.taken)
 
     def changed(self) -> list[Changed]:
         """What changed since the graph was traced; each is reported once. Some 0.1 us a value."""
         found = []
-        for one in tuple(self._taken):
+        for one in tuple(self.taken):
             now = one.now()
             if now is not one.then and now is not _GONE and not _same(one.then, now):
                 try:
-                    self._taken.remove(one)
+                    self.taken.remove(one)
                 except ValueError:  # another thread runs the graph too, and reported it
                     continue
-                found.append(Changed(one.name, one.reader, one.file, one.line, text(one.then), text(now)))
+                found.append(Changed(one.name, one.function, one.file, one.line, text(one.then), text(now)))
         return found
-
-
-def readable_name(function: types.FunctionType) -> str:
-    """A function's name with that of its class, without the functions that it is defined in."""
-    return function.__qualname__.rpartition("<locals>.")[2]
 
 
 def text(value: Any) -> str:
@@ -137,76 +128,187 @@ def _kept(value: Any) -> Any:
 # -- what a function reads --------------------------------------------------------------------------------------------
 
 
-def _taken(entries: Sequence[Any], bodies: Collection[Body], function_type: Any) -> Iterator[Taken]:
-    functions = list(_functions(entries, bodies, function_type))
-    written = {key for one, _ in functions for key in _code(one.__code__).writes}
+class _Function(NamedTuple):
+    """A function of the user's that runs while one is traced, with the object of a method."""
+
+    plain: Any  # a types.FunctionType, which mypy would take for a method of this class
+    owner: Any
+    cells: dict[str, Any]
+
+
+def _taken(
+    function: Any, bodies: Collection[Body], function_type: Any, graph: Any, maps: SourceMaps
+) -> Iterator[Taken]:
+    functions = list(_functions(function, bodies, function_type, graph, maps))
+    written = {key for one in functions for key in code_of(one.plain.__code__).writes}
     seen: set[tuple[Any, ...]] = set()
-    for one, owner in functions:
-        cells = dict(zip(one.__code__.co_freevars, one.__closure__ or ()))
-        for code in _codes(one.__code__, bodies):
-            for how, name, line in _code(code).reads:
-                if (how, name) in written or (how != "attribute" and name == "self"):
+    for one in functions:
+        for code in _codes(one.plain.__code__, bodies):
+            for reading in code_of(code).reads:
+                if written_by(reading, written):
                     continue
-                now = _asks(how, name, one, cells, owner)
-                holder = {"global": one.__globals__, "closure": cells.get(name), "attribute": owner}[how]
-                key = how, name, id(holder)
-                if now is None or key in seen:
+                holder = {"global": one.plain.__globals__, "attribute": one.owner}.get(
+                    reading.how, one.cells.get(reading.name)
+                )
+                taken = _plain_value(reading, one)
+                if taken is None or (key := (reading.how, reading.name, taken[1], id(holder))) in seen:
                     continue
                 seen.add(key)
-                then = _kept(now())
-                if then is not _GONE and len(seen) <= _MOST_NAMES:
-                    shown = f"self.{name}" if how == "attribute" else name
-                    yield Taken(shown, readable_name(one), code.co_filename, line, then, now)
+                if len(seen) <= _MOST_NAMES:
+                    then, path, now = taken
+                    name = shown(reading.how, reading.name, path)
+                    yield Taken(name, one.plain.__qualname__, code.co_filename, reading.line, then, now)
 
 
-def _asks(how: str, name: str, function: Any, cells: dict[str, Any], owner: Any) -> Callable[[], Any] | None:
+def _plain_value(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...], Callable[[], Any]] | None:
+    """The first plain value that a reading comes by, its path, and what asks for the present one."""
+    root = _root(reading.how, reading.name, one)
+    if root is None:
+        return None
+    path = reading.path
+    for length in range(len(path) + 1):
+        step = path[length] if length < len(path) else None
+        value = _followed(root, path[:length])
+        then = _kept(value)
+        container = type(value) in (list, tuple, dict)
+        if then is _GONE or (container and step is not None and step[0] == "["):
+            if value is _GONE or (isinstance(value, types.ModuleType) and not _is_own_module(value)):
+                return None
+            continue
+        if container and step is not None and step[1] in _GROWS:
+            return None
+        return then, path[:length], root if not length else functools.partial(_followed, root, path[:length])
+    return None
+
+
+def _is_own_module(module: types.ModuleType) -> bool:
+    return is_own(str(module.__dict__.get("__file__") or "<built-in>"))
+
+
+def _root(how: str, name: str, one: _Function) -> Callable[[], Any] | None:
     """What gives the present value of a name."""
     if how == "global":
-        return functools.partial(function.__globals__.get, name, _GONE) if name in function.__globals__ else None
+        found = one.plain.__globals__
+        return functools.partial(found.get, name, _GONE) if name in found else None
     if how == "closure":
-        cell = cells.get(name)
+        cell = one.cells.get(name)
         return None if cell is None else functools.partial(_of_cell, cell)
+    owner = one.owner if one.owner is not None else _of_cell(one.cells.get("self"))
     try:
-        return None if owner is None else functools.partial(_of_object, weakref.ref(owner), name)
+        return None if owner is _GONE else functools.partial(_of_object, weakref.ref(owner), name)
     except TypeError:  # an object that cannot be held weakly
         return None
 
 
+def _followed(root: Callable[[], Any], path: tuple[Step, ...]) -> Any:
+    """What a name and the steps after it lead to now, without code of the user's; `_GONE` where to nothing."""
+    value = root()
+    for kind, key in path:
+        if value is _GONE:
+            return _GONE
+        if kind == ".":
+            value = _attribute(value, key)
+        elif issubclass(type(value), dict):
+            value = dict.get(value, key, _GONE)
+        elif type(value) in (list, tuple) and isinstance(key, int) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return _GONE
+    return value
+
+
 def _of_cell(cell: Any) -> Any:
     try:
-        return cell.cell_contents
+        return _GONE if cell is None else cell.cell_contents
     except ValueError:
         return _GONE
 
 
 def _of_object(reference: Any, name: str) -> Any:
-    return getattr(reference(), "__dict__", {}).get(name, _GONE)
+    holder = reference()
+    return _GONE if holder is None else _attribute(holder, name)
+
+
+def _attribute(holder: Any, name: str) -> Any:
+    """An attribute of an object, else of its class; functions and properties of the class as they are."""
+    value = getattr(holder, "__dict__", {}).get(name, _GONE)
+    if value is not _GONE or isinstance(holder, types.ModuleType):
+        return value
+    for base in holder.__mro__ if isinstance(holder, type) else type(holder).__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return _GONE
 
 
 def _functions(
-    entries: Sequence[Any], bodies: Collection[Body], function_type: Any
-) -> Iterator[tuple[types.FunctionType, Any]]:
-    """The user's functions that run while one is traced, as far as their names tell, with the object of a method."""
-    todo: list[Any] = [*entries]
+    function: Any, bodies: Collection[Body], function_type: Any, graph: Any, maps: SourceMaps
+) -> Iterator[_Function]:
+    """The user's functions that run while one is traced, as far as their names and the graph's ops tell."""
+    todo: list[Any] = [function]
+    roots: list[Any] = []  # objects whose methods may have run
     seen: set[tuple[int, int]] = set()
-    while todo and len(seen) < _MOST_FUNCTIONS:
+    plain, _ = _plain(function, function_type)
+    if plain is None or not is_own(plain.__code__.co_filename):
+        todo, roots = [], [function]
+    asked = False
+    while (todo or not asked) and len(seen) < _MOST_FUNCTIONS:
+        if not todo:
+            asked = True
+            found = reached(roots, functools.partial(_takes, function_type), graph, maps)
+            todo += [one if owner is None else types.MethodType(one, owner) for one, owner in found]
+            continue
         plain, owner = _plain(todo.pop(0), function_type)
         if plain is None or (id(plain.__code__), id(owner)) in seen or _is_body(plain.__code__, bodies):
             continue
-        file = plain.__code__.co_filename
-        if not is_user(file) or is_installed(file):
-            continue
         seen.add((id(plain.__code__), id(owner)))
-        yield plain, owner
-        cells = closure(plain)
+        if not is_own(plain.__code__.co_filename):
+            continue
+        one = _function(plain, owner)
+        yield one
         for code in _codes(plain.__code__, bodies):
-            for how, name, _ in _code(code).reads:
-                held = plain.__globals__.get(name) if how == "global" else cells.get(name)
-                if how == "attribute" and owner is not None:
-                    held = inspect.getattr_static(owner, name, None)
-                    held = types.MethodType(held, owner) if isinstance(held, types.FunctionType) else None
-                if isinstance(held, (types.FunctionType, types.MethodType)) or _is(held, function_type):
-                    todo.append(held)
+            for reading in code_of(code).reads:
+                called, held = _met(reading, one, function_type)
+                todo += called
+                roots += held
+
+
+def _function(plain: types.FunctionType, owner: Any) -> _Function:
+    return _Function(plain, owner, dict(zip(plain.__code__.co_freevars, plain.__closure__ or ())))
+
+
+def _takes(function_type: Any, plain: types.FunctionType, owner: Any) -> bool:
+    """Whether a function reads a plain value from outside, or calls one of the user's that may."""
+    one = _function(plain, owner)
+    reads = [reading for code in _codes(plain.__code__, ()) for reading in code_of(code).reads]
+    return any(_plain_value(reading, one) is not None or _met(reading, one, function_type)[0] for reading in reads)
+
+
+def _met(reading: Reading, one: _Function, function_type: Any) -> tuple[list[Any], list[Any]]:
+    """The functions that a reading comes by, which are called for sure or may be, and objects that may be called."""
+    root = _root(reading.how, reading.name, one)
+    called: list[Any] = []
+    held: list[Any] = []
+    if root is None:
+        return called, held
+    holder: Any = one.owner if reading.how == "attribute" else None
+    for length in range(len(reading.path) + 1):
+        value = _followed(root, reading.path[:length])
+        if isinstance(value, property):
+            value = value.fget
+        if isinstance(value, types.FunctionType):
+            of_class = holder is not None and not isinstance(holder, (type, types.ModuleType))
+            called.append(types.MethodType(value, holder) if of_class and not _is_attribute(holder, value) else value)
+        elif isinstance(value, types.MethodType) or _is(value, function_type):
+            called.append(value)
+        elif not isinstance(value, (*_SCALARS, type, types.ModuleType)) and value is not _GONE:
+            held.append(value)
+        holder = value
+    return called, held
+
+
+def _is_attribute(holder: Any, value: Any) -> bool:
+    """Whether an object itself holds a function: then it is not a method."""
+    return any(one is value for one in getattr(holder, "__dict__", {}).values())
 
 
 def _is(thing: Any, kind: Any) -> bool:
@@ -248,37 +350,6 @@ def _is_body(code: types.CodeType, bodies: Collection[Body]) -> bool:
         and body.name.rpartition(".")[2] == code.co_name
         for body in bodies
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=512)
-def _code(code: types.CodeType) -> Code:
-    """What a code object itself reads; of functions in it only what they write."""
-    import dis
-
-    own = code.co_varnames[0] if code.co_argcount else ""
-    reads: dict[tuple[str, str], Reading] = {}
-    writes: set[tuple[str, str]] = set()
-    starts = {offset: number for offset, _, number in code.co_lines() if number}
-    line, before = code.co_firstlineno, ""
-    for one in dis.get_instructions(code):
-        line = starts.get(one.offset, line)
-        name = one.opname
-        key = ("", "")
-        if name.endswith("_GLOBAL"):
-            key = "global", str(one.argval)
-        elif name.endswith("_DEREF") and one.argval in code.co_freevars:
-            key = "closure", str(one.argval)
-        elif name.endswith("_ATTR") and before == own == "self":
-            key = "attribute", str(one.argval)
-        if key[0] and name.startswith("LOAD"):
-            reads.setdefault(key, Reading(*key, line))
-        elif key[0]:
-            writes.add(key)
-        before = str(one.argval) if name.startswith("LOAD_FAST") else before if name == "CACHE" else ""
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            writes |= _code(inner).writes
-    return Code(tuple(reads.values()), frozenset(writes))
 
 
 __all__ = ["Changed", "Outside"]

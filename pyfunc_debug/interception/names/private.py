@@ -283,30 +283,6 @@ def keras_compiled(model: Any) -> bool:
     return getattr(model, "_jit_compile", None) is True
 
 
-def keras_compiled_with(model: Any) -> list[Any]:
-    """Losses and metrics that a Keras model was compiled with, as the user gave them: no names among them."""
-    loss, metrics = getattr(model, "_compile_loss", None), getattr(model, "_compile_metrics", None)
-    todo = [
-        getattr(loss, "_user_loss", None), getattr(metrics, "_user_metrics", None),
-        getattr(metrics, "_user_weighted_metrics", None),
-    ]  # fmt: skip
-    found = []
-    while todo:
-        one = todo.pop()
-        if isinstance(one, (list, tuple)):
-            todo += one
-        elif isinstance(one, dict):
-            todo += one.values()
-        elif one is not None and not isinstance(one, str):
-            found.append(one)
-    return found
-
-
-def keras_learning_rate(optimizer: Any) -> Any:
-    """What a Keras optimizer asks for its learning rate: a variable, a schedule or a function."""
-    return getattr(optimizer, "_learning_rate", None)
-
-
 def parallel_calls(dataset: Any) -> Any:
     """num_parallel_calls of a transformation, perhaps as a tensor; None where it has no such setting."""
     return getattr(dataset, "_num_parallel_calls", None)
