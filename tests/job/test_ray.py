@@ -25,7 +25,7 @@ PATIENT = {
 }  # fmt: skip
 """Its servers wait for each other as long as a busy machine takes; one that waited too long ends, for good."""
 PROGRAM = """
-    import contextlib, os, select, sys, time, types
+    import contextlib, os, select, socket, sys, time, types
     import ray
     from ray._private import node
 
@@ -50,6 +50,17 @@ PROGRAM = """
     node.time = slow
     # Nobody asks its autoscaler or reads its logs: each is a process that imports Ray, 2.5 s of CPU.
     node.Node.start_monitor = node.Node.start_log_monitor = lambda self: None
+    # Where its agents choose their ports, the raylet waits 15 s to read them, and ends, for good.
+    start = node.Node.__init__
+
+    def with_ports(self, ray_params, *args, **options):
+        for name in ("metrics_agent", "metrics_export", "dashboard_agent_listen", "runtime_env_agent"):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                setattr(ray_params, f"{name}_port", free.getsockname()[1])
+        start(self, ray_params, *args, **options)
+
+    node.Node.__init__ = with_ports
     ray.init(
         num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000,
         _node_ip_address="127.0.0.1", _temp_dir=sys.argv[2], runtime_env={"env_vars": variables},
