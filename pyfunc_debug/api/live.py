@@ -117,7 +117,7 @@ class LiveRecording(Recording):
             self._beside = Beside()
             self._recorder.ask_for_role(late_role)
             self._instruments = Instruments(options, self._recorder)
-            self._instruments.watch_for_hangs(functools.partial(_advice, weakref.ref(self)))
+            self._instruments.watch_for_hangs(functools.partial(_while_held, weakref.WeakMethod(self._advice)))
             self._state = "recording"
             self._cancel_import = when_imported("tensorflow", self._tensorflow_is_there)
         except BaseException:
@@ -199,6 +199,22 @@ class LiveRecording(Recording):
                 recorder.notice(Notice.GRAPH_CODE, node.token, None, **seen)
         except Exception as error:
             recorder.trouble("trying bodies as graph code", error)
+
+    def _advice(self) -> str:
+        """What the doctor says to do about calls in which nothing moves, on the thread that noticed them."""
+        recorder = self._recorder
+        if recorder is None:
+            return ""
+        from pyfunc_debug.doctor.text import fix_lines
+
+        try:
+            recorder.flush()
+            with contextlib.closing(Recording(recorder.path)) as so_far:
+                found = so_far.findings(select=["hang"])
+            return "\n".join(fix_lines(found[0].fix)) if found else ""
+        except Exception as error:
+            recorder.trouble("advice about a hang", error)
+            return ""
 
     def _put_batches_together(self) -> None:
         """Notes metrics whose mean over batches is not what the rows of these batches have together."""
@@ -507,26 +523,10 @@ def _discard(folder: str, readers: list[Reader], process: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _advice(recording: weakref.ref[LiveRecording]) -> str:
-    """What the doctor says to do about calls in which nothing moves, on the thread that noticed them.
-
-    Args:
-      recording: Not held: a temporary one is deleted with the last name of it.
-    """
-    live = recording()
-    recorder = live._recorder if live is not None else None
-    if recorder is None:
-        return ""
-    from pyfunc_debug.doctor.text import fix_lines
-
-    try:
-        recorder.flush()
-        with contextlib.closing(Recording(recorder.path)) as so_far:
-            found = so_far.findings(select=["hang"])
-        return "\n".join(fix_lines(found[0].fix)) if found else ""
-    except Exception as error:
-        recorder.trouble("advice about a hang", error)
-        return ""
+def _while_held(method: weakref.WeakMethod[Callable[[], str]]) -> str:
+    """Calls a method of a recording, if somebody holds it: a temporary one is deleted with the last name of it."""
+    found = method()
+    return found() if found is not None else ""
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
