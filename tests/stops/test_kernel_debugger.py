@@ -45,7 +45,11 @@ class Debugger:
                 return reply["content"].get("body") or {}
 
     def heard(self, cell):
-        """What is told next of this cell's run: a stop's body, what it printed, or None at its end."""
+        """What is told next of this cell's run: a stop's body, a line that it printed, or None at its end.
+
+        A kernel sends a line in pieces where it flushes its stream in between, as it does on a busy machine.
+        """
+        printed = ""
         while True:
             message = self.client.get_iopub_msg(timeout=HANG_S)
             kind, content = message["msg_type"], message["content"]
@@ -53,7 +57,9 @@ class Debugger:
                 return content["body"]
             if message["parent_header"].get("msg_id") == cell:
                 if kind == "stream":
-                    return content["text"]
+                    printed += content["text"]
+                    if printed.endswith("\n"):
+                        return printed
                 assert kind != "error", content
                 if kind == "status" and content["execution_state"] == "idle":
                     return None
