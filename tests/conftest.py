@@ -63,6 +63,9 @@ LONG = [
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
+FIRST = ["doctor/test_failures.py", "doctor/test_programs.py", "jupyter_ext/test_from_call.py", "job/test_ray.py"]
+"""The longest of all, which begin before the others: one of them at the end would keep three processes waiting."""
+
 PACKAGES = ("pyfunc_debug", "jupyter_ext")
 MOST_PROCESSES = 6
 """The longest file takes a fifth of the time of all on four."""
@@ -150,7 +153,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, and marked. With PFD_TESTS_SEED: files in random order, and the tests in each."""
-    places = {TESTS / name: place for place, name in enumerate([*SLOW, *LONG])}
+    places = {TESTS / name: place for place, name in enumerate(dict.fromkeys([*FIRST, *SLOW, *LONG]))}
     seed = os.environ.get("PFD_TESTS_SEED")
     if seed is None:
         items.sort(key=lambda item: places.get(item.path, len(places)))

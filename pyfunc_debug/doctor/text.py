@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from pyfunc_debug.doctor.failures.explanation import is_instruction
 from pyfunc_debug.places import source_line
 from pyfunc_debug.records import Finding
 
@@ -19,7 +20,7 @@ def findings_text(findings: Sequence[Finding], width: int = 80, most: int | None
       all_of_them: What to type to see the rest.
     """
     shown = findings if most is None else findings[:most]
-    text = "\n".join(_paragraph(finding, width) for finding in shown)
+    text = "\n".join(_paragraph(finding, width) + "\n" * _is_paste(finding.fix) for finding in shown).rstrip()
     more = len(findings) - len(shown)
     return f"{text}\n{more} more finding{'' if more == 1 else 's'}: {all_of_them}" if more else text
 
@@ -35,7 +36,10 @@ def _paragraph(finding: Finding, width: int) -> str:
 
 
 def fix_lines(fix: str, width: int = 80) -> list[str]:
-    """A text of one line is wrapped; code of several lines stays as it is, to paste."""
+    """A text of one line is wrapped; code of several lines stays as it is, to paste.
+
+    Whole lines of a file begin in their own columns: so they can be copied from a terminal.
+    """
     if not fix:
         return []
     if "\n" not in fix:
@@ -44,4 +48,10 @@ def fix_lines(fix: str, width: int = 80) -> list[str]:
             break_on_hyphens=False,
         )  # fmt: skip
     first, *others = fix.splitlines()
+    if _is_paste(fix):
+        return [f"  -> {first}", *(f"     {line}" if is_instruction(line) else line for line in others)]
     return [f"  -> {first}", *(f"     {line}".rstrip() for line in others)]
+
+
+def _is_paste(fix: str) -> bool:
+    return is_instruction(fix.partition("\n")[0])

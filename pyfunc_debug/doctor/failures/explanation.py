@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ _LINES = 6
 """Without the user's own lines that a paste only indents."""
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
+_INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Edit:
         if self.last < self.first:
             return f"Put above {first}:"
         return f"Replace {first if self.first == self.last else f'lines {first} to {self.last}'} by:"
+
+
+def is_instruction(line: str) -> bool:
+    """Whether a line of a fix says where the lines below it go: those are printed from the first column, to copy."""
+    return _INSTRUCTION.fullmatch(line) is not None
 
 
 def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:
@@ -78,16 +85,14 @@ class Explanation:
 
     def text(self) -> str:
         """What is printed."""
-        tail = [] if self.edit is None else [f"  {self.edit.instruction()}"]
-        tail += [] if self.edit is None else [f"    {line}" for line in self.edit.lines]
         head = textwrap.wrap(
             f"pyfunc-debug: {source_line(self.file, self.line)}: {self.cause}", WIDTH, subsequent_indent="  ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
-        if self.advice:
-            tail += textwrap.wrap(
-                self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-            )
+        tail = textwrap.wrap(
+            self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+        )  # fmt: skip
+        tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
         room = max(_LINES - len(tail), _HEAD)
         if len(head) > room:
             rest = textwrap.shorten(f"{head[room - 1]} {head[room]}", WIDTH - 4, placeholder=" ...")

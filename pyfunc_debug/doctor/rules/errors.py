@@ -17,6 +17,8 @@ from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
 NAMES = ("body-raised", "stop-iteration")
 _SAME = 150
 """Exceptions with texts that begin alike are the same."""
+_CONTRACT = re.compile(r"(the body returned .+, but Tout has \d+|value \d+ .+, but Tout says \w+)")
+"""How the recorder says what TensorFlow says only of a token (`pyfunc_0`)."""
 _CONVERTING = re.compile(r"[Cc]onvert|Tensor conversion|EagerTensor of dtype|unsupported (?:object )?type")
 
 
@@ -44,6 +46,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
         if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
+        if _CONTRACT.fullmatch(message) and _told_of_contract(facts, body):
+            continue  # as above: the exception that reached the user is another one, in TensorFlow's words
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
             file, line = own[-1][0], own[-1][1]
@@ -77,6 +81,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
+
+
+def _told_of_contract(facts: Facts, body: str) -> bool:
+    told = [one["explanation"] for _, _, one in facts.notices["failure"]]
+    return any(one["rule"] in ("output-contract", "structure") and f"{body} " in one["cause"] for one in told)
 
 
 def _held(facts: Facts, kind: str, message: str) -> tuple[str, ...]:
