@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.program import syntax
+
+SEEDS = re.compile(r"random\.seed\(|set_seed\(|set_random_seed\(")
+"""What seeds Python's, NumPy's or TensorFlow's global random numbers."""
 
 
 def in_graph(line: str, draw: str, called: str) -> str | None:

@@ -49,7 +49,7 @@ def fix_lines(fix: str, width: int = 80) -> list[str]:
         )  # fmt: skip
     first, *others = fix.splitlines()
     if _is_paste(fix):
-        return [f"  -> {first}", *(f"     {line}" if is_instruction(line) else line for line in others)]
+        return [f"  -> {first}", *(f"  -> {line}" if is_instruction(line) else line for line in others)]
     return [f"  -> {first}", *(f"     {line}".rstrip() for line in others)]
 
 

@@ -51,6 +51,64 @@ def a_history_by_names():
     assert all(len(pair) == 2 for pair in tracker.history["train"])
 
 
+@triggers("trace-only", says='print("step", stats.steps.numpy(), "of", stats.seen.numpy())', pastes=True)
+def two_counters_of_an_object_side_by_side():
+    class Stats:
+        def __init__(self):
+            self.steps = 0
+            self.seen = 0
+
+    stats = Stats()
+
+    @tf.function
+    def step(x, stats):
+        stats.steps += 1
+        stats.seen += 16
+        return x * 2
+
+    for _ in range(5):
+        step(tf.constant(1.0), stats)
+    print("step", stats.steps, "of", stats.seen)
+    assert "4" not in str(stats.seen) or stats.seen == 80
+
+
+@triggers("trace-only", says="change Python's 'self.steps' and 'self.last'. They ran once", pastes=True)
+def two_numbers_of_self_that_are_printed_with_a_format():
+    class Trainer:
+        def __init__(self):
+            self.steps = 0
+            self.last = 0.0
+
+        @tf.function
+        def step(self, x):
+            self.steps += 1
+            self.last = x * 2
+            return x
+
+    trainer = Trainer()
+    for _ in range(5):
+        trainer.step(tf.constant(1.0))
+    if isinstance(trainer.last, tf.Variable):
+        print(f"{trainer.steps:d} steps")
+
+
+@triggers("trace-only", says="It ran once, when TensorFlow traced the function")
+def a_list_beside_a_counter():
+    class Run:
+        steps = 0
+
+    losses, run = [], Run()
+
+    @tf.function
+    def step(x):
+        losses.append(x * 2)
+        run.steps += 1
+        return x
+
+    for _ in range(5):
+        step(tf.constant(1.0))
+
+
 @triggers("trace-only", says="return from step what line")
 def a_history_of_dicts():
     history = []

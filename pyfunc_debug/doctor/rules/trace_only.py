@@ -1,0 +1,391 @@
+"""Python that a traced function ran once, while the graph was built: state it changes, draws, seeds, the clock."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.draws import SEEDS, in_graph
+from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
+from pyfunc_debug.doctor.failures.each_time import each_time
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.kept import edited_lines
+from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.program import syntax
+from pyfunc_debug.records import Finding, Function
+
+NAMES = ("trace-only",)
+_MOST = 4
+"""Lines of draws that are shown."""
+_PYTHONS = {
+    "min": ("minimum", 2, ""), "max": ("maximum", 2, ""), "abs": ("abs", 1, ""), "float": ("cast", 1, "float32"),
+    "int": ("cast", 1, "int32"), "round": ("round", 1, ""), "pow": ("pow", 2, ""),
+}  # fmt: skip
+"""Functions of Python that take no variable of a graph: the op, how many values both take, and its dtype."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a function and cause: each ran once for each graph trace, not for each run."""
+    runs = Counter(
+        dict(facts.reader.rows("SELECT function, count(*) FROM run WHERE kind = 'forward' GROUP BY function"))
+    )
+    traces = Counter(trace.function for trace in facts.traces if trace.error is None)
+    for number, function in facts.functions.items():
+        if function.origin != "user" or not traces[number]:
+            continue
+        found = facts.definition(function.file, function.line)
+        draws = _draws(found, facts.tree(function.file)) if found is not None else []
+        many = function.kind == "tf.data" or runs[number] > traces[number]
+        if draws and many:
+            yield _drawn_once(facts, function, draws, traces[number], runs[number])
+        seed = _seed(found) if found is not None and many and not draws else None
+        if seed is not None and found is not None:
+            yield _seeded_once(facts, function, found, seed, traces[number], runs[number])
+        read = code.clock(found) if found is not None and many else None
+        if read is not None:
+            line = facts.line(function.file, read.line)
+            yield Finding(
+                "trace-only", "warning", None, (),
+                f"line {read.line} of {function.name} reads the clock in Python. It ran {_times(traces[number])}, "
+                "while the graph was built: from then on it is a constant",
+                _timestamp(facts, function, read), function.file, read.line,
+                evidence=(f"line {read.line}: {line}",),
+            )  # fmt: skip
+        data = function.kind == "tf.data"
+        if function.kind not in ("tf.function", "tf.data") or not many:
+            continue
+        writes = code.state_writes(found) if found is not None else []
+        writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
+        told = edited_lines(facts)
+        writes = sorted((one for one in writes if (function.file, one.line) not in told), key=lambda one: one.line)
+        when = (
+            "the dataset was built, and not for each element" if data
+            else f"TensorFlow traced the function, and not in its {runs[number]:,} runs"
+        )  # fmt: skip
+        for made, paste in ((True, _variables), (False, _each_time)):
+            changes = [one for one in writes if _assigns(one) == made]
+            if changes:
+                yield _changed_once(function, changes, traces[number], when, paste(facts, function, changes))
+
+
+def _changed_once(function: Function, writes: Sequence[code.Write], traces: int, when: str, fix: str) -> Finding:
+    """Python state that a function changes while its graph is built."""
+    lines = list(dict.fromkeys(one.line for one in writes))
+    targets = list(dict.fromkeys(one.target or one.name for one in writes))
+    several = len(lines) > 1
+    what = f"Python's {_listed([repr(one) for one in targets])}"
+    return Finding(
+        "trace-only", "warning", None, (),
+        f"line{'s' * several} {_listed(lines)} of {function.name} change{'s' * (not several)} {what}. "
+        f"{'They' if several else 'It'} ran {_times(traces)}, when {when}",
+        fix, function.file, lines[0],
+        evidence=tuple(f"line {one.line}: {one.text}" for one in writes[:_MOST]),
+    )  # fmt: skip
+
+
+def _assigns(write: code.Write) -> bool:
+    return isinstance(syntax.parse(write.text).body[0], (ast.Assign, ast.AugAssign))
+
+
+def _listed(what: Sequence[object]) -> str:
+    """`1, 2 and 3`."""
+    *others, last = map(str, what)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _seed(function: Definition) -> ast.Expr | None:
+    """The statement of a function that seeds Python's, NumPy's or TensorFlow's global random numbers."""
+    statements = (one for one in code.own_nodes(function) if isinstance(one, ast.Expr))
+    return next((one for one in statements if SEEDS.search(f"{ast.unparse(one)}")), None)
+
+
+def _seeded_once(
+    facts: Facts, function: Function, found: Definition, seed: ast.Expr, traces: int, runs: int
+) -> Finding:
+    """A seed that is set while the graph is built: no run sets it again."""
+    text, data = ast.unparse(seed), function.kind == "tf.data"
+    again = "for no element" if data else f"in none of its {runs:,} runs"
+    indent, own = pastes.indent(facts, function.file, seed.lineno), set(code.local_names(found))
+    fix = ""
+    if indent is not None and function.file is not None and found.lineno != seed.lineno and not own & set(names(seed)):
+        head = "pass  # " if len(getattr(found, "body", ())) == 1 else "# "
+        instead = Edit(function.file, seed.lineno, seed.lineno, (f"{indent}{head}{text}: once, above",))
+        fix = pastes.written(instead, pastes.above(facts, function.file, pastes.first_line(found), text))
+    stateless = "tf.random.stateless_uniform(shape, seed=[1, 2]) and its like"
+    return Finding(
+        "trace-only", "warning", None, (),
+        f"line {seed.lineno} of {function.name} sets a seed ({text}) in Python. It ran {_times(traces)}, when "
+        f"{'the dataset was built' if data else 'TensorFlow traced the function'}, and {again}. To draw "
+        f"the same each time, {stateless} take their seed in the graph",
+        fix or f"{text}  # once, before the function is traced", function.file, seed.lineno,
+        evidence=(f"line {seed.lineno}: {facts.line(function.file, seed.lineno)}",),
+    )  # fmt: skip
+
+
+def _timestamp(facts: Facts, function: Function, read: code.Write) -> str:
+    """The line with TensorFlow's clock, as a number of the kind that it is computed with."""
+    tree = facts.tree(function.file)
+    calls = [one for one in pastes.around(tree, read.line, ast.Call) if ast.unparse(one) == read.text]
+    if len(calls) != 1:
+        return "tf.timestamp()"
+    sides = [one for one in pastes.around(tree, read.line, ast.BinOp) if calls[0] in (one.left, one.right)]
+    other = (sides[0].right if sides[0].left is calls[0] else sides[0].left) if sides else None
+    new = f"tf.cast(tf.timestamp(), {other.id}.dtype)" if isinstance(other, ast.Name) else "tf.timestamp()"
+    return pastes.written(pastes.replaced(facts, function.file, {calls[0]: new}))
+
+
+def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -> str:
+    """The changes in py_functions, which are given the tensors that they need."""
+    found = facts.definition(function.file, function.line)
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    pieces: dict[ast.expr, str] = {}
+    for write in writes:
+        there = [one for one in pastes.around(facts.tree(function.file), write.line, ast.Call)
+                 if ast.unparse(one) == write.text]  # fmt: skip
+        new = None
+        if found is not None and len(there) == 1:
+            new = each_time(pastes.source(facts, function.file), found, there[0], tf)
+        if new is None:
+            break
+        pieces[there[0]] = new
+    edits = pastes.all_replaced(facts, function.file, pieces) if len(pieces) == len(writes) else ""
+    if edits:
+        return edits
+    write, name = writes[0], function.name.rpartition(".")[2]
+    return (
+        f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
+        f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
+    )
+
+
+def _variables(facts: Facts, function: Function, writes: Sequence[code.Write]) -> str:
+    """The lines with variables of TensorFlow's, which a graph can change, and where they are made."""
+    edits: list[Edit | None] = []
+    for write in writes:
+        found = _variable(facts, function, write)
+        if isinstance(found, str):
+            return found
+        edits += [one for one in found if one not in edits]
+    edits += _printed(facts, function, writes)
+    taken = Counter(line for one in edits if one is not None for line in range(one.first, one.last + 1))
+    if max(taken.values(), default=0) > 1 and len(writes) > 1:  # one line computes with several of them
+        return _variables(facts, function, writes[:1])
+    return pastes.written(*edits)
+
+
+def _printed(facts: Facts, function: Function, writes: Sequence[code.Write]) -> list[Edit | None]:
+    """Where the program prints what is a variable then: its number."""
+    known = (facts.definition(one.file, one.line) for one in facts.functions.values() if one.file == function.file)
+    traced = [range(pastes.first_line(one), (one.end_lineno or 0) + 1) for one in known if one is not None]
+    changed = {one.target or one.name for one in writes}
+    of_self = {name.removeprefix("self.") for name in changed if name.startswith("self.")}
+    pieces: dict[ast.expr, str] = {}
+    for call in pastes.walk(facts.tree(function.file), ast.Call):
+        if ast.unparse(call.func) != "print" or any(call.lineno in lines for lines in traced):
+            continue
+        for part in (one for given in call.args for one in ast.walk(given)):
+            if not isinstance(part, (ast.Name, ast.Attribute)):
+                continue
+            text = ast.unparse(part)
+            held = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.attr in of_self
+            if (text in changed or held) and pastes.text_of(facts, function.file, part) == text:
+                pieces[part] = f"{text}.numpy()"
+    return pastes.each_replaced(facts, function.file, pieces) if 0 < len(pieces) <= pastes.MOST else []
+
+
+def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit | None] | str:
+    """What one of the lines needs; words where it cannot be pasted."""
+    name = write.target or write.name
+    left, _, right = write.text.partition("=")
+    added = {"+": "assign_add", "-": "assign_sub"}.get(left.rstrip()[-1:])
+    inside = f"{name}.{added or 'assign'}({right.strip()})"
+    change = pastes.lines_of(facts, function.file, write.line)
+    found = facts.definition(function.file, function.line)
+    empty = any(
+        ast.unparse(target) == name and isinstance(one.value, ast.Constant) and one.value.value is None
+        for one in pastes.walk(facts.tree(function.file), ast.Assign) for target in one.targets
+    )  # fmt: skip
+    if empty:
+        return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
+    of_object = _attribute(facts, function, write, inside) if "." in name else []
+    if of_object and None not in of_object:
+        return of_object
+    if change is None or len(change[1]) != 1 or found is None or name.partition(".")[0] in code.parameters(found):
+        return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
+    made = pastes.above(facts, function.file, pastes.first_line(found), f"{name} = tf.Variable({name})")
+    read = _read_in_ops(facts, function, name, write.line)
+    return [made, *read, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",))]
+
+
+def _read_in_ops(facts: Facts, function: Function, name: str, but: int) -> list[Edit | None]:
+    """The function's lines in which Python computes with what is a variable then, in TensorFlow's ops."""
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    pieces: dict[ast.expr, str] = {}
+    for one in pastes.walk(facts.definition(function.file, function.line), ast.Call):
+        read = {ast.unparse(part) for given in one.args for part in ast.walk(given)}
+        op = _PYTHONS.get(ast.unparse(one.func))
+        if op is None or name not in read or one.keywords or one.lineno == but or len(one.args) != op[1]:
+            continue
+        given = ", ".join(pastes.text_of(facts, function.file, part) for part in one.args)
+        pieces[one] = f"{tf}.{op[0]}({given}{f', {tf}.{op[2]}' if op[2] else ''})"
+    inner = {id(part) for one in pieces for part in ast.walk(one) if part is not one}
+    return pastes.each_replaced(
+        facts, function.file, {one: text for one, text in pieces.items() if id(one) not in inner}
+    )
+
+
+def _attribute(facts: Facts, function: Function, write: code.Write, inside: str) -> list[Edit | None]:
+    """The same for an attribute of an object, where one line of the file makes it: that line makes the variable."""
+    root, _, attribute = (write.target or write.name).rpartition(".")
+    tree, change = facts.tree(function.file), pastes.lines_of(facts, function.file, write.line)
+    classes = (
+        pastes.around(tree, write.line, ast.ClassDef)[-1:] if root == "self" else list(pastes.walk(tree, ast.ClassDef))
+    )
+    made = [
+        one for holder in classes for one in ast.walk(holder)
+        if isinstance(one, ast.Assign) and f"self.{attribute}" in [ast.unparse(target) for target in one.targets]
+        and one.lineno != write.line
+    ]  # fmt: skip
+    if len(made) != 1 or change is None or len(change[1]) != 1 or not root.isidentifier():
+        return []
+    value = made[0].value
+    if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("Variable"):
+        return []
+    tf = pastes.module(facts, function.file, "tensorflow") or "tf"
+    number = isinstance(value, ast.Constant) and isinstance(value.value, int) and not isinstance(value.value, bool)
+    kind = f", dtype={tf}.float32" if number and _in_fractions(tree, attribute) else ""
+    return [
+        Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",)),
+        *_read_in_ops(facts, function, f"{root}.{attribute}", write.line),
+        pastes.replaced(
+            facts, function.file, {value: f"{tf}.Variable({pastes.text_of(facts, function.file, value)}{kind})"}
+        ),
+    ]
+
+
+def _in_fractions(tree: ast.AST | None, attribute: str) -> bool:
+    """Whether an attribute is computed with fractions: then a variable of whole numbers does not fit."""
+    for one in pastes.walk(tree, ast.BinOp):
+        parts = list(ast.walk(one))
+        if any(isinstance(part, ast.Attribute) and part.attr == attribute for part in parts) and any(
+            isinstance(part, ast.Div) or (isinstance(part, ast.Constant) and isinstance(part.value, float))
+            for part in parts
+        ):
+            return True
+    return False
+
+
+def _draws(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[code.Write]:
+    """The draws of a function and of those of its file that it calls, one a line, in the order of the lines."""
+    found = {one.line: one for one in reversed(code.global_random(function, tree))}
+    known = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None and depth else []
+    for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
+        name = ast.unparse(call.func)
+        own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
+        if len(own) == 1:
+            found.update({one.line: one for one in _draws(own[0], tree, depth - 1)})
+    return sorted(found.values(), key=lambda one: one.line)
+
+
+def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], traces: int, runs: int) -> Finding:
+    """Random numbers that are drawn while the graph is built: from then on they are constants."""
+    data, draw = function.kind == "tf.data", draws[0]
+    edits = [edit for one in draws for edit in _drawn_in_graph(facts, function, one)]
+    places = {(one.first, one.last) for one in edits if one is not None}
+    first = _drawn_in_graph(facts, function, draw) if None in edits or len(places) < len(edits) else edits
+    asked = "each element gets the same" if data else f"all {runs:,} runs got what was drawn then"
+    if len(draws) == 1:
+        what, ran = f"line {draw.line} of {function.name} draws a random number in Python. It ran", " number" * data
+    else:
+        lines = f"{', '.join(str(one.line) for one in draws[:-1])} and {draws[-1].line}"
+        what, ran = f"lines {lines} of {function.name} draw random numbers in Python. They ran", " numbers" * data
+    return Finding(
+        "trace-only", "warning", None, (),
+        f"{what} {_times(traces)}, when "
+        f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
+        pastes.written(*first) or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
+        function.file, draw.line,
+        evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
+    )  # fmt: skip
+
+
+def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
+    """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
+    line, indent = facts.line(function.file, draw.line), pastes.indent(facts, function.file, draw.line)
+    drawn = in_graph(line, draw.text, draw.called)
+    if drawn is not None and "tf.gather(" in drawn and not _of_numbers(facts, function, draw):
+        return [None]
+    if drawn is None or indent is None or function.file is None:
+        return [None]
+    return [Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)), *_as_inputs(facts, function, draw)]
+
+
+def _of_numbers(facts: Facts, function: Function, draw: code.Write) -> bool:
+    """Whether what `choice` draws from is a list of numbers, or of texts, as the file makes it: then it is a tensor."""
+    tree, call = facts.tree(function.file), syntax.expression(draw.text)
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return False
+    drawn = ast.unparse(call.args[0])
+    made: list[ast.expr] = [call.args[0]] if isinstance(call.args[0], (ast.List, ast.Tuple)) else []
+    for one in pastes.walk(tree, ast.Assign) if not made else ():
+        if drawn in [ast.unparse(target) for target in one.targets]:
+            holders = pastes.around(tree, one.lineno, ast.ClassDef)
+            given = isinstance(one.value, ast.Name) and holders
+            made += code.given(holders[-1], tree, ast.unparse(one.value)) if given else [one.value]
+    kinds = {
+        type(part.value) if isinstance(part, ast.Constant) else None
+        for one in made for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) and one.elts else [one])
+    }  # fmt: skip
+    return (
+        len(kinds) == 1 and kinds <= {int, float, str} and all(isinstance(one, (ast.List, ast.Tuple)) for one in made)
+    )
+
+
+def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
+    """What was drawn as an input of the py_functions whose body takes it from around: then it is a tensor."""
+    found = facts.definition(function.file, function.line)
+    statements = [
+        one for one in (ast.walk(found) if found is not None else ())
+        if isinstance(one, ast.Assign) and one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
+    ]  # fmt: skip
+    if found is None or len(statements) != 1:
+        return []
+    name = statements[0].targets[0].id  # type: ignore[attr-defined]
+    own, edits = pastes.source(facts, function.file), []
+    for call in (one for one in ast.walk(found) if isinstance(one, ast.Call) and makes_node(one)):
+        body, inp = pastes.argument(call, 0, "func"), pastes.argument(call, 1, "inp")
+        if body is None or not isinstance(inp, (ast.List, ast.Tuple)) or name not in names(body):
+            continue
+        listed = ", ".join([*map(own.text, inp.elts), name])
+        if isinstance(body, ast.Lambda) and not body.args.vararg and not body.args.defaults:
+            given = ", ".join([*code.parameters(body), name])
+            new = f"lambda {given}: {own.text(body.body)}"
+        elif isinstance(body, ast.Call) and ast.unparse(body.func).endswith("partial"):
+            rest = [own.text(one) for one in body.args[1:]]
+            keywords = [f"{one.arg}={own.text(one.value)}" for one in body.keywords]
+            plain = all(isinstance(one, ast.Name) for one in inp.elts)
+            given = ", ".join(map(own.text, inp.elts)) if plain else ""
+            if not given:
+                return [None]
+            new = f"lambda {listed}: {own.text(body.args[0])}({', '.join([*rest, given, *keywords])})"
+        else:
+            return [None]
+        edits.append(pastes.replaced(facts, function.file, {body: new, inp: f"[{listed}]"}))
+    return edits
+
+
+def _sets(write: code.Write) -> bool:
+    """`self.size = x.shape[0]`: what a function of a dataset finds out once, and may mean so."""
+    return isinstance(syntax.parse(write.text).body[0], ast.Assign)
+
+
+def _of_tensorflow(write: code.Write) -> bool:
+    """What is part of the graph (metrics, assignments), and what the first trace makes on purpose, as variables."""
+    text = write.text
+    return any(word in text for word in ("Variable(", "keras.", ".assign", ".update_state")) or "metric" in text.lower()
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
