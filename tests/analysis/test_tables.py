@@ -41,8 +41,8 @@ def test_a_function_whose_trace_failed_is_said_to_have_failed_not_to_run_in_cpp(
 
     with pfd.record(gil=False) as recording, contextlib.suppress(TypeError, ValueError):
         step(tf.constant(1.0))
-    text = ledger_text(recording.ledger())
+    text = " ".join(ledger_text(recording.ledger()).split())
     recording.close()
-    assert "step: its trace failed" in text
+    assert "its trace failed" in text
     assert "nobody counts" not in text
     assert "No call of a py_function" not in text, "it has none"
