@@ -184,6 +184,10 @@ class LiveRuns:
         return made[1]
 
 
+TFLITE = "TensorFlow Lite"
+"""Where a node that was saved goes, if a converter saved it."""
+
+
 class Notice(str, Enum):
     """What is noticed while recording, for the doctor and whoever shows a call: the names in the table `notice`."""
 

@@ -131,7 +131,7 @@ class NodeRow:
 class FunctionRow:
     """A traced function. `runs` is None where only C++ starts it: then nobody counted, and it shows as "-".
 
-    `backward_runs` and `run_errors` are of the runs that Python started.
+    `backward_runs` and `run_errors` are of the runs that Python started; `failed` is whether each of its traces failed.
     """
 
     function: Function
@@ -142,6 +142,7 @@ class FunctionRow:
     run_errors: int
     times: Times
     nodes: tuple[NodeRow, ...]
+    failed: bool = False
 
     @property
     def traced(self) -> int | None:
@@ -276,6 +277,7 @@ def _function_row(function: Function, facts: ProgramFacts, runs: Runs, nodes: tu
         run_errors=runs.errors,
         times=times_of(runs.durations),
         nodes=nodes,
+        failed=bool(traces) and all(trace.error is not None for trace in traces),
     )
 
 
@@ -414,14 +416,20 @@ def times_of(durations: Array) -> Times:
 
 def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
     """Why some runs show as "-"; those that Python starts are stored as they end."""
-    kinds = {row.function.kind for row in rows if row.runs is None}
+    rows = [row for row in rows if row.runs is None]
+    failed = [row.function.name for row in rows if row.failed]
+    their = "its trace" if len(failed) == 1 else "their traces"
+    why = [f"runs - of {', '.join(failed)}: {their} failed"] if failed else []
+    kinds = {row.function.kind for row in rows if not row.failed}
     starters = [who for kind, who in (("tf.data", "tf.data"), ("graph", "a Session"), ("tf.function", "another graph"))
                 if kind in kinds]  # fmt: skip
     still = ""
     if "tf.function" in kinds:
         still = "" if meta.get("state") == "complete" else "; or the first had not ended"
         still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
-    return [f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}"] if starters else []
+    if starters:
+        why.append(f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}")
+    return why
 
 
 def as_dict(ledger: Ledger) -> dict[str, object]:

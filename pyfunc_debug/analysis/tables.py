@@ -208,8 +208,8 @@ def ledger_text(
     else:
         table = ledger_table(ledger, totals)
         head = render(table, max(width, least_width(table)), color)
-        if not ledger.calls:
-            head += "\n\nNo call of a py_function was recorded yet."
+        if not ledger.calls and any(row.nodes for row in ledger.rows):
+            head += "\n\nNo call of a py_function was recorded."
     foot = render(Text("\n".join(ledger.footer), style="dim"), width, color) if ledger.footer else ""
     return "\n\n".join(part for part in (head, foot) if part).rstrip()
 

@@ -318,10 +318,13 @@ class Facts:
         if len(argv) < 3 or os.path.basename(argv[0]) not in ("pyfunc-debug", "__main__.py") or argv[1] != "record":
             return None
         rest = argv[2:]
-        for option in ("-o", "--output"):
-            if option in rest[:-2]:
+        replaced = ("--break", "--when", "--if") if "--break" in options else ()
+        for option in ("-o", "--output", *replaced):
+            own = next((place for place, one in enumerate(rest) if one == "-m" or one.endswith(".py")), len(rest))
+            while option in rest[: own - 1]:
                 place = rest.index(option)
                 del rest[place : place + 2]
+                own -= 2
         return f"pyfunc-debug record {options} {shlex.join(rest)}"
 
     def show_call(self, call: int) -> str:

@@ -227,8 +227,13 @@ def replacement(node: HeldNode, outside: str, in_python: bool = True) -> str:
     """
     body, name = node.body, name_of(node)
     function = None if body is None else definition(body.file, body.line)
+    called = name if body is not None else "it"
+    outer = (
+        f"call {called} outside of {outside}: before, and pass its result in; or behind, on its inputs, which are "
+        "returned then"
+    )
     if body is None or body.file is None or function is None:
-        return f"compute it outside of {outside}, and pass the result in as an argument"
+        return outer
     found = obstacles(body.file, function)
     if not found:
         for frame in reversed(node.stack):
@@ -236,7 +241,7 @@ def replacement(node: HeldNode, outside: str, in_python: bool = True) -> str:
             if edit is not None:
                 return "\n".join((edit.instruction(), *edit.lines))  # its source has TensorFlow's ops only
     what = f"line {found[0].line} ({found[0].text})" if found else "its call"
-    return f"{name} needs Python at {what}: compute it outside of {outside} and pass the result in as an argument" + (
+    return f"{name} runs Python at {what}: write it with TensorFlow's ops, or {outer}" + (
         f". pyfunc_debug.graduate({name if name.isidentifier() else '...'}) says whether it could be graph code"
         if in_python
         else ""

@@ -85,6 +85,16 @@ def caller() -> Site | None:
     return None
 
 
+def is_called_by(part: str) -> bool:
+    """Whether a file whose path holds a text is among this thread's frames."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if part in frame.f_code.co_filename.replace("\\", "/"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 _Place = tuple[int, CodeType, int, Site]
 
 

@@ -87,7 +87,7 @@ def _means(rule: Breakpoint, node: NodeFacts) -> bool:
 
 def _name(rule: Breakpoint, nodes: Collection[NodeFacts], gone: Collection[str], called: bool) -> str:
     if called:
-        return {"error": "no call of it failed", "after": "no call of it returned"}.get(rule.when, "")
+        return {"error": "no call of it raised an exception", "after": "no call of it returned"}.get(rule.when, "")
     fitting = sorted({node.body.name for node in nodes if rule.fits(node)})
     if fitting:
         names = ", ".join(fitting[:3])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import contextlib
 
+import pytest
+import tensorflow as tf
+
+import pyfunc_debug as pfd
 from pyfunc_debug.analysis.tables import ledger_text
 from pyfunc_debug.api.recording import Recording
 from tests.doctor.recordings import node, written
@@ -26,5 +30,19 @@ def test_a_busy_machine_is_said(tmp_path, others, said):
 def test_nothing_is_said_of_the_gil_without_calls(tmp_path):
     ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL}, node=[node()])).ledger()
     text = ledger_text(ledger)
-    assert "No call of a py_function was recorded yet." in text
+    assert "No call of a py_function was recorded." in text
     assert "GIL:" not in text
+
+
+def test_a_function_whose_trace_failed_is_said_to_have_failed_not_to_run_in_cpp():
+    @tf.function
+    def step(x):
+        return x + "a"
+
+    with pfd.record(gil=False) as recording, contextlib.suppress(TypeError, ValueError):
+        step(tf.constant(1.0))
+    text = " ".join(ledger_text(recording.ledger()).split())
+    recording.close()
+    assert "its trace failed" in text
+    assert "nobody counts" not in text
+    assert "No call of a py_function" not in text, "it has none"

@@ -85,7 +85,7 @@ def test_a_function_is_told_line_by_line_with_what_to_paste():
     assert (eager.file, eager.line) == (__file__, line_of(step.python_function, "tf.py_function"))
     assert eager.fix.endswith("\n    y = normalise(x)")
     assert numpy.line == line_of(step.python_function, "tf.numpy_function")
-    assert f"histogram needs Python at line {line_of(histogram, 'np.histogram')} (np.histogram)" in numpy.fix
+    assert f"histogram runs Python at line {line_of(histogram, 'np.histogram')} (np.histogram)" in numpy.fix
 
 
 def test_the_pasted_line_does_the_same_and_is_found_healthy():

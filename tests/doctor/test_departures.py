@@ -71,6 +71,20 @@ def test_a_node_that_is_saved_is_told(program, tmp_path):
         assert found[2].endswith("\n        return normalise(x)")
 
 
+def convert():
+    model = keras.Sequential([keras.layers.Input([3], batch_size=1), Normalise()])
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.allow_custom_ops = True
+    converter.convert()
+
+
+def test_a_node_that_is_converted_for_tensorflow_lite_is_told_without_the_converters_folder():
+    (found,) = recorded(convert)
+    assert found[1].startswith("the py_function of normalise is in a model that a TFLiteConverter converts")
+    assert "/tmp" not in found[3]
+    assert "normalise(x)" in found[2]
+
+
 def test_a_dataset_for_the_service_is_told(monkeypatch):
     """Nobody listens at the address: TensorFlow is not asked."""
     from tensorflow.python.data.experimental.ops import data_service_ops

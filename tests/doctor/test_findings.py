@@ -131,3 +131,29 @@ def test_every_rule_has_a_section_in_the_manual_and_the_other_way_round():
     sections = re.findall(r"^## (\S+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(sections) == sorted([*doctor.names(), doctor.TROUBLE])
     assert len(sections) == len(set(sections))
+
+
+def test_the_command_that_stops_there_is_the_users_with_its_breakpoint_in_place_of_another(tmp_path):
+    argv = [
+        "/bin/pyfunc-debug",
+        "record",
+        "--break",
+        "other",
+        "--when",
+        "error",
+        "--overwrite",
+        "train.py",
+        "--break",
+        "x",
+    ]
+    reader = Recording(written(tmp_path / "a.pfrec", meta={"argv": argv})).reader
+    command = "pyfunc-debug record --break bad --when error --overwrite train.py --break x"
+    assert doctor.Facts(reader, "shell").stop_at("bad", "error") == command
+
+
+def test_lines_of_a_paste_begin_in_their_own_columns_and_an_empty_line_ends_it():
+    fix = "Replace a.py:2 by:\n    return 1\nPut above a.py:1:\nimport os"
+    one = Finding("rule", "note", None, (), "message", fix, "a.py", 2)
+    assert findings_text([one, one]).split("\n")[1:7] == [
+        "  -> Replace a.py:2 by:", "    return 1", "  -> Put above a.py:1:", "import os", "", "note: a.py:2: message [rule]"
+    ]  # fmt: skip

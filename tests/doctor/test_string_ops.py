@@ -106,13 +106,13 @@ def test_the_pasted_ops_give_the_same_texts_after_loading(tmp_path, source, call
 def test_what_has_no_op_is_left_to_python(tmp_path, source, call):
     fix, _ = fix_and_result(program(source, call), tmp_path)
     assert "tf.strings" not in fix
-    assert "clean needs Python at line" in fix
+    assert "clean runs Python at line" in fix
     assert "pyfunc_debug.graduate(clean)" in fix
 
 
 def test_a_shell_is_offered_no_call_of_python(tmp_path):
     fix, _ = fix_and_result(program(SORTED, PY), tmp_path, "shell")
-    assert fix.endswith("compute it outside of what is saved and pass the result in as an argument")
+    assert fix.endswith("or behind, on its inputs, which are returned then")
 
 
 def test_a_loop_that_chooses_is_no_rewriting_of_each_text(tmp_path):

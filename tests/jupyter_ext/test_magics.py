@@ -186,7 +186,7 @@ def test_show_and_report_in_a_terminal(shell, tmp_path):
 def test_a_ledger_of_chosen_nodes_says_so(shell):
     text = run(shell, "%pyfunc_trace --nodes nothing* step(one)")[1]
     assert "only calls of nodes that match nothing* were recorded" in text
-    assert "No call of a py_function was recorded yet" in text
+    assert "No call of a py_function was recorded" in text
     assert "only calls" not in run(shell, "%pyfunc_trace step(one)")[1]
 
 

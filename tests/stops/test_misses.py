@@ -65,7 +65,7 @@ def test_a_line_of_a_program_that_was_begun_by_a_relative_name_and_goes_to_anoth
     [
         ("rel_bdoy", {}, "no node of that name was called since it was set (there are rel_body"),
         ("rel_body", {"condition": "x > 50"}, "its condition was false each time"),
-        ("rel_body", {"when": "error"}, "no call of it failed"),
+        ("rel_body", {"when": "error"}, "no call of it raised an exception"),
         ("rel_body", {"when": "gradient"}, "no gradient of rel_body was computed"),
         ("rel_prog.py:6", {}, "no call came to that line"),
         ("rel_prog.py:10", {}, "TensorFlow runs that line: run becomes a graph, and Python comes there only while"),

@@ -44,6 +44,7 @@ from pyfunc_debug.doctor.failures import (
     stacked,
     structures,
     symbolic_value,
+    tflite,
     unbatched,
     unknown_shape,
     variables,
@@ -59,6 +60,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     xla.explain,
+    tflite.explain,
     variables.explain,
     leaked_tensor.explain,
     loaded_models.explain,

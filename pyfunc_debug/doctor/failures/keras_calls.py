@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import py_call
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, names, parameters
-from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic, root_is
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic, keras_name, root_is
 
 
 def compiled_function(situation: Situation) -> Edit | None:
@@ -34,7 +34,10 @@ def compiled_function(situation: Situation) -> Edit | None:
         return None
     tf, listed, text = alias(spot, "tensorflow"), ", ".join(inputs), spot.source.text(found[0])
     whole = f"{tf}.reshape({tf}.py_function({text}, [{listed}], {tf}.float32), [-1])"
-    return wrapping.replace_expression(spot, found[0], f"lambda {listed}: {whole}")
+    new = f"lambda {listed}: {whole}"
+    if not is_loss(situation):  # Keras wraps a metric so, with the name of its function
+        new = f'{keras_name(spot)}.metrics.MeanMetricWrapper({new}, "{function.name}")'
+    return wrapping.replace_expression(spot, found[0], new)
 
 
 def loses_gradient(situation: Situation) -> bool:

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.results import body_shape
 from pyfunc_debug.doctor.failures.shapes import written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import alias, calls, keras_name, root_is, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import explained
 
 
@@ -105,19 +105,6 @@ def _of_zeros(call: ast.Call, spot: Spot, inputs: list[str]) -> str:
     tf, end = alias(spot, "tensorflow"), "" if dotted(call.func).rpartition(".")[2] == "py_function" else ".numpy()"
     zeros = [f"{tf}.zeros([1, *{one}.shape[1:]], {one}.dtype){end}" for one in inputs]
     return f"[None, *{dotted(function)}({', '.join(zeros)}).shape[1:]]"
-
-
-def keras_name(spot: Spot) -> str:
-    """How the user's module calls Keras."""
-    for name, value in spot.module.items():
-        called = str(getattr(value, "__name__", ""))
-        if (
-            not name.startswith("_")
-            and (called == "keras" or called.endswith(".keras"))
-            and not isinstance(value, type)
-        ):
-            return name
-    return f"{alias(spot, 'tensorflow')}.keras"
 
 
 def _layer(call: ast.Call, spot: Spot) -> bool:

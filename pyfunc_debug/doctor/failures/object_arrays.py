@@ -8,9 +8,8 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import fits
-from pyfunc_debug.doctor.failures.keras_inputs import keras_name
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.symbols import calls, keras_name, lookup
 
 RULE = "mixed-dtypes"
 _SAID = re.compile(r"Invalid dtype: object|Unsupported object type|unsupported type \(<class 'numpy.ndarray'>\)")

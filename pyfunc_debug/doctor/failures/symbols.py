@@ -107,6 +107,19 @@ def alias(spot: Spot, module: str) -> str:
     return {"tensorflow": "tf", "numpy": "np"}.get(module, module)
 
 
+def keras_name(spot: Spot) -> str:
+    """How the user's module calls Keras."""
+    for name, value in spot.module.items():
+        called = str(getattr(value, "__name__", ""))
+        if (
+            not name.startswith("_")
+            and (called == "keras" or called.endswith(".keras"))
+            and not isinstance(value, type)
+        ):
+            return name
+    return f"{alias(spot, 'tensorflow')}.keras"
+
+
 def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
     """Whether `np.fft.fft` and the like begin at a package."""
     while isinstance(node, ast.Attribute):

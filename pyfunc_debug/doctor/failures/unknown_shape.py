@@ -243,6 +243,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if before is not None and place is not None and place < len(known) and known[place] is None:
         sizes = [int(one) if one.isdigit() else None for one in re.findall(r"\w+", before[1])]
         known[place] = tuple(sizes)
+    known = _of_any_batch(known, situation, node, op, spot, call)
     into = _into_variable(situation, node, call, tensor) if not sure else None
     if into is not None:
         known, said = into[1], f" It has to have the shape of {into[0]}."
@@ -274,6 +275,28 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     return Explanation(RULE, *node.site, cause, edit, advice, "measured" if sure or learned is not None else "likely")
 
 
+def _of_any_batch(
+    known: list[Shape | None], situation: Situation, node: Node, op: Any, spot: Spot, call: ast.Call
+) -> list[Shape | None]:
+    """Shapes of a layer, loss or metric without the size of the batch that Keras happened to trace it for."""
+    kinds = situation.rows("SELECT f.kind FROM node n JOIN function f ON f.id = n.function WHERE n.id = ?", (node.id,))
+    methods = [one.name for one in spot.source.around(call) if isinstance(one, ast.FunctionDef)]
+    if ("Keras",) not in [tuple(one) for one in kinds] and "call" not in methods:
+        return known
+    sizes = {shape[0] for _, shape in _inputs(situation, node, op) if shape}
+    return [(None, *one[1:]) if one and one[0] in sizes else one for one in known]
+
+
+def _inputs(situation: Situation, node: Node, op: Any) -> list[tuple[str, Shape | None]]:
+    """Dtypes and shapes of what a node is given, known at trace; kept of a graph that is gone."""
+    if op is not None:
+        return [(dtype_of(one), shape_of(one)) for one in op.inputs]
+    rows = situation.rows(
+        "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+    )
+    return [(dtype, None if text is None else tuple(json.loads(text))) for dtype, text in rows]
+
+
 def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
     """The call with the shape that the body gives for zeros: its source does not say that it is that of its input."""
     function, inp = argument(call, 0, "func"), argument(call, 1, "inp")
@@ -294,13 +317,7 @@ def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:
 
 def _for_an_index(situation: Situation, node: Node, op: Any, spot: Spot, call: ast.Call) -> Edit | None:
     """The result with as many dimensions as the body gives for index 0: where all that it takes are whole numbers."""
-    if op is not None:
-        inputs = [(dtype_of(one), shape_of(one)) for one in op.inputs]
-    else:
-        rows = situation.rows(
-            "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
-        )
-        inputs = [(dtype, None if text is None else tuple(json.loads(text))) for dtype, text in rows]
+    inputs = _inputs(situation, node, op)
     function, statement = argument(call, 0, "func"), spot.source.statement(call.lineno)
     whole = bool(inputs) and all(dtype in ("int32", "int64") and shape == () for dtype, shape in inputs)
     many = isinstance(argument(call, 2, "Tout"), (ast.List, ast.Tuple, ast.Dict))
@@ -357,19 +374,9 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
         )
     function = node.function()
     inputs: dict[str, Any] = {}
-    given = argument(call, 1, "inp")
-    if function is not None and op is not None:
-        names = parameters(function)
-        inputs = {name: Described(dtype_of(one), shape_of(one)) for name, one in zip(names, op.inputs)}
-    del given
-    if function is not None and op is None:  # the graph is gone, but what was known of the inputs is kept
-        rows = situation.rows(
-            "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
-        )
-        inputs = {
-            name: Described(dtype, None if text is None else tuple(json.loads(text)))
-            for name, (dtype, text) in zip(parameters(function), rows)
-        }
+    if function is not None:
+        of_node = zip(parameters(function), _inputs(situation, node, op))
+        inputs = {name: Described(dtype, shape) for name, (dtype, shape) in of_node}
     for name, number in written_inputs(node, situation).items():
         inputs[name] = Described("int64", (), number)
     spot = body_spot(node, situation, {**inputs, **owner(node, situation)})

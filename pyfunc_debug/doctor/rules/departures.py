@@ -10,7 +10,7 @@ from pyfunc_debug.doctor import leaving, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.doctor.string_ops import as_string_ops
-from pyfunc_debug.events import Body
+from pyfunc_debug.events import TFLITE, Body
 from pyfunc_debug.interception.graphs.held import HeldNode
 from pyfunc_debug.records import Finding, Frame, Node
 
@@ -24,8 +24,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         groups: dict[object, list[dict[str, Any]]] = {}
         for _, _, noted in facts.notices.get(notice, []):
             groups.setdefault((noted["body"], noted["file"], noted["line"], noted["to"]), []).append(noted)
+        told = [one["explanation"] for _, _, one in facts.notices["failure"]]
+        places = {(one["file"], one["line"]) for one in told if one["rule"] == rule}
         for group in groups.values():
-            yield _finding(facts, rule, group, [nodes[one["name"]] for one in group if one["name"] in nodes])
+            found = _finding(facts, rule, group, [nodes[one["name"]] for one in group if one["name"] in nodes])
+            if (found.file, found.line) not in places:
+                yield found
 
 
 def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Sequence[Node]) -> Finding:
@@ -42,7 +46,15 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
             f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
-        fix = _in_graph(facts, nodes) or leaving.replacement(node, "what is saved", graduates)
+        outside = "what is saved"
+        if noted["to"] == TFLITE:
+            outside = "what is converted"
+            message = (
+                f"the {node.kind} of {name} is in a model that a TFLiteConverter converts, and {TFLITE} runs ops only, "
+                'no Python: the conversion fails, or with allow_custom_ops=True the interpreter does ("unresolved '
+                'custom op")'
+            )
+        fix = _in_graph(facts, nodes) or leaving.replacement(node, outside, graduates)
     elif node.generator:
         message = (
             f"the elements of a dataset for the tf.data service at {noted['to']} come from the Python generator "
@@ -62,7 +74,7 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
     where = stack[-1] if stack else site
     evidence = [f"op {node.op}{f' of {node.graph}' if node.graph else ''}, token {node.token}"]
     if site is not None and site != where:
-        verb = "saved" if rule == "serialization" else "handed over"
+        verb = "converted" if noted["to"] == TFLITE else "saved" if rule == "serialization" else "handed over"
         evidence.append(f"{verb} at {facts.source_line(site.file, site.line)}")
     return Finding(
         rule, "warning", nodes[0].id if nodes else None, (), message, fix, where.file if where else body.file,

@@ -21,6 +21,7 @@ NAMES = (
     "output-contract",
     "ragged-batch",
     "saved-classes",
+    "serialization",
     "shared-state",
     "structure",
     "symbolic-value",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.events import TFLITE, Notice, Observer
 from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.held import Held, held
-from pyfunc_debug.program.frames import caller
+from pyfunc_debug.program.frames import caller, is_called_by
 
 
 class Departures:
@@ -37,7 +37,8 @@ class Departures:
             except BaseException as error:
                 drop_our_frame(error)
                 raise
-            self._tell(Notice.SAVED, lambda: held(str(export_dir)), to=str(export_dir))
+            to = TFLITE if is_called_by("/tensorflow/lite/python/") else str(export_dir)  # its folder is gone then
+            self._tell(Notice.SAVED, lambda: held(str(export_dir)), to=to)
             return found
 
         return save_and_return_nodes
