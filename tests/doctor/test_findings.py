@@ -155,5 +155,6 @@ def test_lines_of_a_paste_begin_in_their_own_columns_and_an_empty_line_ends_it()
     fix = "Replace a.py:2 by:\n    return 1\nPut above a.py:1:\nimport os"
     one = Finding("rule", "note", None, (), "message", fix, "a.py", 2)
     assert findings_text([one, one]).split("\n")[1:7] == [
-        "  -> Replace a.py:2 by:", "    return 1", "  -> Put above a.py:1:", "import os", "", "note: a.py:2: message [rule]"
+        "  -> Replace a.py:2 by:", "    return 1", "  -> Put above a.py:1:", "import os", "",
+        "note: a.py:2: message [rule]",
     ]  # fmt: skip
