@@ -36,13 +36,15 @@ SLOW = [
     "jupyter_ext/test_report_page.py", "jupyter_ext/test_vscode.py", "jupyter_ext/test_lab_stops.py",
     "jupyter_ext/test_lab.py", "notebooks/test_lessons.py", "stops/test_terminal.py", "corpus/test_corpus.py",
     "interception/gradients/test_gradients.py", "jupyter_ext/test_accessibility.py", "job/test_ray.py",
-    "stops/test_debugger.py", "notebooks/test_lab.py", "stops/test_hooks.py", "interception/test_no_traces.py",
+    "doctor/test_clean.py", "stops/test_debugger.py", "notebooks/test_lab.py", "stops/test_hooks.py",
+    "interception/test_no_traces.py",
     "interception/test_builds.py", "job/test_record_processes.py", "cli/test_record.py", "report/test_processes.py",
     "interception/test_random_programs.py", "report/test_perfetto_page.py", "interception/test_tracebacks.py",
     "pfrec/test_last_moments.py", "interception/gradients/test_gradient_threads.py", "truth/test_diff.py",
     "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py", "stops/test_surfaces.py",
     "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py", "stops/test_turns.py",
     "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py", "pfrec/test_files.py",
+    "doctor/test_memory.py", "faults/test_fuzz.py",
     "stops/test_notebook.py", "stops/test_cells.py", "stops/test_kernel_debugger.py",
     "interception/test_asynchronous.py", "interception/test_counted.py", "interception/test_older.py",
     "gil/test_gil_native.py",
@@ -55,9 +57,9 @@ SLOW = [
 all processes end together, and carry the marker `slow`."""
 
 LONG = [
-    "doctor/test_programs.py", "doctor/test_clean.py", "gil/test_gil_recorded.py",
+    "doctor/test_programs.py", "gil/test_gil_recorded.py",
     "stops/test_dialogue.py", "interception/lines/test_lines.py", "interception/test_failures.py",
-    "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py", "doctor/test_memory.py",
+    "interception/gradients/test_gradient_records.py", "jupyter_ext/test_magics.py",
     "analysis/test_differences.py", "api/test_record.py", "interception/graphs/test_retraces.py",
     "doctor/test_hang.py",
 ]  # fmt: skip

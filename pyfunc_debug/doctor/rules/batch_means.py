@@ -70,6 +70,8 @@ def _of_several(facts: Facts, node: Node) -> bool:
 def metric_of(facts: Facts, node: Node) -> Given | None:
     """The metric function of `compile` that a node was made in."""
     for frame in reversed(node.stack):
+        if not any("metrics" in line for line in facts.source(frame.file)):
+            continue
         tree = facts.tree(frame.file)
         around = [one.name for one in pastes.around(tree, frame.line, ast.FunctionDef)]
         for call in pastes.walk(tree, ast.Call) if around else ():

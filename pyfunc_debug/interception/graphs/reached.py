@@ -56,6 +56,7 @@ def _held(roots: Collection[Any]) -> Iterator[tuple[types.FunctionType, Any]]:
     todo: deque[Any] = deque(roots)
     seen: set[int] = set()
     kept = []  # so that no two have one identity
+    methods: dict[type, list[types.FunctionType]] = {}
     while todo and len(seen) < _MOST_OBJECTS:
         thing = todo.popleft()
         if isinstance(thing, _PLAIN) or id(thing) in seen:
@@ -78,7 +79,10 @@ def _held(roots: Collection[Any]) -> Iterator[tuple[types.FunctionType, Any]]:
         elif issubclass(type(thing), (list, tuple, set, frozenset)):
             todo.extend(_items(thing))
         else:
-            yield from _methods(thing)
+            kind = type(thing)
+            if kind not in methods:
+                methods[kind] = list(_methods(kind))
+            yield from ((one, thing) for one in methods[kind])
             attributes = getattr(thing, "__dict__", None)
             todo.extend(list(attributes.values()) if type(attributes) is dict else ())
 
@@ -89,13 +93,13 @@ def _items(thing: Any) -> list[Any]:
     return list(itertools.islice(kind.__iter__(thing), _MOST_ITEMS))
 
 
-def _methods(thing: Any) -> Iterator[tuple[types.FunctionType, Any]]:
-    """Methods that the user's own classes give an object."""
-    for base in type(thing).__mro__:
+def _methods(kind: type) -> Iterator[types.FunctionType]:
+    """Methods that the user's own classes give an object of a type."""
+    for base in kind.__mro__:
         for value in list(vars(base).values()):
             function = value.fget if isinstance(value, property) else value
             if isinstance(function, types.FunctionType) and is_own(function.__code__.co_filename):
-                yield function, thing
+                yield function
 
 
 def _ran(graph: Any, codes: Collection[types.CodeType], maps: SourceMaps) -> set[types.CodeType]:
