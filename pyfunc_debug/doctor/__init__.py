@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pyfunc_debug.analysis.replicas import Replicas
-from pyfunc_debug.doctor import across
+from pyfunc_debug.doctor import across, overlaps
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.rules import MODULES, Rule
 from pyfunc_debug.doctor.settings import Settings, settings
@@ -60,7 +60,8 @@ def examine(
         for finding in _check(module, facts)
         if wanted(finding.rule) and not silenced(finding)
     ]
-    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
+    found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule, finding.node or 0))
+    return list(overlaps.marked(found))
 
 
 def examine_job(

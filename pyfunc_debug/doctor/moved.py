@@ -51,7 +51,13 @@ def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
     calls = _calls(source, holder, own)
     head = own.body[0].lineno > own.lineno and len(own.decorator_list) == 1
     plain = not own.args.defaults and not own.args.vararg and not own.args.kwarg and not own.args.kwonlyargs
-    if calls is None or not head or not plain or not _as_tensors(source, own, read):
+    numbers = _numbers(holder) if isinstance(holder, ast.FunctionDef) else set()
+    if (
+        calls is None
+        or not head
+        or not plain
+        or not _as_tensors(source, own, [one for one in read if one not in numbers])
+    ):
         return ""
     if "input_signature" in ast.unparse(own.decorator_list[0]) or _taken(source, own.name, own):
         return ""
@@ -133,6 +139,19 @@ def _as_tensors(source: Source, own: ast.FunctionDef, read: list[str]) -> bool:
             if isinstance(part, ast.Subscript) and one in ast.walk(part.slice):
                 return False
     return True
+
+
+def _numbers(holder: ast.FunctionDef) -> set[str]:
+    """Parameters that are numbers by default: as an argument each stays Python's, and is the same in most calls."""
+    given = holder.args
+    pairs = [*zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults))]
+    pairs += [(name, value) for name, value in zip(given.kwonlyargs, given.kw_defaults) if value is not None]
+    return {
+        name.arg for name, value in pairs
+        if isinstance(value, ast.Constant) and isinstance(value.value, (int, float))
+        and not any(isinstance(one, ast.Name) and one.id == name.arg and isinstance(one.ctx, ast.Store)
+                    for one in ast.walk(holder))
+    }  # fmt: skip
 
 
 def _taken(source: Source, name: str, own: ast.FunctionDef) -> bool:

@@ -151,9 +151,10 @@ def scope_of(facts: Facts, file: str | None, function: ast.AST) -> ast.AST | Non
 
 
 def run_sites(facts: Facts, function: int) -> list[tuple[str, int]]:
-    """The user's lines that started runs of a function."""
+    """The user's lines that called a function: a tape runs it backward from another line."""
     rows = facts.reader.rows(
-        "SELECT DISTINCT s.frames FROM run r JOIN stack s ON s.id = r.site WHERE r.function = ?", (function,)
+        "SELECT DISTINCT s.frames FROM run r JOIN stack s ON s.id = r.site WHERE r.function = ? AND r.kind = 'forward'",
+        (function,),
     )
     return list(dict.fromkeys((file, line) for (frames,) in rows for file, line, *_ in json.loads(frames)[-1:]))
 

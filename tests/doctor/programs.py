@@ -1356,6 +1356,29 @@ def a_global_read_by_a_helper():
     RATE = 0.1
 
 
+@triggers("stale-closure", says="self.scaled(x, rate=self.rate)", pastes=True)
+def a_number_of_a_module_that_is_trained():
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.rate, self.weight = 0.5, tf.Variable(1.0)
+
+        @tf.function
+        def scaled(self, x):
+            return x * self.weight * tf.constant(self.rate)
+
+        def loss(self, x):
+            return tf.square(self.scaled(x) - 1.0)
+
+    model = Model()
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = model.loss(tf.constant(1.0))
+        model.weight.assign_sub(0.1 * tape.gradient(loss, model.weight))
+    model.rate = 0.0
+    model.loss(tf.constant(1.0))
+
+
 @triggers("stale-closure", says="`self.training` was True", pastes=True)
 def a_flag_of_a_module():
     class Model(tf.Module):
@@ -3552,6 +3575,7 @@ def a_batch_that_nothing_keeps():
         pass
 
 
+@near("empty-recording")  # which the other rule says
 @triggers("dropped-dataset", says="data itself stays as it was")
 def a_map_that_nothing_keeps():
     data = tf.data.Dataset.range(4)

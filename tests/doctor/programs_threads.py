@@ -558,3 +558,16 @@ def a_sequence_that_shuffles_when_it_begins():
     data = tf.data.Dataset.from_generator(batches, output_signature=spec())
     for _ in range(3):
         list(data)
+
+
+@triggers("function-in-loop", says="cut(start, signal, size)", pastes=True)
+def a_slice_of_a_size_that_is_a_number_by_default():
+    def windows(signal, size=2):
+        @tf.function
+        def cut(start):
+            return signal[start : start + size]
+
+        return [cut(start) for start in tf.range(0, 6, size)]
+
+    for number in range(6):
+        windows(tf.range(6) + number)

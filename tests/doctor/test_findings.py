@@ -11,6 +11,7 @@ import pytest
 from pyfunc_debug import doctor
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.cli import main
+from pyfunc_debug.doctor.overlaps import marked
 from pyfunc_debug.doctor.text import findings_text
 from pyfunc_debug.errors import BadOptionError
 from pyfunc_debug.records import Finding
@@ -157,4 +158,17 @@ def test_lines_of_a_paste_begin_in_their_own_columns_and_an_empty_line_ends_it()
     assert findings_text([one, one]).split("\n")[1:7] == [
         "  -> Replace a.py:2 by:", "    return 1", "  -> Put above a.py:1:", "import os", "",
         "note: a.py:2: message [rule]",
+    ]  # fmt: skip
+
+
+def test_a_paste_that_changes_a_line_of_an_earlier_one_says_so():
+    def finding(rule, fix):
+        return Finding(rule, "note", None, (), "message", fix, "a.py", 2, evidence=("seen",))
+
+    cached, whole = "Replace a.py:4 by:\n    x.cache()", "Replace lines a.py:3 to 5 by:\n    y"
+    fixes = {"one": cached, "two": whole, "three": cached, "four": "Put above a.py:4:\nz"}
+    found = [finding(*one) for one in fixes.items()]
+    assert [one.evidence[1:] for one in marked(found)] == [
+        (), ("a.py:4 is also changed by the paste for one, above: one of them, then record again",),
+        ("its paste is the one for one, above",), (),
     ]  # fmt: skip

@@ -39,6 +39,7 @@ from pyfunc_debug.doctor.failures import (
     predictions,
     python_objects,
     ragged_rows,
+    removed_names,
     results,
     scalar_zeros,
     stacked,
@@ -61,6 +62,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     xla.explain,
     tflite.explain,
+    removed_names.explain,
     variables.explain,
     leaked_tensor.explain,
     loaded_models.explain,

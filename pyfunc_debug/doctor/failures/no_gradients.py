@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
@@ -135,6 +135,12 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))
     flat = in_steps(function)
+    smooth = ranks(function, call, site.source) if flat is not None else None
+    placed = site.source.replaced({call: smooth[0]}) if smooth is not None else None
+    if placed is not None:
+        return Edit(site.file, placed[0], placed[1], (placed[2],)), (
+            f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
+        )
     if flat is not None:
         return None, (
             f"`{short(spot.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: its gradient is zero or none "

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import dotted, names
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, root_is
 
 _ROUNDED = ("round", "rint", "floor", "ceil", "sign")
 _PLACES = ("argsort", "argmax", "argmin", "argpartition", "searchsorted", "digitize", "rankdata", "bincount")
 _COMPARED = {"greater": ast.Gt, "greater_equal": ast.GtE, "less": ast.Lt, "less_equal": ast.LtE}
 _STEEP = "20.0"
+NEAR = "0.1"
+"""Values nearer than this share a rank: that makes it smooth."""
 
 
 def in_steps(function: ast.AST) -> ast.Call | None:
@@ -23,6 +26,54 @@ def in_steps(function: ast.AST) -> ast.Call | None:
         if isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in _PLACES
     ]  # fmt: skip
     return min(found, key=lambda one: (one.lineno, one.col_offset), default=None)
+
+
+def ranks(function: ast.AST, call: ast.Call, source: Source) -> tuple[str, int] | None:
+    """What stands in the place of a call whose body gives the ranks of its only input, a vector, and can be trained.
+
+    A rank is how many are smaller: a sum of comparisons, each of which is a sigmoid then.
+
+    Args:
+      function: The body.
+      call: The call of py_function.
+      source: Its file.
+
+    Returns:
+      The text for the call, and the rank of the smallest: 0 or 1. None for another body.
+    """
+    given = parameters(function) if isinstance(function, (ast.FunctionDef, ast.Lambda)) else []
+    inputs = argument(call, 1, "inp")
+    if len(given) != 1 or not isinstance(inputs, (ast.List, ast.Tuple)) or len(inputs.elts) != 1:
+        return None
+    first = _first_rank(function, given[0])
+    if first is None:
+        return None
+    tf = dotted(call.func).rpartition(".")[0] or "tf"
+    text = source.text(inputs.elts[0])
+    text = text if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
+    apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
+    return f"{tf}.reduce_sum({apart}, axis=1) {'+' if first else '-'} 0.5", first
+
+
+def _first_rank(function: ast.AST, name: str) -> int | None:
+    """The rank that a body gives the smallest value of its input; None where it does not give ranks as is usual."""
+    texts = [re.sub(r"\s+", "", ast.unparse(one)) for one in ast.walk(function) if isinstance(one, ast.expr)]
+    if any(
+        re.fullmatch(rf"(?:\w+\.)*rankdata\({name}(?:\.numpy\(\))?(?:,[^,]*'(?:average|ordinal|min)')?\)", one)
+        for one in texts
+    ):
+        return 1
+    order = rf"(?:(?:\w+\.)?argsort\({name}(?:\.numpy\(\))?\)|{name}(?:\.numpy\(\))?\.argsort\(\))"
+    twice = rf"(?:(?:\w+\.)?argsort\({order}\)|{order}\.argsort\(\))"
+    if any(re.fullmatch(twice, one) for one in texts):
+        return int(any(re.fullmatch(rf"(?:{twice})(?:\.astype\([\w.]+\))?\+1(?:\.0)?", one) for one in texts))
+    statements = [re.sub(r"\s+", "", ast.unparse(one)) for one in ast.walk(function) if isinstance(one, ast.Assign)]
+    sorted_ = {found[1] for one in statements if (found := re.fullmatch(rf"(\w+)={order}", one))}
+    for one in statements:  # ranks[order] = np.arange(...)
+        found = re.fullmatch(r"\w+\[(\w+)\]=(?:\w+\.)?arange\((.*)\)(?:\+1)?", one)
+        if found and found[1] in sorted_:
+            return int(found[2].startswith(("1,", "1.0,")) or one.endswith("+1"))
+    return None
 
 
 def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:

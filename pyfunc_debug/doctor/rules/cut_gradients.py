@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.smooth import in_steps, ranks
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
@@ -26,17 +26,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node_number is not None and facts.nodes[node_number].origin == "user":
             known = facts.nodes[node_number]
             bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
+    told = [one["explanation"] for _, _, one in facts.notices["failure"]]
+    said = {(one["file"], one["line"]) for one in told if one["rule"] in ("cut-gradient", "none-gradient")}
     for (body, _, _), found in bodies.items():
         number, noticed = found[0]
         node = facts.nodes[number]
+        if any((frame.file, frame.line) in said for frame in node.stack):
+            continue  # that the program failed by it
         variables = [str(one) for one in noticed["variables"]]
         path = [str(one) for one in noticed["path"]]
         names = ", ".join(variables[:_SHOWN]) + (", ..." if len(variables) > _SHOWN else "")
         count = f"{len(variables)} of {noticed['count']} variables ({names})"
         numpy = node.kind != "py_function"
-        told = f"tape.gradient gave None for {count}: they are not trained by it. "
+        what = f"tape.gradient gave None for {count}: they are not trained by it. "
         if noticed.get("term"):
-            told = f"what {body} adds to the loss trains nothing: {count} have a gradient of the other terms only. "
+            what = f"what {body} adds to the loss trains nothing: {count} have a gradient of the other terms only. "
             why = f"A tf.{node.kind} has no gradient"
         elif not path:
             why = f"The loss uses what {body} returns, and a tf.{node.kind} hides what it computes from TensorFlow"
@@ -52,10 +56,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         flat = in_steps(function) if function is not None else None
         yield Finding(
             "cut-gradient", "warning", number, (),
-            told + why,
+            what + why,
             f"give the variables to {name} in inp=[...] of a tf.py_function, with tf.* ops in it, no NumPy"
             if not path and not noticed.get("term")
-            else (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
+            else _smooth(facts, node)
+            or (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
             or (
                 f"use {name} for a metric, and something smooth for the loss: {ast.unparse(flat)} (line {flat.lineno}) "
                 "moves in steps, whose gradient is zero or none in any framework"
@@ -92,6 +97,15 @@ def straight_through(facts: Facts, node: Node) -> str:
     given, call = (pastes.text_of(facts, made[0], one) for one in (inputs.elts[0], made[1]))
     given = given if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({given})"
     return pastes.all_replaced(facts, made[0], {made[1]: f"{given} + tf.stop_gradient({call} - {given})"})
+
+
+def _smooth(facts: Facts, node: Node) -> str:
+    """Smooth ranks in the place of a call whose body ranks what it is given."""
+    made, function = pastes.call_of(facts, node), facts.function(node)
+    found = (
+        ranks(function, made[1], pastes.source(facts, made[0])) if made is not None and function is not None else None
+    )
+    return pastes.all_replaced(facts, made[0], {made[1]: found[0]}) if made is not None and found is not None else ""
 
 
 def in_ops(facts: Facts, node: Node) -> str:

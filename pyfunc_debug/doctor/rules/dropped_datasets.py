@@ -19,6 +19,17 @@ _DATASET = re.compile(r"\bDataset\b|\.data\.\w|_dataset_from_directory\(|TFRecor
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding a statement."""
+    for file, statement, name, method in _dropped(facts):
+        yield _finding(facts, file, statement, name, method)
+
+
+def lines(facts: Facts) -> set[tuple[str, int]]:
+    """Files and lines of these statements."""
+    spans = ((file, one.lineno, one.end_lineno or one.lineno) for file, one, _, _ in _dropped(facts))
+    return {(file, line) for file, first, last in spans for line in range(first, last + 1)}
+
+
+def _dropped(facts: Facts) -> Iterator[tuple[str, ast.Expr, str, str]]:
     if not facts.meta.get("inputs") and not any(one.kind == "tf.data" for one in facts.functions.values()):
         return
     ran = {(loop["site"][0], loop["site"][1]) for loop in facts.meta.get("inputs") or [] if loop["site"]}
@@ -33,7 +44,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             if statement is shown or not isinstance(owner, ast.Name) or not _ran(facts, file, statement, ran):
                 continue
             if _is_dataset(facts, file, owner):
-                yield _finding(facts, file, statement, owner.id, method.attr)  # type: ignore[union-attr]
+                yield file, statement, owner.id, method.attr  # type: ignore[union-attr]
 
 
 def _ran(facts: Facts, file: str, statement: ast.Expr, ran: set[tuple[str, int]]) -> bool:

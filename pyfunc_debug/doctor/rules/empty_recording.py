@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import stale_caches
+from pyfunc_debug.doctor.rules import dropped_datasets, stale_caches
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("empty-recording",)
@@ -27,7 +27,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         compiled = {node for node, _, _ in facts.notices.get("compiled", [])}  # it fails: the rule xla says so
         files = {one.node.id: one for one in stale_caches.cached(facts)}
         stale = {number for number, one in files.items() if one.maker is not None or one.is_older(facts)}
-        yield from _never_ran(facts, [node for node in users if node.id not in compiled | stale], files)
+        dropped = dropped_datasets.lines(facts)  # which that rule says
+        lost = {node.id for node in users if any((frame.file, frame.line) in dropped for frame in node.stack)}
+        yield from _never_ran(facts, [node for node in users if node.id not in compiled | stale | lost], files)
 
 
 def _failed(facts: Facts) -> bool:

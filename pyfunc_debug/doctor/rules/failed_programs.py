@@ -20,6 +20,7 @@ NAMES = (
     "none-gradient",
     "output-contract",
     "ragged-batch",
+    "removed-name",
     "saved-classes",
     "serialization",
     "shared-state",
