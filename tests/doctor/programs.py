@@ -2188,6 +2188,14 @@ def a_loss_through_numpy():
     trained(lambda y: tf.reduce_sum(tf.numpy_function(lambda y: y * y, [y], tf.float32)))
 
 
+@triggers("cut-gradient", says="tf.sigmoid((y[:, None] - y[None, :]) / 0.1), axis=1) + 0.5", pastes=True)
+def a_loss_of_ranks():
+    def ranked(y):
+        return (y.argsort().argsort() + 1).astype(np.float32)
+
+    trained(lambda y: tf.reduce_sum(tf.numpy_function(ranked, [y], tf.float32)))
+
+
 @triggers("cut-gradient", says="whole numbers", pastes=True)
 def a_loss_through_whole_numbers():
     def count(y):

@@ -1111,15 +1111,3 @@ def a_mean_over_what_was_seen():
     mean = Mean()
     for _ in range(5):
         mean.update(tf.constant(1.0))
-
-
-@triggers(
-    "cut-gradient", says="tf.reduce_sum(tf.sigmoid((scores[:, None] - scores[None, :]) / 0.1), axis=1)", pastes=True
-)
-def ranks_beside_another_loss():
-    weight, bias = tf.Variable([0.3, 0.1, 0.2]), tf.Variable(0.0)
-    with tf.GradientTape() as tape:
-        scores = weight * 2.0
-        ranks = tf.numpy_function(lambda v: v.argsort().argsort().astype(np.float32) + 1, [scores], tf.float32)
-        loss = tf.reduce_sum(ranks * [3.0, 1.0, 2.0]) + bias
-    tape.gradient(loss, [weight, bias])
