@@ -10,7 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
-from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is, shape_of, symbolic_parts
 from pyfunc_debug.program import syntax
 
 _NUMPY = {
@@ -53,6 +53,8 @@ class _Ops(ast.NodeTransformer):
         self._tf = alias(spot, "tensorflow")
         self.tainted = tainted
         self.changed = False
+        self._rows: set[str] = set()
+        """Names of a tensor's parts, in a comprehension."""
 
     def is_tainted(self, node: ast.AST) -> bool:
         return any(name in self.tainted for name in names(node)) or any(
@@ -125,6 +127,8 @@ class _Ops(ast.NodeTransformer):
             self.changed = True
             return node.args[0] if dtype is None else self._op("cast", [node.args[0], dtype])
         keywords = {one.arg for one in node.keywords}
+        if name == "matmul" and any(map(self._may_be_vector, node.args)):
+            return self._op("experimental.numpy.matmul", node.args)
         if name in _NUMPY and floats and keywords <= {"axis", "keepdims"}:
             return self._op(_NUMPY[name], node.args, node.keywords)
         if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
@@ -212,8 +216,21 @@ class _Ops(ast.NodeTransformer):
         """What it names of a tensor's parts is a tensor, too."""
         for one in node.generators:
             if self.is_tainted(one.iter):
-                self.tainted.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
+                self._rows.update(part.id for part in ast.walk(one.target) if isinstance(part, ast.Name))
+        self.tainted |= self._rows
         return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """`@` of TensorFlow's takes no vectors."""
+        vectors = isinstance(node.op, ast.MatMult) and self.is_tainted(node) and any(
+            map(self._may_be_vector, (node.left, node.right))
+        )  # fmt: skip
+        self.generic_visit(node)
+        return self._op("experimental.numpy.matmul", [node.left, node.right]) if vectors else node
+
+    def _may_be_vector(self, node: ast.expr) -> bool:
+        shape = shape_of(self._spot.value(dotted(node) or " "))
+        return bool(set(names(node)) & self._rows) or (shape is not None and len(shape) == 1)
 
     visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension  # noqa: N815
 

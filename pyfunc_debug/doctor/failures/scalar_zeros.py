@@ -16,22 +16,26 @@ from pyfunc_debug.doctor.failures.nodes import Node, body_spot, user_nodes
 from pyfunc_debug.doctor.failures.overrides import override
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.smooth import in_steps
-from pyfunc_debug.doctor.failures.source import Source, short
+from pyfunc_debug.doctor.failures.source import Source, read, short
 
 RULE = "none-gradient"
 _IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s(?:_\d+)?)/")
 _EAGER = re.compile(r"tensorflow[/\\]python[/\\]eager[/\\](?:backprop|imperative_grad)\.py$")
 _SCALAR = re.compile(
     r"\[\]|ndims must be|tensor with 1 values|of size 0\b|got:? 0\b|rank ?\(?-?0\b|at least \dD|must be at least rank"
+    r"|the requested shape has \d|[Ii]ncompatible shapes|broadcastable"  # what an op on the way made of it
 )
 _LEAVES = re.compile(r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\.item\(\)|\.tolist\(\)|stop_gradient")
 _WIDE = 60
+_MOST = 12
+"""Lines of a paste for several bodies, the user's own between them included."""
 _SIDEWAYS = (
-    "SELECT DISTINCT c.node FROM call c JOIN value o ON o.call = c.id AND o.role = 'output' "
+    "SELECT c.node FROM call c JOIN value o ON o.call = c.id AND o.role = 'output' "
     "JOIN value x ON x.call = c.forward AND x.role = 'input' AND o.path = 'd' || x.path "
-    "WHERE c.kind = 'gradient' AND o.shape = '[]' AND x.shape <> '[]' AND o.min = 0 AND o.max = 0"
+    "WHERE c.kind = 'gradient' AND o.shape = '[]' AND x.shape <> '[]' AND o.min = 0 AND o.max = 0 "
+    "GROUP BY c.node ORDER BY min(c.id)"
 )
-"""Nodes whose gradient calls gave one 0 for an input of some rank."""
+"""Nodes whose gradient calls gave one 0 for an input of some rank, that of the first call first."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -40,11 +44,22 @@ def explain(situation: Situation) -> Explanation | None:
         return None
     if not (_IN_GRAPH.search(situation.message) or _in_backprop(situation.inner.__traceback__)):
         return None
-    numbers = {int(number) for (number,) in situation.rows(_SIDEWAYS)}
-    found = [node for node in user_nodes(situation) if node.id in numbers and node.file is not None]
-    if len({(node.file, node.line) for node in found}) != 1:
+    every = [node for node in user_nodes(situation) if node.file is not None]
+    numbers = [int(number) for (number,) in situation.rows(_SIDEWAYS)]
+    found = [node for number in numbers for node in every if node.id == number]
+    if not found:
         return None
-    return _explanation(situation, found[0])
+    others = {node.line: node for node in reversed(every) if node.kind == "py_function"}  # the newest of each body
+    same = [node for node in others.values() if node.file == found[0].file and node.line != found[0].line]
+    return _explanation(situation, found[0], [node for node in same if _values(node) is not None])
+
+
+def _values(node: Node) -> int | None:
+    """The body's first line that asks a tensor for its value: it has no gradient either."""
+    function = node.function()
+    lines = node.source.code if function is not None else []
+    own = range(function.lineno, (function.end_lineno or function.lineno) + 1) if function is not None else ()
+    return next((number for number in own if number <= len(lines) and ".numpy()" in lines[number - 1]), None)
 
 
 def _in_backprop(traceback: TracebackType | None) -> bool:
@@ -55,7 +70,7 @@ def _in_backprop(traceback: TracebackType | None) -> bool:
     return False
 
 
-def _explanation(situation: Situation, node: Node) -> Explanation | None:
+def _explanation(situation: Situation, node: Node, others: list[Node]) -> Explanation | None:
     function, spot = node.function(), body_spot(node, situation)
     if function is None or spot is None or node.file is None:
         return None
@@ -65,14 +80,16 @@ def _explanation(situation: Situation, node: Node) -> Explanation | None:
     last = function.end_lineno or function.lineno
     lines = [(at, spot.source.lines[at - 1].strip()) for at in range(function.lineno, last + 1)]
     line, text = next(((at, one) for at, one in lines if _LEAVES.search(one)), (function.lineno, ""))
+    more = "" if not others else f" So does line {', '.join(sorted(str(_values(one)) for one in others))}."
     where = f" Line {line} leaves TensorFlow: `{text if len(text) < _WIDE else text[:_WIDE] + '...'}`." if text else ""
     cause = (
-        f"{node.called} has no gradient.{where} TensorFlow uses one 0, of shape [], and the gradient of the op before "
-        "it fails on that: this is your error."
+        f"{node.called} has no gradient.{where}{more} TensorFlow uses one 0, of shape [], and the gradient of an op "
+        "before it fails on that: this is your error."
     )
     flat = in_steps(function)
     pieces = body_in_ops(function, spot) if flat is None else None
     edit = _edit(node.file, spot.source, pieces) if pieces else None
+    edit = _with_others(situation, edit, others) if edit is not None and others else edit
     advice = "" if edit is not None else (
         f"Compute with TensorFlow's ops in {node.called}, or give it a gradient of its own: @tf.custom_gradient."
     )  # fmt: skip
@@ -82,6 +99,19 @@ def _explanation(situation: Situation, node: Node) -> Explanation | None:
             "gradient is zero or none, too. Give it one of your own: @tf.custom_gradient."
         )
     return Explanation(RULE, node.file, line, cause, edit, advice)
+
+
+def _with_others(situation: Situation, edit: Edit, others: list[Node]) -> Edit:
+    """The lines of other bodies with them, where all stand near each other."""
+    source, edits = read(edit.file), [edit]
+    for node in others:
+        function, spot = node.function(), body_spot(node, situation)
+        pieces = body_in_ops(function, spot) if function is not None and spot is not None else None
+        own = _edit(edit.file, source, pieces) if pieces else None
+        edits += [own] if own is not None else []
+    whole = together(edits, source.lines)
+    apart = len(edits) == 1 + len(others) and len(whole.lines) <= _MOST
+    return whole if apart else edit
 
 
 def _of_another_op(node: Node) -> Explanation | None:
