@@ -1293,3 +1293,23 @@ def a_mean_over_what_was_seen():
     mean = Mean()
     for _ in range(5):
         mean.update(tf.constant(1.0))
+
+
+@triggers("trace-only", says="offset = tf.random.uniform([], 0.0, 1.0)", pastes=True)
+def a_draw_that_a_number_of_numpy_is_made_of():
+    def shifted(x):
+        offset = np.float32(np.random.uniform(0.0, 1.0))
+        return tf.cast(x, tf.float32) + offset
+
+    list(tf.data.Dataset.range(4).map(shifted))
+
+
+@triggers("trace-only", says="tf.py_function(lambda: opened.append(int(np.random.randint(10))), [], [])", pastes=True)
+def a_draw_that_only_a_list_of_python_keeps():
+    opened = []
+
+    def open_one(x):
+        opened.append(int(np.random.randint(10)))
+        return tf.data.Dataset.range(x)
+
+    list(tf.data.Dataset.range(4).flat_map(open_one))
