@@ -28,6 +28,7 @@ from pyfunc_debug.doctor.failures import (
     keywords,
     leaked_tensor,
     loaded_models,
+    lost_function,
     lost_object,
     map_arguments,
     mapped,
@@ -62,6 +63,7 @@ __all__ = ["Edit", "Explanation", "explain", "from_facts"]
 CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     xla.explain,
     tflite.explain,
+    lost_function.explain,
     removed_names.explain,
     variables.explain,
     leaked_tensor.explain,
