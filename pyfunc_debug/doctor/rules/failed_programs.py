@@ -18,6 +18,7 @@ NAMES = (
     "lost-object",
     "mixed-dtypes",
     "none-gradient",
+    "older-api",
     "output-contract",
     "ragged-batch",
     "saved-classes",
