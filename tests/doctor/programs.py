@@ -3525,7 +3525,7 @@ def a_loss_that_counts_its_steps():
     model.fit(*ROWS, batch_size=1, verbose=0)
 
 
-@triggers("trace-only", says="run_eagerly=True)", pastes=True)
+@triggers("trace-only", says="decided by it, once for all steps: if seen > 2", pastes=True)
 def a_metric_that_asks_its_counter():
     seen = 0
 
