@@ -196,6 +196,7 @@ class Notice(str, Enum):
     WRONG_TAPE = "wrong-tape"
     SECOND_ORDER = "second-order"
     CUT_GRADIENT = "cut-gradient"
+    MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"
     BATCH_MEAN = "batch-mean"

@@ -32,6 +32,13 @@ def in_graph(line: str, draw: str, called: str) -> str | None:
     return new.split("\n")[0] if line.endswith(":") else new
 
 
+_CASTS = {
+    "float": "float32", "int": "int32",
+    **{one: one for one in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64")},
+}  # fmt: skip
+"""What makes a number of one in Python, and the dtype that a tensor has then."""
+
+
 class _Drawn(ast.NodeTransformer):
     def __init__(self, draw: str, called: str) -> None:
         self._draw = draw
@@ -46,6 +53,14 @@ class _Drawn(ast.NodeTransformer):
                 self.found = True
                 dtype = ast.unparse(node.args[0]).rpartition(".")[2].strip("'\"") if node.args else "float32"
                 return new if dtype == "float32" else _parsed(f"tf.cast({ast.unparse(new)}, tf.{dtype})")
+        cast = _CASTS.get(ast.unparse(node.func).rpartition(".")[2])
+        if cast is not None and [ast.unparse(one) for one in node.args] == [self._draw]:  # np.float32(...), int(...)
+            new = _op(node.args[0], self._called)  # type: ignore[arg-type]  # a call, by its text
+            if new is not None:
+                self.found = True
+                whole = ast.unparse(new).endswith("tf.int32)")
+                plain = cast == ("int32" if whole else "float32")
+                return new if plain else _parsed(f"tf.cast({ast.unparse(new)}, tf.{cast})")
         if ast.unparse(node) == self._draw:
             new = _op(node, self._called)
             if new is not None:

@@ -22,6 +22,7 @@ from pyfunc_debug.interception.elements import Elements
 from pyfunc_debug.interception.failures import Failures
 from pyfunc_debug.interception.gradients.cut import CutGradients
 from pyfunc_debug.interception.gradients.hub import Use, hub, stock_tapes
+from pyfunc_debug.interception.gradients.mapped import MappedGradients
 from pyfunc_debug.interception.graphs.departures import Departures
 from pyfunc_debug.interception.graphs.functions import Functions
 from pyfunc_debug.interception.graphs.inputs import Inputs
@@ -238,6 +239,10 @@ class Interception:
             patches.append(Patch(found.save_module, "save_and_return_nodes", save))
         if found.data_service is not None:
             patches.append(Patch(found.data_service, private.REGISTER_DATASET, self._departures.register_dataset))
+        if found.mapping is not None:
+            mapped = MappedGradients(found, self._observer)
+            patches.append(Patch(found.mapping, private.MAP_IN_GRAPH, mapped.mapped))
+            patches += [Patch(one, "type", mapped.loop_gradient) for one in found.loop_gradients]
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),

@@ -3442,6 +3442,30 @@ def a_layer_that_counts():
     model.fit(*ROWS, batch_size=1, verbose=0)
 
 
+@triggers("trace-only", says="decided by it, once for all steps: if self.batch % 2 == 0:", pastes=True)
+def a_counter_of_batches_that_an_update_waits_for():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+            self.batch = 0
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            self.batch += 1
+            loss = self.compute_loss(x, y, self(x))
+            if self.batch % 2 == 0:
+                loss = loss * 2.0
+            return {"scaled": loss}
+
+    net = Net()
+    net.compile("sgd", "mse")
+    net.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=2, verbose=0)
+
+
 @triggers("trace-only", says="self.highest.assign(tf.maximum(self.highest, error))", pastes=True)
 def a_metric_that_keeps_a_tensor():
     class Highest(keras.metrics.Metric):
@@ -3501,7 +3525,7 @@ def a_loss_that_counts_its_steps():
     model.fit(*ROWS, batch_size=1, verbose=0)
 
 
-@triggers("trace-only", says="tf.Variable(0), and .assign_add")
+@triggers("trace-only", says="decided by it, once for all steps: if seen > 2", pastes=True)
 def a_metric_that_asks_its_counter():
     seen = 0
 

@@ -125,6 +125,188 @@ def a_gradient_of_zero_in_an_eager_loop():
     tape.gradient(y, x)
 
 
+# -- none-gradient: of what vectorized_map maps ------------------------------------------------------------------------
+
+
+@triggers(
+    "none-gradient", says="tf.map_fn(lambda row: energy(row * w), rows, fn_output_signature=tf.float32)", pastes=True
+)
+def a_gradient_of_a_simulator_that_is_vectorized():
+    @tf.custom_gradient
+    def energy(x):
+        def grad(upstream):
+            return tf.numpy_function(lambda x, u: (2 * x * u).astype(np.float32), [x, upstream], tf.float32)
+
+        return tf.numpy_function(lambda x: (x**2).sum().astype(np.float32), [x], tf.float32), grad
+
+    w = tf.Variable(tf.ones([3]))
+    rows = tf.ones([4, 3])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.vectorized_map(lambda row: energy(row * w), rows))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+    step()
+
+
+@triggers("none-gradient", says="fn_output_signature=(tf.float32, tf.int64)", pastes=True)
+def a_gradient_of_pairs_that_are_vectorized_eagerly():
+    @tf.custom_gradient
+    def nearest(x, table):
+        found, place = tf.numpy_function(
+            lambda x, t: (t[abs(t - x).argmin()], abs(t - x).argmin()), [x, table], [tf.float32, tf.int64]
+        )
+        return (found, place), lambda up, _: (up, tf.zeros_like(table))
+
+    def both(pair):
+        return nearest(pair[0], pair[1])
+
+    x, tables = tf.Variable([0.2, 0.7]), tf.constant([[0.0, 1.0], [0.5, 0.6]])
+    with tf.GradientTape() as tape:
+        found, _ = tf.vectorized_map(
+            fn=both,
+            elems=(tf.identity(x), tables),
+            warn=False,
+        )
+        loss = tf.reduce_sum(found)
+    tape.gradient(loss, x)
+
+
+@near("missing-tape", ends_with=tf.errors.OpError)
+@triggers("none-gradient", says="differentiates", pastes=True, ends_with=tf.errors.OpError)
+def a_gradient_of_a_py_function_in_a_function_that_is_vectorized():
+    def squares(x):
+        return tf.reduce_sum(x**2)
+
+    def bounded(x):
+        y = tf.ensure_shape(tf.py_function(squares, [x], tf.float32), [])
+        return y, lambda upstream: tf.clip_by_value(2 * x * upstream, -1.0, 1.0)
+
+    own = tf.custom_gradient(bounded)
+
+    @tf.function
+    def one(x):
+        return own(x) + 1.0
+
+    w = tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def step(rows):
+        with tf.GradientTape() as tape:
+            y = tf.vectorized_map(one, rows * w)
+        return tape.gradient(y, w)
+
+    step(tf.ones([2, 3]))
+
+
+@triggers("none-gradient", says="experimental_use_pfor=False")
+def a_gradient_of_a_gradient_in_a_jacobian():
+    def cubic(x, u):
+        return (3 * x**2 * u).astype(np.float32)
+
+    @tf.custom_gradient
+    def slope(x, u):
+        y = tf.ensure_shape(tf.numpy_function(cubic, [x, u], tf.float32), [2])
+        return y, lambda up: (6 * x * u * up, 3 * x**2 * up)
+
+    @tf.custom_gradient
+    def cube(x):
+        y = tf.ensure_shape(tf.numpy_function(lambda x: x**3, [x], tf.float32), [2])
+        return y, lambda up: slope(x, up)
+
+    w = tf.Variable([0.5, 0.7])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            y = cube(w)
+        loss = tf.reduce_sum(tape.jacobian(y, w))
+    outer.gradient(loss, w)
+
+
+@near("none-gradient")
+def a_simulator_that_is_vectorized_for_a_look():
+    @tf.custom_gradient
+    def energy(x):
+        return tf.numpy_function(lambda x: (x**2).sum().astype(np.float32), [x], tf.float32), lambda up: 2 * x * up
+
+    w = tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def step(rows):
+        seen = tf.reduce_max(tf.vectorized_map(lambda row: energy(row * w), rows))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.vectorized_map(lambda row: tf.reduce_sum(row * w), rows))
+        return tape.gradient(loss, w), seen
+
+    step(tf.ones([4, 3]))
+
+
+@near("none-gradient")
+def rows_of_numpy_and_a_gradient_of_ops_that_is_vectorized():
+    @tf.custom_gradient
+    def bounded(x):
+        return tf.reduce_sum(x**2), lambda up: tf.clip_by_value(2 * x * up, -1.0, 1.0)
+
+    w = tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def step(rows):
+        rows = tf.ensure_shape(tf.numpy_function(lambda x: x * 2, [rows], tf.float32), [4, 3])
+        with tf.GradientTape() as tape:
+            y = tf.vectorized_map(lambda row: bounded(row * w), rows)
+        return tape.gradient(y, w)
+
+    step(tf.ones([4, 3]))
+
+
+@near("none-gradient")
+def a_gradient_of_a_simulator_that_is_mapped():
+    @tf.custom_gradient
+    def energy(x):
+        return tf.numpy_function(lambda x: (x**2).sum().astype(np.float32), [x], tf.float32), lambda up: 2 * x * up
+
+    w = tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def step(rows):
+        with tf.GradientTape() as tape:
+            y = tf.map_fn(lambda row: energy(row * w), rows)
+        return tape.gradient(y, w)
+
+    step(tf.ones([4, 3]))
+
+
+@near("none-gradient")
+def weights_of_numpy_that_are_vectorized():
+    w = tf.Variable(tf.ones([3]))
+
+    def weighed(row):
+        weight = tf.numpy_function(lambda x: np.float32(x.max() > 0), [row], tf.float32)
+        return tf.reduce_sum(row) * tf.ensure_shape(weight, [])
+
+    @tf.function
+    def step(rows):
+        with tf.GradientTape() as tape:
+            y = tf.vectorized_map(weighed, rows * w)
+        return tape.gradient(y, w)
+
+    step(tf.ones([4, 3]))
+
+
+@near("none-gradient")
+def a_jacobian_of_a_gradient_of_its_own():
+    @tf.custom_gradient
+    def cube(x):
+        y = tf.ensure_shape(tf.numpy_function(lambda x: x**3, [x], tf.float32), [2])
+        return y, lambda up: 3 * x**2 * up
+
+    w = tf.Variable([0.5, 0.7])
+    with tf.GradientTape() as tape:
+        y = cube(w)
+    tape.jacobian(y, w)
+
+
 # -- random numbers, state --------------------------------------------------------------------------------------------
 
 
@@ -1111,3 +1293,23 @@ def a_mean_over_what_was_seen():
     mean = Mean()
     for _ in range(5):
         mean.update(tf.constant(1.0))
+
+
+@triggers("trace-only", says="offset = tf.random.uniform([], 0.0, 1.0)", pastes=True)
+def a_draw_that_a_number_of_numpy_is_made_of():
+    def shifted(x):
+        offset = np.float32(np.random.uniform(0.0, 1.0))
+        return tf.cast(x, tf.float32) + offset
+
+    list(tf.data.Dataset.range(4).map(shifted))
+
+
+@triggers("trace-only", says="tf.py_function(lambda: opened.append(int(np.random.randint(10))), [], [])", pastes=True)
+def a_draw_that_only_a_list_of_python_keeps():
+    opened = []
+
+    def open_one(x):
+        opened.append(int(np.random.randint(10)))
+        return tf.data.Dataset.range(x)
+
+    list(tf.data.Dataset.range(4).flat_map(open_one))

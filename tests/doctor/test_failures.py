@@ -15,6 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import jupyter_ext
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
+from pyfunc_debug.doctor.failures.explanation import is_instruction
 from tests import forked
 from tests.limits import HANG_S
 
@@ -78,18 +79,21 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     assert told.startswith("pyfunc-debug: program.py:")
     own = {line.strip() for line in source.split("\n")}  # lines of the program that the paste indents
     lines = told.split("\n")
-    head = lines if words else lines[: next(place for place, line in enumerate(lines) if line.endswith(":")) + 1]
+    pasted = next((place + 1 for place, line in enumerate(lines) if is_instruction(line.strip())), len(lines))
+    head = lines[:pasted]
     assert len(head) <= 6 + (not words)
     assert all(len(line) <= 80 for line in head)
     assert len([line for line in lines[len(head) :] if line.strip() not in own]) <= 6
     findings = recording.findings()
     finding = next(one for one in findings if one.rule == rule)
     assert sum("but Tout " in one.message for one in findings) <= 1, "the same in other words"
+    assert not [one for one in findings if "is not in this process" in one.message], "as above"
     assert " ".join(finding.message.split())[:60] in " ".join(told.split()), "one source"
     assert finding.severity == "error"
     if words:
         assert not apply(told, path)
         return
+    assert finding.fix.split("\n")[1:] == lines[len(head) :]
     for number in range(_ROUNDS):
         assert apply(told, path), told
         mended = tmp_path / str(number) / "program.py"  # AutoGraph and TensorFlow remember code by file and line

@@ -21,7 +21,8 @@ import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.program import waiting
 from pyfunc_debug.recorder import hang
-from tests.doctor.recordings import FILE, call, node, written
+from tests import forked
+from tests.doctor.recordings import FILE, call, node, pasted, written
 from tests.limits import HANG_S
 from tests.stops.terminals import talk
 
@@ -556,3 +557,34 @@ def test_a_generator_ends_where_those_who_fed_it_have_ended(told):
     assert finding.fix.endswith("have ended\n                return")
     assert f"-> Replace test_hang.py:{first + 2} by:" in told.texts[0], "said while it hangs, too"
     assert seen == [1.0, 2.0]
+
+
+SESSION = """
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+sess = tf.Session(config=tf.ConfigProto(inter_op_parallelism_threads=2))
+a = tf.placeholder(tf.float32, [1])
+doubled = tf.multiply(a, 2.0)
+def body(x):
+    return sess.run(doubled, feed_dict={a: x}) + np.float32(1)
+values = [tf.py_func(body, [tf.constant([float(one)]) + 0.0], tf.float32) for one in range(8)]
+print([float(one[0]) for one in sess.run(values)])
+"""
+
+
+def test_a_body_that_runs_its_own_session_gets_one_with_threads_of_its_own(tmp_path):
+    line = SESSION.splitlines().index("    return sess.run(doubled, feed_dict={a: x}) + np.float32(1)") + 1
+    facts = {
+        "age_s": 31.0, "what": "TensorFlow, to run what this line asked for", "pool": 2, "lock": True,
+        "frames": [[FILE, line, "body", SESSION.splitlines()[line - 1]]],
+    }  # fmt: skip
+    notice = {"rule": "hang", "node": 1, "call": 1, "facts": json.dumps(facts)}
+    path = written(
+        tmp_path / "a.pfrec", SESSION, node=[node()], call=[call(1, status="running", end_ns=None)], notice=[notice]
+    )
+    (finding,) = Recording(path).findings(select=["hang"])
+    assert "run_functions_eagerly" not in finding.fix
+    (tmp_path / "mended.py").write_text(pasted(SESSION, finding.fix))
+    done = forked.run("mended.py", cwd=tmp_path)
+    assert done.stdout.split("\n")[0] == str([2.0 * one + 1 for one in range(8)]), done.stderr[-2000:]

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, read
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, read
 from pyfunc_debug.doctor.failures.symbols import alias
 
 RULE = "ragged-batch"
@@ -68,18 +68,36 @@ def _of_generator(situation: Situation) -> Explanation | None:
     return None
 
 
-def _without_rank(node: Node, spot: Spot, call: ast.Call, shape: Shape) -> Explanation | None:
+def _without_rank(node: Node, spot: Spot, call: ast.Call, seen: dict[int, Shape]) -> Explanation | None:
     """A ragged batch of what has no rank at trace is made as a plain one."""
     assert node.site is not None
+    shape = next(one for one in seen.values() if None in one)
     cause = (
         f"{node.called} returned {written(shape)}, but at trace not even the rank of its result is known: without it "
         "a ragged batch stacks as batch() does, elements of one shape only."
     )
+    if len(node.tout) > 1:
+        return Explanation(RULE, *node.site, cause, *_each_named(spot, call, seen))
     edited = spot.source.replaced(
         {call: f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {written(shape)})"}
     )
     edit = None if edited is None else Edit(node.site[0], edited[0], edited[1], (edited[2],))
     return Explanation(RULE, *node.site, cause, edit, "" if edit else f"Give it the shape {written(shape)}.")
+
+
+def _each_named(spot: Spot, call: ast.Call, seen: dict[int, Shape]) -> tuple[Edit | None, str]:
+    """The shapes of several results, below the line that names them; else words."""
+    listed = ", ".join(written(shape) for shape in seen.values())
+    statement = spot.source.statement(call.lineno)
+    targets = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    named = isinstance(targets, (ast.Tuple, ast.List)) and all(isinstance(one, ast.Name) for one in targets.elts)
+    if statement is None or not named or not isinstance(targets, (ast.Tuple, ast.List)):
+        return None, f"Give its results their shapes: {listed}."
+    tf, after = alias(spot, "tensorflow"), (statement.end_lineno or statement.lineno) + 1
+    blanks = indent_of(spot.source.lines[statement.lineno - 1])
+    pairs = [(spot.source.text(one), seen[place]) for place, one in enumerate(targets.elts) if place in seen]
+    lines = (f"{blanks}{name} = {tf}.ensure_shape({name}, {written(shape)})" for name, shape in pairs)
+    return Edit(spot.file, after, after - 1, tuple(lines)), ""
 
 
 def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Explanation | None:
@@ -88,8 +106,8 @@ def _explanation(situation: Situation, node: Node, seen: dict[int, Shape]) -> Ex
     batch = _batch(situation, node.site)
     ragged = batch is not None and "ragged" in _last(batch)
     spot, call = site_spot(node, situation), node.call()
-    if ragged and spot is not None and call is not None and len(node.tout) == 1:
-        return _without_rank(node, spot, call, seen[0])
+    if ragged and spot is not None and call is not None:
+        return _without_rank(node, spot, call, seen)
     found = _SHAPES.search(situation.message)
     two = [f"[{one}]" for one in found.groups() if one is not None] if found is not None else []
     cause = f"batch() stacks elements of one shape, but the calls of {node.called} returned different ones" + (

@@ -13,8 +13,14 @@ from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, root_is, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, explained, runs, when
 from pyfunc_debug.doctor.failures.value_fixes import value_fix
+from pyfunc_debug.program.frames import is_generated
 
 _CALLED_WRONG = re.compile(r"positional argument|keyword argument|is not defined|No module named|referenced before")
+_PYTHONS = {
+    "AttributeError", "FileNotFoundError", "ImportError", "IndexError", "KeyError", "ModuleNotFoundError", "NameError",
+    "RecursionError", "UnboundLocalError", "ZeroDivisionError",
+}  # fmt: skip
+"""What Python itself raises in a line, whatever tensors are in it; on a symbolic tensor it raises others."""
 _NAMED = re.compile(r"SymbolicTensor|KerasTensor|symbolic `?(?:tf\.)?Tensor")
 
 
@@ -43,6 +49,8 @@ def elsewhere(situation: Situation) -> Explanation | None:
     if spot is None or statement is None or situation.body or not wrapping.entry(situation)[1]:
         return None
     if _CALLED_WRONG.search(situation.message) or _raised_by(situation, ("tensorflow", "keras")):
+        return None
+    if situation.kind in _PYTHONS and _in_line(situation, spot) and not _NAMED.search(situation.message):
         return None
     if isinstance(statement, ast.Raise):
         return _refused(situation, spot, statement)
@@ -78,6 +86,15 @@ def _harmless(call: ast.Call, spot: Spot) -> bool:
     if dotted(call.func) in ("isinstance", "print", "type", "hasattr", "getattr", "id", "repr", "str", "zip", "dict"):
         return True
     return any(root_is(call.func, spot, name) for name in ("tensorflow", "keras"))
+
+
+def _in_line(situation: Situation, spot: Spot) -> bool:
+    """Whether the user's line raised it, and no code that it called."""
+    traceback = situation.inner.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    file = traceback.tb_frame.f_code.co_filename if traceback is not None else ""
+    return file == spot.file or is_generated(file)
 
 
 def _raised_by(situation: Situation, packages: tuple[str, ...]) -> bool:

@@ -21,8 +21,7 @@ def finding_of(facts: dict[str, Any]) -> Finding:
     explanation = from_facts(facts["explanation"])
     fix = explanation.advice
     if explanation.edit is not None:
-        pasted = "\n".join(f"  {line}" for line in explanation.edit.lines)
-        fix = f"{explanation.edit.instruction()}\n{pasted}"
+        fix = "\n".join((explanation.edit.instruction(), *explanation.edit.lines))
     return Finding(
         explanation.rule, "error", None, (), explanation.cause, fix, explanation.file, explanation.line,
         evidence=(f"the program failed with {facts['error']}",), confidence=explanation.confidence,

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.bodies import several, spread, times, together
@@ -36,6 +37,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
     explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])
+    explanations = [one["explanation"] for _, _, one in facts.notices["failure"]]
     rows = [row for row in rows if row[2] is None or not is_tensorflow(row[2])]
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
@@ -46,7 +48,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
         if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
-        if _CONTRACT.fullmatch(message) and _told_of_contract(facts, body):
+        if "its function is not in this process" in body and any(
+            one["rule"] == "serialization" for one in explanations
+        ):
+            continue  # as above
+        if _CONTRACT.fullmatch(message) and _told_of_contract(explanations, body):
             continue  # as above: the exception that reached the user is another one, in TensorFlow's words
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
@@ -83,8 +89,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _told_of_contract(facts: Facts, body: str) -> bool:
-    told = [one["explanation"] for _, _, one in facts.notices["failure"]]
+def _told_of_contract(told: list[dict[str, Any]], body: str) -> bool:
     return any(one["rule"] in ("output-contract", "structure") and f"{body} " in one["cause"] for one in told)
 
 

@@ -72,7 +72,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
-        fix = fix or (forked.fix if forked is not None else _fix(facts, str(what), pool))
+        fix = fix or (
+            forked.fix if forked is not None else _own_session(facts, file, line) or _fix(facts, str(what), pool)
+        )
         yield Finding(
             "hang", "warning" if ended else "error", node, calls, message.rstrip("."), fix,
             str(file) if file is not None else None, line if isinstance(line, int) else None,
@@ -285,6 +287,43 @@ def _with_room(facts: Facts, file: str, line: int) -> str:
         return pastes.written(pastes.replaced(facts, file, {bound: f"{pastes.text_of(facts, file, bound.func)}()"}))
     put = f"{pastes.text_of(facts, file, puts[0])[:-1]}, timeout=60)"
     return pastes.written(pastes.replaced(facts, file, {puts[0]: put}))
+
+
+def _own_session(facts: Facts, file: object, line: object) -> str:
+    """A session with threads of its own for a body that runs one; words where it is not seen how it is made."""
+    if not isinstance(file, str) or not isinstance(line, int):
+        return ""
+    asked = [
+        one for one in pastes.around(facts.tree(file), line, ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "run"
+        and isinstance(one.func.value, ast.Name) and "sess" in one.func.value.id.lower()
+    ]  # fmt: skip
+    if len(asked) != 1 or not isinstance(asked[0].func, ast.Attribute):
+        return ""
+    session = ast.unparse(asked[0].func.value)
+    made = [
+        one for one in pastes.walk(facts.tree(file), ast.Assign)
+        if session in [ast.unparse(target) for target in one.targets] and isinstance(one.value, ast.Call)
+        and pastes.last_name(one.value.func) in ("Session", "InteractiveSession")
+    ]  # fmt: skip
+    taken = any(isinstance(one, ast.Name) and one.id == "within" for one in pastes.walk(facts.tree(file), ast.Name))
+    if len(made) == 1 and isinstance(made[0].value, ast.Call) and not taken:
+        call, end = made[0].value, made[0].end_lineno or made[0].lineno
+        head = pastes.text_of(facts, file, call.func).rpartition(".")[0]
+        threads = (
+            f"{head}.ConfigProto(use_per_session_threads=True)" if head else "ConfigProto(use_per_session_threads=True)"
+        )
+        blanks = pastes.indent(facts, file, made[0].lineno)
+        own = f"within = {pastes.text_of(facts, file, call.func)}(graph={session}.graph, config={threads})"
+        line_ = f"{own}  # has no variables' values of {session}"
+        edits = [pastes.replaced(facts, file, {asked[0].func: "within.run"})]
+        edits += [Edit(file, end + 1, end, (f"{blanks}{line_}",))] if blanks is not None else [None]
+        if None not in edits:
+            return pastes.written(*edits)
+    return (
+        f"compute in NumPy what {session}.run computes there, or use a session with threads of its own, made once: "
+        "Session(graph=..., config=ConfigProto(use_per_session_threads=True))"
+    )
 
 
 def _fix(facts: Facts, what: str, pool: int) -> str:

@@ -106,7 +106,8 @@ def _changes(
             f"line {write.line} of {owner} changes Python's {write.target!r}. Keras runs its steps in a graph: the "
             f"line ran while Keras traced them, and not in each of its {steps:,} steps",
             _counted(facts, file, function, write, made) if counted else _kept(facts, file, function, write),
-            file, write.line, evidence=(f"line {write.line}: {write.text}",), confidence="likely",
+            file, write.line, evidence=(f"line {write.line}: {write.text}", *_deciding(facts, file, function, write)),
+            confidence="likely",
         )  # fmt: skip
         return
 
@@ -135,6 +136,25 @@ def _is_empty(node: ast.expr) -> bool:
     return isinstance(node, (ast.List, ast.Dict, ast.Set))
 
 
+def _deciding(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write) -> Iterator[str]:
+    """Lines that decide by what is changed: they did so once, too."""
+    for one in _asked(function, write.target, (ast.If, ast.While))[:1]:
+        yield f"line {one.lineno} decided by it, once for all steps: {facts.line(file, one.lineno)}"
+
+
+def _eagerly(facts: Facts, file: str) -> str:
+    """The line that compiles the model, so that each step runs as Python."""
+    calls = [
+        one for one in pastes.walk(facts.tree(file), ast.Call)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
+    ]  # fmt: skip
+    if len(calls) != 1 or any(word.arg in (None, "run_eagerly") for word in calls[0].keywords):
+        return ""
+    text = pastes.text_of(facts, file, calls[0])
+    comma = ", " if calls[0].args or calls[0].keywords else ""
+    return pastes.all_replaced(facts, file, {calls[0]: f"{text[:-1].rstrip(', ')}{comma}run_eagerly=True)"})
+
+
 def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr) -> str:
     """The number as a variable of TensorFlow's, which a graph can change, and what depends on it as an op."""
     tf = pastes.module(facts, file, "tensorflow") or "tf"
@@ -142,7 +162,13 @@ def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Wri
     added = {"+": "assign_add", "-": "assign_sub"}.get(left.rstrip()[-1:])
     change = pastes.lines_of(facts, file, write.line)
     words = f"{write.target} = {tf}.Variable(0), and .assign_add in line {write.line}: a graph can change it"
-    if added is None or change is None or len(change[1]) != 1 or _asked(function, write.target, (ast.If, ast.While)):
+    deciding = _asked(function, write.target, (ast.If, ast.While))
+    if deciding:
+        return _eagerly(facts, file) or (
+            f"{words}; and {tf}.cond(...) for the condition in line {deciding[0].lineno}, which "
+            "Keras does not turn into a graph. Or compile(..., run_eagerly=True)"
+        )
+    if added is None or change is None or len(change[1]) != 1:
         return words
     text = pastes.text_of(facts, file, made)
     chosen = [one for one in _asked(function, write.target, ast.IfExp) if isinstance(one, ast.IfExp)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
@@ -16,6 +17,7 @@ from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("none-gradient",)
+_JACOBIANS = ("jacobian", "batch_jacobian")
 _LEAVES = re.compile(
     r"\.numpy\(\)|\bnp\.|\bnumpy\.|\bfloat\(|\bint\(|\.item\(\)|\.tolist\(\)|tf\.stop_gradient"
     r"|tf\.(?:math\.)?(?:round|floor|ceil|sign|argmax|argmin)\(|tf\.cast\(.*, tf\.u?int\d+\)"
@@ -37,6 +39,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             overridden |= {one.id for one in group}
             if (other.file, other.line) not in told:
                 yield other
+    for dropped in _dropped(facts):
+        nodes_of = {dropped.node, *dropped.nodes}
+        overridden |= {one for one in nodes_of if one is not None}
+        yield dropped
     seen: dict[tuple[object, ...], list[tuple[int, int | None]]] = {}
     for node, call, noticed in facts.notices["none-gradient"]:
         if node is None or node in overridden or facts.nodes[node].origin != "user":
@@ -87,6 +93,45 @@ def _of_another_op(facts: Facts, nodes: Sequence[Node]) -> Finding | None:
         tuple(one.id for one in nodes) if len(nodes) > 1 else (),
         evidence=(f"line {other.key.lineno}: {facts.line(file, other.key.lineno)}",),
     )  # fmt: skip
+
+
+def _dropped(facts: Facts) -> Iterator[Finding]:
+    """One finding a line whose `vectorized_map` (or jacobian) does not use a gradient of the user's."""
+    lines: dict[tuple[Any, Any], list[tuple[int, dict[str, Any]]]] = {}
+    for number, _, noticed in facts.notices["mapped-gradient"]:
+        if number is not None and facts.nodes[number].origin == "user":
+            lines.setdefault((noticed["file"], noticed["line"]), []).append((number, noticed))
+    for (file, line), found in lines.items():
+        number, noticed = found[0]
+        node = facts.nodes[number]
+        numpy = node.kind != "py_function"
+        own = node.stack[-1].function if node.stack else "<lambda>"
+        whose = facts.name(node) if own == "<lambda>" else own
+        instead = "uses zeros for its gradient" if numpy else f"differentiates {facts.name(node)} instead"
+        untrained = ". Nothing before it is trained through it" if numpy else ""
+        yield Finding(
+            "none-gradient", "warning", number, (),
+            f"the gradient that tf.custom_gradient gives {whose} is lost where it is vectorized: TensorFlow runs the "
+            f"tf.{node.kind} in a loop of its own, and {instead}{untrained}",
+            _with_map_fn(facts, file, line, noticed["result"]), file, line, several(one for one, _ in found),
+        )  # fmt: skip
+
+
+def _with_map_fn(facts: Facts, file: str | None, line: int, result: str | None) -> str:
+    """The call of vectorized_map as one of map_fn, which keeps gradients; a jacobian without vectorization."""
+    calls = pastes.around(facts.tree(file), line, ast.Call)
+    mapped = [one for one in calls if pastes.last_name(one.func) == "vectorized_map"]
+    if not mapped and any(pastes.last_name(one.func) in _JACOBIANS for one in calls):
+        return "pass experimental_use_pfor=False, with GradientTape(persistent=True) where that is not in a tf.function"
+    call = mapped[0] if len(mapped) == 1 else None
+    fn, elems = (pastes.argument(call, *one) if call is not None else None for one in ((0, "fn"), (1, "elems")))
+    tf = pastes.module(facts, file, "tensorflow") or (ast.unparse(call.func).rpartition(".")[0] if call else "")
+    if call is None or fn is None or elems is None or not tf or result is None:
+        return "call tf.map_fn in place of tf.vectorized_map, with fn_output_signature=... of what the function returns"
+    parts = (pastes.text_of(facts, file, fn), pastes.text_of(facts, file, elems))
+    signature = result.replace("tf.", f"{tf}.")
+    text = f"{tf}.map_fn({', '.join(parts)}, fn_output_signature={signature})"
+    return pastes.all_replaced(facts, file, {call: text})
 
 
 def _eagerly(facts: Facts) -> Iterator[tuple[int, int, int]]:

@@ -37,6 +37,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         found = facts.definition(function.file, function.line)
         draws = _draws(found, facts.tree(function.file)) if found is not None else []
+        kept = {one.line for one in code.state_writes(found) if not _assigns(one)} if found is not None else set()
+        draws = [one for one in draws if one.line not in kept]  # of what only Python sees
         many = function.kind == "tf.data" or runs[number] > traces[number]
         if draws and many:
             yield _drawn_once(facts, function, draws, traces[number], runs[number])

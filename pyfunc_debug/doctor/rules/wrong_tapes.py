@@ -25,7 +25,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         "AND (c.tape <> c.forward OR (c.tape IS NULL AND c.status = 'error')) "
         "GROUP BY n.id, c.tape IS NULL, r1.site, r2.site ORDER BY n.id, min(c.id)"
     )
-    rows = [(*row, sites(reader, row[:1])) for row in rows]  # two lines of one graph may each have got the other's
+    told = {node for node, _, _ in facts.notices["mapped-gradient"]}  # the user's gradient asks for no tape
+    # Two lines of one graph may each have got the other's.
+    rows = [(*row, sites(reader, row[:1])) for row in rows if row[0] not in told]
     for group in together(rows, 4, 5, 6, 9):
         node, body, file, line, missing, _, _, _, first, where = group[0]
         counts = {row[0]: row[7] for row in group}

@@ -58,6 +58,10 @@ class TensorFlowNames:
     """What saves a SavedModel; None where that cannot be watched."""
     data_service: Any
     """What hands datasets to the tf.data service; None where that cannot be watched."""
+    mapping: Any
+    """What vectorizes a function; None where that cannot be watched."""
+    loop_gradients: tuple[Any, ...]
+    """Where TensorFlow looks for the gradient of a loop, as {"type": function}; empty where that has moved."""
     profiler_trace: Any
     """What puts events into the profiler; None where it has moved."""
     keras_signature: Any
@@ -183,6 +187,8 @@ def load() -> TensorFlowNames:
             "tensorflow.python.data.experimental.ops.data_service_ops:_register_dataset",
             ("service", "dataset", "compression", "dataset_id"),
         ),
+        mapping=_holding("tensorflow.python.ops.parallel_for.control_flow_ops:_pfor_impl", None),
+        loop_gradients=_loop_gradients(),
         profiler_trace=module("tensorflow.python.profiler.trace"),
         keras_signature=_loaded("keras.src.export.export_utils", "get_input_signature"),
         saved_model_type=find("tensorflow.core.protobuf.saved_model_pb2:SavedModel", None),
@@ -198,7 +204,13 @@ def _iterator_type() -> Any:
     return find(owner, None) if known else None
 
 
-def _holding(name: str, parameters: tuple[str, ...]) -> Any:
+def _loop_gradients() -> tuple[Any, ...]:
+    """The entries of TensorFlow's registry of gradients that are about loops."""
+    registry = find("tensorflow.python.framework.ops:gradient_registry._registry", None) or {}
+    return tuple(registry[name] for name in ("While", "StatelessWhile") if callable(registry.get(name, {}).get("type")))
+
+
+def _holding(name: str, parameters: tuple[str, ...] | None) -> Any:
     """The module of a function that is as expected, else None."""
     return None if find(name, parameters) is None else importlib.import_module(name.partition(":")[0])
 

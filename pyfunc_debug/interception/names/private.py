@@ -31,6 +31,10 @@ IS_EAGER = ("_context", "_thread_local_data", "is_eager")
 """Where the module `context` holds whether this thread executes eagerly."""
 CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
 """Of OwnedIterator: made, and asked for an element."""
+MAP_IN_GRAPH = "_pfor_impl"
+"""In parallel_for.control_flow_ops: what vectorized_map and jacobian do in a graph."""
+CUSTOM_GRADIENT = "_graph_mode_decorator"
+"""In custom_gradient.py: calls, in a graph, a function that has a gradient of its own."""
 REGISTER_DATASET = "_register_dataset"
 """In data_service_ops: hands a dataset to the tf.data service."""
 BUILD_META_GRAPH = "_build_meta_graph"
@@ -222,6 +226,11 @@ def converted_functions(autograph_api: Any) -> Any:
 def nested_graphs(graph: Any) -> list[Any]:
     """Graphs of the functions that a graph calls and that were made or loaded with it; some are None."""
     return [getattr(function, "_cached_graph", None) for function in list(graph._functions.values())]
+
+
+def loop_body(op: Any) -> Any:
+    """The graph of the body of a loop (an op of type While)."""
+    return op.graph._functions[op.get_attr("body").name]._cached_graph
 
 
 dataset_functions = operator.methodcaller("_functions")
