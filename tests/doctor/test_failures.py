@@ -87,7 +87,8 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     findings = recording.findings()
     finding = next(one for one in findings if one.rule == rule)
     assert sum("but Tout " in one.message for one in findings) <= 1, "the same in other words"
-    assert not [one for one in findings if "is not in this process" in one.message], "as above"
+    lost = [one for one in findings if one.severity == "error" and "is not in this process" in one.message]
+    assert rule != "serialization" or lost == [], "as above"  # a dataset of an earlier program may still fetch
     assert " ".join(finding.message.split())[:60] in " ".join(told.split()), "one source"
     assert finding.severity == "error"
     if words:

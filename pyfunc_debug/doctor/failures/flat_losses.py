@@ -70,8 +70,11 @@ def _explanation(where: str, predicted: str, flat: list[ast.expr], spot: Spot) -
     if placed is not None:
         edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, spot.file, found.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
+    of = spot.source.text(found.args[0]) if isinstance(found, ast.Call) and found.args else predicted
+    others = {f"{dotted(one.func)} (line {one.lineno})" for one in flat[1:] if isinstance(one, ast.Call)}
+    also = f" and what is made of it: {', '.join(sorted(others))}" if others else ""
     advice = (
-        f"Let {where.removeprefix('the loss ')} compute with {predicted} itself, without {name}, or keep it "
+        f"Let {where.removeprefix('the loss ')} compute with {short(of, 30)} itself, without {name}{also}; or keep it "
         "as a metric beside a loss that has a gradient."
     )
     return Explanation(RULE, spot.file, found.lineno, cause, None, advice, "likely")

@@ -364,8 +364,10 @@ def _into_variable(
 
 
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
-    seen, calls = shapes.recorded(situation.rows, _same_body(situation, node))
-    if seen:
+    number = _same_body(situation, node)
+    seen, calls = shapes.recorded(situation.rows, number)
+    fits = _as_traced(situation, number, [shape for _, shape in _inputs(situation, node, op)])
+    if seen and fits:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
         return (
             [seen.get(index) for index in range(len(node.tout))],
@@ -382,12 +384,29 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     spot = body_spot(node, situation, {**inputs, **owner(node, situation)})
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
+    found = found if fits else [(None, *one[1:]) if one else one for one in found]  # it is called with other sizes, too
     if all(one is None for one in found) and len(node.tout) == 1:
         same = [one for one in inputs.values() if one.shape]
         if len(same) == 1 and (same[0].dtype == node.tout[0] or len(inputs) == 1):
-            return [same[0].shape], False, _LIKE_INPUT
+            return [same[0].shape if fits else (None, *same[0].shape[1:])], False, _LIKE_INPUT
     guessed = " Its source says the shape below: check it." if any(one is not None for one in found) else ""
     return found, False, guessed
+
+
+def _as_traced(situation: Situation, number: int, inputs: list[Shape | None]) -> bool:
+    """Whether calls of a node were given what is traced now: an eager try before may have had another size."""
+    rows = situation.rows(
+        "SELECT DISTINCT v.position, v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND "
+        "c.kind = 'forward' AND v.role = 'input' AND v.shape IS NOT NULL", (number,),
+    )  # fmt: skip
+    for position, text in rows:
+        traced = inputs[position] if position < len(inputs) else None
+        given = tuple(json.loads(text))
+        if traced is not None and (
+            len(traced) != len(given) or any(one not in (None, other) for one, other in zip(traced, given))
+        ):
+            return False
+    return True
 
 
 def _same_body(situation: Situation, node: Node) -> int:
