@@ -65,8 +65,8 @@ LONG = [
 ]  # fmt: skip
 """Of the others those that take longest, which begin before the rest."""
 
-FIRST = ["doctor/test_failures.py", "doctor/test_programs.py", "jupyter_ext/test_from_call.py", "job/test_ray.py"]
-"""The longest of all, which begin before the others: one of them at the end would keep three processes waiting."""
+FIRST = ["doctor/test_failures.py", "doctor/test_programs.py", "jupyter_ext/test_from_call.py"]
+"""The longest of all, which begin before the others: one of them at the end would keep the others waiting."""
 
 PACKAGES = ("pyfunc_debug", "jupyter_ext")
 MOST_PROCESSES = 6
