@@ -52,12 +52,8 @@ def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
     head = own.body[0].lineno > own.lineno and len(own.decorator_list) == 1
     plain = not own.args.defaults and not own.args.vararg and not own.args.kwarg and not own.args.kwonlyargs
     numbers = _numbers(holder) if isinstance(holder, ast.FunctionDef) else set()
-    if (
-        calls is None
-        or not head
-        or not plain
-        or not _as_tensors(source, own, [one for one in read if one not in numbers])
-    ):
+    tensors = [one for one in read if one not in numbers]
+    if calls is None or not head or not plain or not _as_tensors(source, own, tensors):
         return ""
     if "input_signature" in ast.unparse(own.decorator_list[0]) or _taken(source, own.name, own):
         return ""

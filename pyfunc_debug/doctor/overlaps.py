@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pyfunc_debug.doctor.failures.explanation import replaced_lines
 from pyfunc_debug.records import Finding
-
-_REPLACED = re.compile(r"^Replace (?:lines )?(.+?):(\d+)(?: to (\d+))? by:$", re.MULTILINE)
 
 
 def marked(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -19,10 +17,10 @@ def marked(findings: Sequence[Finding]) -> Iterator[Finding]:
     """
     taken: dict[tuple[str, int], Finding] = {}
     for one in findings:
-        lines = list(_lines(one.fix))
-        earlier = next((taken[line] for line in lines if line in taken), None)
-        if earlier is not None:
-            file, line = next(line for line in lines if line in taken)
+        lines = list(replaced_lines(one.fix))
+        shared = next((place for place in lines if place in taken), None)
+        if shared is not None:
+            (file, line), earlier = shared, taken[shared]
             said = (
                 f"{file}:{line} is also changed by the paste for {earlier.rule}, above: one of them, then record again"
             )
@@ -32,8 +30,3 @@ def marked(findings: Sequence[Finding]) -> Iterator[Finding]:
         for place in lines:
             taken.setdefault(place, one)
         yield one
-
-
-def _lines(fix: str) -> Iterator[tuple[str, int]]:
-    for file, first, last in _REPLACED.findall(fix):
-        yield from ((file, line) for line in range(int(first), int(last or first) + 1))

@@ -3723,7 +3723,9 @@ def an_f1_of_numpy():
 
     x = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
     y = np.tile(np.float32([[0], [1], [0], [0]]), (16, 1))
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+    model = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid", kernel_initializer="ones")]
+    )
     model.compile("sgd", "binary_crossentropy", metrics=["accuracy", f1])
     model.fit(x, y, batch_size=8, verbose=0)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import Function
+from pyfunc_debug.doctor.failures.source import Function, Source
 
 
 def body_in_ops(function: Function, spot: Spot) -> dict[ast.expr, str] | None:
@@ -35,3 +36,12 @@ def body_in_ops(function: Function, spot: Spot) -> dict[ast.expr, str] | None:
             pieces[value] = new
         made += names
     return pieces
+
+
+def as_edit(file: str, source: Source, pieces: dict[ast.expr, str], most: int | None = None) -> Edit | None:
+    """The lines of a body with its pieces in ops; None where nothing changes, or more lines than `most` do."""
+    changed = {one: text for one, text in pieces.items() if text != source.text(one)}
+    if not changed or (most is not None and len({one.lineno for one in changed}) > most):
+        return None
+    first, last = min(one.lineno for one in changed), max(one.end_lineno or one.lineno for one in changed)
+    return Edit(file, first, last, source.spliced(changed, first, last))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ _LINES = 6
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
+_REPLACED = re.compile(r"^Replace (?:lines )?(.+?):(\d+)(?: to (\d+))? by:$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class Edit:
 def is_instruction(line: str) -> bool:
     """Whether a line of a fix says where the lines below it go: those are printed from the first column, to copy."""
     return _INSTRUCTION.fullmatch(line) is not None
+
+
+def replaced_lines(fix: str) -> Iterator[tuple[str, int]]:
+    """Files and lines that a fix of these instructions replaces."""
+    for file, first, last in _REPLACED.findall(fix):
+        yield from ((file, line) for line in range(int(first), int(last or first) + 1))
 
 
 def applied(edits: Iterable[Edit], lines: Sequence[str]) -> list[str]:

@@ -52,8 +52,7 @@ def _map_fn(situation: Situation, match: re.Match[str]) -> Explanation | None:
         return None
     file, call = found[0]
     source, tf = read(file), dotted(call.func).rpartition(".")[0] or "tf"
-    text = source.text(call)
-    placed = source.replaced({call: f"{text[:-1].rstrip(', ')}, fn_output_signature={tf}.{made})"})
+    placed = source.replaced({call: source.with_argument(call, f"fn_output_signature={tf}.{made}")})
     edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
     cause = (
         f"tf.map_fn takes {given} for the dtype of the results, that of the elements, but its function returns {made}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
+from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
@@ -136,7 +136,7 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     inputs = tuple(parameters(function))
     flat = in_steps(function)
     smooth = ranks(function, call, site.source) if flat is not None else None
-    placed = site.source.replaced({call: smooth[0]}) if smooth is not None else None
+    placed = site.source.replaced({call: smooth}) if smooth is not None else None
     if placed is not None:
         return Edit(site.file, placed[0], placed[1], (placed[2],)), (
             f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
@@ -210,11 +210,7 @@ def _function_in_ops(spot: Spot, cut: Cut) -> Edit | None:
         return None
     floats = {name: Described("float32", None) for name in parameters(function)}
     pieces = body_in_ops(function, Spot(spot.file, function.lineno, floats, spot.module, ""))
-    changed = {one: text for one, text in (pieces or {}).items() if text != source.text(one)}
-    if not changed or len({one.lineno for one in changed}) > _MOST:
-        return None
-    first, last = min(one.lineno for one in changed), max(one.end_lineno or one.lineno for one in changed)
-    return Edit(spot.file, first, last, source.spliced(changed, first, last))
+    return as_edit(spot.file, source, pieces or {}, _MOST)
 
 
 def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation:

@@ -134,6 +134,14 @@ def inputs_of(node: Node, situation: Situation) -> dict[str, Described]:
     return {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
 
 
+def traced_inputs(node: Node, situation: Situation) -> list[tuple[str, tuple[int | None, ...] | None]]:
+    """Dtypes and shapes of what a node is given, as they were known at trace: also of a graph that is gone."""
+    rows = situation.rows(
+        "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+    )
+    return [(dtype, None if text is None else tuple(json.loads(text))) for dtype, text in rows]
+
+
 def written_inputs(node: Node, situation: Situation) -> dict[str, int]:
     """Whole numbers that the program's text gives the body through inp: by the body's parameters."""
     call, function = node.call(), node.function()
@@ -235,5 +243,5 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 __all__ = [
     "Node", "argument", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call", "return_value",
-    "return_values", "returned", "site_spot", "user_nodes", "written_inputs",
+    "return_values", "returned", "site_spot", "traced_inputs", "user_nodes", "written_inputs",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ def in_steps(function: ast.AST) -> ast.Call | None:
     return min(found, key=lambda one: (one.lineno, one.col_offset), default=None)
 
 
-def ranks(function: ast.AST, call: ast.Call, source: Source) -> tuple[str, int] | None:
+def ranks(function: ast.AST, call: ast.Call, source: Source) -> str | None:
     """What stands in the place of a call whose body gives the ranks of its only input, a vector, and can be trained.
 
     A rank is how many are smaller: a sum of comparisons, each of which is a sigmoid then.
@@ -39,7 +39,7 @@ def ranks(function: ast.AST, call: ast.Call, source: Source) -> tuple[str, int] 
       source: Its file.
 
     Returns:
-      The text for the call, and the rank of the smallest: 0 or 1. None for another body.
+      The text for the call; None for another body.
     """
     given = parameters(function) if isinstance(function, (ast.FunctionDef, ast.Lambda)) else []
     inputs = argument(call, 1, "inp")
@@ -52,7 +52,7 @@ def ranks(function: ast.AST, call: ast.Call, source: Source) -> tuple[str, int] 
     text = source.text(inputs.elts[0])
     text = text if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
     apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
-    return f"{tf}.reduce_sum({apart}, axis=1) {'+' if first else '-'} 0.5", first
+    return f"{tf}.reduce_sum({apart}, axis=1) {'+' if first else '-'} 0.5"
 
 
 def _first_rank(function: ast.AST, name: str) -> int | None:

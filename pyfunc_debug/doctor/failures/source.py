@@ -103,6 +103,11 @@ class Source:
         found = ast.get_source_segment("\n".join(self.lines), node) or ""
         return found if "\n" not in found else ast.unparse(node)
 
+    def with_argument(self, call: ast.Call, argument: str) -> str:
+        """A call with one argument more."""
+        glue = ", " if call.args or call.keywords else ""
+        return f"{self.text(call)[:-1].rstrip(', ')}{glue}{argument})"
+
     def replaced(self, pieces: dict[ast.expr, str]) -> tuple[int, int, str] | None:
         """The lines that hold some expressions, with other text in the place of these.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
+from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied, together
-from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, traced_inputs, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import parameters, parsed, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
@@ -50,19 +50,13 @@ def _in_ops(situation: Situation, node: Node) -> Edit | None:
         return None
     if not obstacles(node.file, function):
         return call
-    rows = situation.rows(
-        "SELECT dtype FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
-    )
-    given = {name: Described(row[0], None) for name, row in zip(parameters(function), rows)}
+    kinds = (dtype for dtype, _ in traced_inputs(node, situation))
+    given = {name: Described(dtype, None) for name, dtype in zip(parameters(function), kinds)}
     spot = body_spot(node, situation, given)
     pieces = body_in_ops(function, spot) if spot is not None and given else None
     source = read(node.file)
-    changed = {one: text for one, text in (pieces or {}).items() if text != source.text(one)}
-    if not changed:
-        return None
-    first, last = min(one.lineno for one in changed), max(one.end_lineno or one.lineno for one in changed)
-    body = Edit(node.file, first, last, source.spliced(changed, first, last))
-    if body.first <= call.last and call.first <= body.last:
+    body = as_edit(node.file, source, pieces or {})
+    if body is None or (body.first <= call.last and call.first <= body.last):
         return None
     edit = together([body, call], source.lines)
     after = parsed("\n".join(applied([body], source.lines)))

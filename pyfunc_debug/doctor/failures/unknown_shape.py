@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.nodes import (
     owner,
     py_call,
     site_spot,
+    traced_inputs,
     user_nodes,
     written_inputs,
 )
@@ -100,7 +101,7 @@ def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
     call, tf = found[0], alias(spot, "tensorflow")
     name, text = dotted(call.func).rpartition(".")[2], spot.source.text(call)
     if name == "decode_image":
-        new = f"{text[:-1].rstrip(', ')}, expand_animations=False)"
+        new = spot.source.with_argument(call, "expand_animations=False")
         what = "decode_image may give an image or an animation: at trace not even the rank is known."
     else:
         new = f"{tf}.ensure_shape({text}, [None, None, None])"
@@ -291,10 +292,7 @@ def _inputs(situation: Situation, node: Node, op: Any) -> list[tuple[str, Shape 
     """Dtypes and shapes of what a node is given, known at trace; kept of a graph that is gone."""
     if op is not None:
         return [(dtype_of(one), shape_of(one)) for one in op.inputs]
-    rows = situation.rows(
-        "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
-    )
-    return [(dtype, None if text is None else tuple(json.loads(text))) for dtype, text in rows]
+    return traced_inputs(node, situation)
 
 
 def _asked(spot: Spot, call: ast.Call, shape: Shape | None) -> Edit | None:

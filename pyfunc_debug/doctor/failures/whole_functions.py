@@ -210,9 +210,7 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
         given = {one.arg for call in found for one in call.keywords}
         if len(found) != 1 or given & {"run_eagerly", "jit_compile", None}:
             return None
-        text = spot.source.text(found[0]) if spot.file == outer.file else outer.source.text(found[0])
-        glue = "" if text.endswith("()") else ", "
-        return wrapping.replace_expression(outer, found[0], f"{text[:-1].rstrip(', ')}{glue}run_eagerly=True)")
+        return wrapping.replace_expression(outer, found[0], outer.source.with_argument(found[0], "run_eagerly=True"))
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.smooth import in_steps, ranks
 from pyfunc_debug.records import Finding, Node
 
@@ -26,8 +27,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node_number is not None and facts.nodes[node_number].origin == "user":
             known = facts.nodes[node_number]
             bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
-    told = [one["explanation"] for _, _, one in facts.notices["failure"]]
-    said = {(one["file"], one["line"]) for one in told if one["rule"] in ("cut-gradient", "none-gradient")}
+    said = {(one.file, one.line) for one in failures(facts, ("cut-gradient", "none-gradient"))}
     for (body, _, _), found in bodies.items():
         number, noticed = found[0]
         node = facts.nodes[number]
@@ -102,10 +102,10 @@ def straight_through(facts: Facts, node: Node) -> str:
 def _smooth(facts: Facts, node: Node) -> str:
     """Smooth ranks in the place of a call whose body ranks what it is given."""
     made, function = pastes.call_of(facts, node), facts.function(node)
-    found = (
-        ranks(function, made[1], pastes.source(facts, made[0])) if made is not None and function is not None else None
-    )
-    return pastes.all_replaced(facts, made[0], {made[1]: found[0]}) if made is not None and found is not None else ""
+    if made is None or function is None:
+        return ""
+    found = ranks(function, made[1], pastes.source(facts, made[0]))
+    return "" if found is None else pastes.all_replaced(facts, made[0], {made[1]: found})
 
 
 def in_ops(facts: Facts, node: Node) -> str:

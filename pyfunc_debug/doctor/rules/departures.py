@@ -8,6 +8,7 @@ from typing import Any
 
 from pyfunc_debug.doctor import leaving, pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.doctor.string_ops import as_string_ops
 from pyfunc_debug.events import TFLITE, Body
@@ -24,8 +25,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         groups: dict[object, list[dict[str, Any]]] = {}
         for _, _, noted in facts.notices.get(notice, []):
             groups.setdefault((noted["body"], noted["file"], noted["line"], noted["to"]), []).append(noted)
-        told = [one["explanation"] for _, _, one in facts.notices["failure"]]
-        places = {(one["file"], one["line"]) for one in told if one["rule"] == rule}
+        places = {(one.file, one.line) for one in failures(facts, (rule,))}
         for group in groups.values():
             found = _finding(facts, rule, group, [nodes[one["name"]] for one in group if one["name"] in nodes])
             if (found.file, found.line) not in places:

@@ -6,11 +6,11 @@ import ast
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from pyfunc_debug.doctor import pastes, pipelines
 from pyfunc_debug.doctor.bodies import several, spread, times, together
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.doctor.failures.kept import failures
 from pyfunc_debug.doctor.failures.source import short
 from pyfunc_debug.program.frames import is_installed, is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Finding, Node, Severity
@@ -37,7 +37,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         "GROUP BY n.id, f.type ORDER BY n.id"
     )
     explained = tuple(str(one["error"])[:_SAME] for _, _, one in facts.notices["failure"])
-    explanations = [one["explanation"] for _, _, one in facts.notices["failure"]]
+    contracts = [one.message for one in failures(facts, ("output-contract", "structure"))]
+    lost = any(failures(facts, ("serialization",)))
     rows = [row for row in rows if row[2] is None or not is_tensorflow(row[2])]
     for group in together(rows, 4):
         node, body, file, line, kind, _, first, failure = min(group, key=lambda row: int(row[6]))
@@ -48,11 +49,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # the body had returned: `returned` tells of what TensorFlow did not take
         if f"{kind}: {message}".startswith(explained) and kind != "StopIteration":
             continue  # failed_programs says more
-        if "its function is not in this process" in body and any(
-            one["rule"] == "serialization" for one in explanations
-        ):
+        if lost and "its function is not in this process" in body:
             continue  # as above
-        if _CONTRACT.fullmatch(message) and _told_of_contract(explanations, body):
+        if _CONTRACT.fullmatch(message) and any(f"{body} " in one for one in contracts):
             continue  # as above: the exception that reached the user is another one, in TensorFlow's words
         if inner:
             own = [one for one in inner if not is_installed(one[0])] or inner
@@ -87,10 +86,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{kind} in {body}{where}: {often} (first in call #{first}): {_first_lines(message)}{after}",
             leave or facts.stop_at(body, "error"), file, line, several(counts), evidence,
         )  # fmt: skip
-
-
-def _told_of_contract(told: list[dict[str, Any]], body: str) -> bool:
-    return any(one["rule"] in ("output-contract", "structure") and f"{body} " in one["cause"] for one in told)
 
 
 def _held(facts: Facts, kind: str, message: str) -> tuple[str, ...]:

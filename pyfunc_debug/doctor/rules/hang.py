@@ -306,20 +306,15 @@ def _own_session(facts: Facts, file: object, line: object) -> str:
         if session in [ast.unparse(target) for target in one.targets] and isinstance(one.value, ast.Call)
         and pastes.last_name(one.value.func) in ("Session", "InteractiveSession")
     ]  # fmt: skip
-    taken = any(isinstance(one, ast.Name) and one.id == "within" for one in pastes.walk(facts.tree(file), ast.Name))
+    taken = any(one.id == "within" for one in pastes.walk(facts.tree(file), ast.Name))
     if len(made) == 1 and isinstance(made[0].value, ast.Call) and not taken:
         call, end = made[0].value, made[0].end_lineno or made[0].lineno
-        head = pastes.text_of(facts, file, call.func).rpartition(".")[0]
-        threads = (
-            f"{head}.ConfigProto(use_per_session_threads=True)" if head else "ConfigProto(use_per_session_threads=True)"
-        )
-        blanks = pastes.indent(facts, file, made[0].lineno)
-        own = f"within = {pastes.text_of(facts, file, call.func)}(graph={session}.graph, config={threads})"
-        line_ = f"{own}  # has no variables' values of {session}"
-        edits = [pastes.replaced(facts, file, {asked[0].func: "within.run"})]
-        edits += [Edit(file, end + 1, end, (f"{blanks}{line_}",))] if blanks is not None else [None]
-        if None not in edits:
-            return pastes.written(*edits)
+        maker, blanks = pastes.text_of(facts, file, call.func), pastes.indent(facts, file, made[0].lineno)
+        threads = f"{''.join(maker.rpartition('.')[:2])}ConfigProto(use_per_session_threads=True)"
+        own = f"within = {maker}(graph={session}.graph, config={threads})  # has no variables' values of {session}"
+        edit = pastes.replaced(facts, file, {asked[0].func: "within.run"})
+        if edit is not None and blanks is not None:
+            return pastes.written(edit, Edit(file, end + 1, end, (f"{blanks}{own}",)))
     return (
         f"compute in NumPy what {session}.run computes there, or use a session with threads of its own, made once: "
         "Session(graph=..., config=ConfigProto(use_per_session_threads=True))"

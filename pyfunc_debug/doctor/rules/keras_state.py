@@ -148,11 +148,10 @@ def _eagerly(facts: Facts, file: str) -> str:
         one for one in pastes.walk(facts.tree(file), ast.Call)
         if isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
     ]  # fmt: skip
-    if len(calls) != 1 or any(word.arg in (None, "run_eagerly") for word in calls[0].keywords):
+    if len(calls) != 1 or any(word.arg in (None, "run_eagerly", "jit_compile") for word in calls[0].keywords):
         return ""
-    text = pastes.text_of(facts, file, calls[0])
-    comma = ", " if calls[0].args or calls[0].keywords else ""
-    return pastes.all_replaced(facts, file, {calls[0]: f"{text[:-1].rstrip(', ')}{comma}run_eagerly=True)"})
+    eager = pastes.source(facts, file).with_argument(calls[0], "run_eagerly=True")
+    return pastes.all_replaced(facts, file, {calls[0]: eager})
 
 
 def _counted(facts: Facts, file: str, function: ast.FunctionDef, write: code.Write, made: ast.expr) -> str:

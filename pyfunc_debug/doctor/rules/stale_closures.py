@@ -120,9 +120,7 @@ def _passed(facts: Facts, function: Function, definition: Definition, name: str,
             value = f"{ast.unparse(call.func.value)}.{parameter}"
         elif name != parameter or _scope(facts, file, line, None)[: len(scope)] != scope:
             return ""
-        text = pastes.text_of(facts, file, call)
-        comma = ", " if call.args or call.keywords else ""
-        pieces[call] = f"{text[:-1].rstrip(', ')}{comma}{parameter}={value})"
+        pieces[call] = pastes.source(facts, file).with_argument(call, f"{parameter}={value}")
     return pastes.all_replaced(facts, function.file, pieces)
 
 
