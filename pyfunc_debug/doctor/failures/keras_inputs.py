@@ -15,6 +15,10 @@ from pyfunc_debug.doctor.failures.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.symbols import alias, calls, keras_name, root_is, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import explained
 
+_PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
+_NEAR = 4
+"""Lines from a call to the line that reads its input, in one paste."""
+
 
 def keras_input(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
@@ -36,6 +40,10 @@ def keras_input(
     inputs = list(symbolic_parts(piece, spot)) or list(parts)
     sure = True
     if isinstance(piece, ast.Call) and dotted(piece.func).endswith(("py_function", "numpy_function")):
+        if _returns_nothing(piece):
+            edit = _passed_on(spot, statement, piece, inputs, keras)
+            advice = "" if edit is not None else f"Call it in a layer that returns what it is given: {_PASSES_ON}."
+            return explained(situation, spot, statement, parts, edit, True, advice)
         shape = body_shape(piece, spot)
         if shape == ():
             advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
@@ -81,6 +89,31 @@ def keras_input(
         listed = ", ".join(inputs)
         new = f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _returns_nothing(call: ast.Call) -> bool:
+    """Whether `Tout` is an empty list: the call is there for what it does."""
+    tout = argument(call, 2, "Tout")
+    return isinstance(tout, (ast.List, ast.Tuple)) and not tout.elts
+
+
+def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str], keras: str) -> Edit | None:
+    """A layer that calls it and returns its input, for the next line that reads this input."""
+    source, name = spot.source, inputs[0]
+    block = getattr(source.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :] if statement in block else []
+    uses = [(one, [n for n in ast.walk(one) if isinstance(n, ast.Name) and n.id == name]) for one in after]
+    uses = [(one, found) for one, found in uses if found]
+    if not isinstance(statement, ast.Expr) or len(inputs) != 1 or not name.isidentifier() or not uses:
+        return None
+    reader, found = uses[0]
+    last = reader.end_lineno or reader.lineno
+    owner = source.parent(found[0])
+    if len(found) != 1 or hasattr(reader, "body") or last - statement.lineno > _NEAR or not isinstance(owner, ast.Call):
+        return None
+    new = f"passed_on = {keras}.layers.Lambda(lambda {name}: [{source.text(call)}, {name}][1])({name})"
+    lines = source.spliced({statement.value: new, found[0]: "passed_on"}, statement.lineno, last)
+    return Edit(spot.file, statement.lineno, last, lines)
 
 
 def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:
