@@ -52,7 +52,7 @@ def explain(situation: Situation) -> Explanation | None:
     if in_graph is not None:
         own = [one for one in made if one.function.name == in_graph[1]]
         wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
-        fits = 0 < given < wanted == len(parameters(own[0].function))
+        fits = len(own) == 1 and wanted == len(parameters(own[0].function)) and 0 < given != wanted
         return _counted(own[0], wanted, given, situation) if fits else None
     if counted is None:
         used = {spot.function for spot in situation.spots}

@@ -102,7 +102,11 @@ def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str
     source, name = spot.source, inputs[0]
     block = getattr(source.parent(statement), "body", [])
     after = block[block.index(statement) + 1 :] if statement in block else []
-    uses = [(one, [n for n in ast.walk(one) if isinstance(n, ast.Name) and n.id == name]) for one in after]
+    uses = [
+        (one, [part for part in ast.walk(one) if isinstance(part, ast.Name) and part.id == name
+               and isinstance(part.ctx, ast.Load)])
+        for one in after
+    ]  # fmt: skip
     uses = [(one, found) for one, found in uses if found]
     if not isinstance(statement, ast.Expr) or len(inputs) != 1 or not name.isidentifier() or not uses:
         return None

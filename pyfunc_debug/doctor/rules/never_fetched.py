@@ -117,7 +117,7 @@ def _carrier(result: Result) -> str | None:
 
 
 def _made_there(result: Result, name: str) -> bool:
-    """Whether a name is the scope's own and is no placeholder, which a session is fed by."""
+    """Whether a name is the scope's own and not a placeholder, which a session is fed by."""
     stores = [
         one for one in pastes.walk(result.scope, ast.Assign)
         if any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
