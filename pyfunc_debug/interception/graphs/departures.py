@@ -1,6 +1,6 @@
 """Nodes that are about to leave the process: saved in a SavedModel, or given to the tf.data service.
 
-A save ends in `saved_model.save.save_and_return_nodes`, also Keras' export; that of a graph of TensorFlow 1 in `save` of
+A save ends in `saved_model.save.save_and_return_nodes`, also Keras' export; that of a session in `save` of
 its builder, or the graph becomes one without variables, to be written. A dataset is handed to the service in
 `data_service_ops._register_dataset`. What was saved is read from the file, once it is written.
 """
