@@ -27,6 +27,7 @@ NAMES = (
     "structure",
     "symbolic-value",
     "unbatched",
+    "unknown-length",
     "unknown-shape",
     "variable-in-function",
     "xla",
