@@ -6,6 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
@@ -90,7 +91,12 @@ def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanatio
             f"Let {node.called} return {given or 'what it gives the model'}, and call {model} on it under the tape, "
             f"after line {call.end_lineno}."
         )
-        return Explanation(RULE, *node.site, cause, None, advice)
+        around = list(source.around(block))
+        spot = next((one for one in reversed(situation.spots) if one.function in around), None)
+        edit = None
+        if spot is not None and isinstance(function, ast.FunctionDef) and len(called) == 1:
+            edit = under_the_tape(spot, function, called[0], call)
+        return Explanation(RULE, *node.site, cause, edit, "" if edit else advice)
     return None
 
 
