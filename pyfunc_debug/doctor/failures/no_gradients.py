@@ -37,7 +37,7 @@ def explain(situation: Situation) -> Explanation | None:
         ]  # fmt: skip
         if len(blocks) > 1:
             blocks = [one for one in blocks if source.function(one.lineno) is source.function(spot.line)]
-        cuts = [cut for block in blocks for cut in _cuts(block)]
+        cuts = [cut for block in blocks for cut in _cuts(block) if not _is_given_away(cut, source, spot)]
         if len(blocks) == 1 and cuts:
             return _explanation(spot.file, source, cuts)
         if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
@@ -177,6 +177,19 @@ def _cuts(block: ast.With) -> list[ast.Call]:
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
         and not one.args
     ]  # fmt: skip
+
+
+def _is_given_away(cut: ast.Call, source: Source, spot: Spot) -> bool:
+    """Whether a value goes to a method of an object of the user's: `env.step(action.numpy())`, which makes no loss."""
+    for one in source.around(cut):
+        if isinstance(one, ast.stmt):
+            return False
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            head = dotted(one.func).partition(".")[0]
+            owner = type(spot.value(head)).__name__
+            if head and head not in _MODULES and owner not in ("module", "KerasLazyLoader", "_LazyLoader"):
+                return not any(cut is part for part in ast.walk(one.func))
+    return False
 
 
 def _left(spot: Spot, cut: Cut) -> Explanation:
