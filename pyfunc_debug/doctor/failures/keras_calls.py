@@ -67,7 +67,8 @@ def _has_gradient(call: ast.Call, spot: Spot) -> bool:
 
 def _gives_values(call: ast.Call, spot: Spot) -> bool:
     """Whether a call makes a Python or NumPy value, which ends the gradient's way."""
-    return dotted(call.func).rpartition(".")[2] in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    return name in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
 
 
 def _reaches_the_result(function: ast.FunctionDef, spot: Spot) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +38,12 @@ def explain(situation: Situation) -> Explanation | None:
     if not isinstance(function, ast.FunctionDef) or situation.spots[wrapping.entry(situation)[0]] is not spot:
         return None
     given = parameters(function)
-    if not given or not all(is_symbolic(value) and not is_keras(value) for value in map(spot.value, given)):
+    first = list(map(spot.value, given[:2]))
+    if len(first) < 2 or not all(is_symbolic(value) and not is_keras(value) for value in first):
         return None
+    bound = [name for name in given[2:] if is_keras(spot.value(name))]
+    if bound:
+        return _bound(situation, spot, function, bound)
     kept = [name for name in _read(function) if name not in given and is_keras(spot.value(name))]
     compiled = _compiled(spot, function)
     if not kept or compiled is None:
@@ -55,6 +60,67 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     advice = f"Compute the loss in the model's compute_loss(x, y, y_pred, ...): it has the inputs x of {'it' * one}"
     return Explanation(RULE, spot.file, spot.line, cause, None, f"{advice.rstrip(' of')}, too.")
+
+
+def _bound(situation: Situation, spot: Spot, function: ast.FunctionDef, bound: list[str]) -> Explanation | None:
+    """A loss that functools.partial gave a tensor of the model."""
+    one, given = len(bound) == 1, parameters(function)
+    cause = (
+        f"{function.name} got {' and '.join(bound)}, which describe{'s' * one} the model and "
+        f"{'has' if one else 'have'} no value: Keras gives a loss {given[0]} and {given[1]} only."
+    )
+    edit = None
+    for outer in situation.spots[:-1]:
+        named = {
+            name: key for name in bound for key, value in {**outer.module, **outer.variables}.items()
+            if value is spot.value(name)
+        }  # fmt: skip
+        compiled = [
+            one for one in calls(outer.source.tree)
+            if isinstance(one.func, ast.Attribute) and one.func.attr == "compile" and "." not in dotted(one.func.value)
+        ]  # fmt: skip
+        losses = [
+            one for call in compiled
+            for part in (*call.args[1:2], *(word.value for word in call.keywords if word.arg == "loss"))
+            for one in ast.walk(part)
+            if isinstance(one, ast.Name) and _is_partial_of(outer.value(one.id), function.name)
+        ]  # fmt: skip
+        if len(named) != len(bound) or len(compiled) != 1 or len(losses) != 1:
+            continue
+        model = dotted(compiled[0].func).rpartition(".")[0]
+        statement = outer.source.statement(compiled[0].lineno)
+        if statement is None or _model(situation, model) is None or "now" in names(outer.source.tree):
+            return None
+        words = ", ".join(f"{name}=now[{place}]" for place, name in enumerate(bound))
+        new = f"lambda {given[0]}, {given[1]}: {losses[0].id}({given[0]}, {given[1]}, {words})"
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        held = _held(outer, statement, [named[name] for name in bound], model)
+        edit = Edit(outer.file, first, last, (*held, *outer.source.spliced({losses[0]: new}, first, last)))
+        cause += f" Below, compute_loss computes {'it' if one else 'them'} for each batch, before the loss."
+        break
+    advice = (
+        "" if edit is not None else "Compute it in the model's compute_loss(x, y, y_pred, ...): it has the inputs x."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _is_partial_of(value: Any, name: str) -> bool:
+    return isinstance(value, functools.partial) and getattr(value.func, "__name__", "") == name
+
+
+def _held(spot: Spot, statement: ast.stmt, kept: list[str], model: str) -> tuple[str, ...]:
+    """Lines after which the list `now` holds the tensors of the batch that a model is trained on."""
+    keras, blanks = f"{keras_name(spot)}.Model", indent_of(spot.source.lines[statement.lineno - 1])
+    outputs = f"{keras}({model}.input, [{', '.join(kept)}])(x)"
+    if len(kept) == 1:  # Keras gives one output as it is
+        outputs = f"[{keras}({model}.input, {kept[0]})(x)]"
+    return (
+        f"{blanks}now = []  # {' and '.join(kept)} of the batch",
+        f"{blanks}def compute_loss(x, *given, **words):",
+        f"{blanks}    now[:] = {outputs}",
+        f"{blanks}    return {keras}.compute_loss({model}, x, *given, **words)",
+        f"{blanks}{model}.compute_loss = compute_loss",
+    )
 
 
 def _read(function: ast.FunctionDef) -> list[str]:
@@ -103,8 +169,7 @@ def _built(situation: Situation, name: str) -> Any:
 
 def _edit(spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Compiled) -> Edit | None:
     source, loss = spot.source, compiled.loss
-    keras, model, statement = f"{keras_name(spot)}.Model", compiled.model, compiled.statement
-    blanks = indent_of(source.lines[statement.lineno - 1])
+    model, statement = compiled.model, compiled.statement
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     if isinstance(loss, ast.Call):  # what makes the loss is given the tensors
         kept = [dotted(one) for one in loss.args if dotted(one)]
@@ -116,16 +181,7 @@ def _edit(spot: Spot, function: ast.FunctionDef, kept: list[str], compiled: _Com
         pieces = {}
     if any(not name.isidentifier() for name in kept) or "now" in {*names(source.tree), *kept}:
         return None
-    outputs = f"{keras}({model}.input, [{', '.join(kept)}])(x)"
-    if len(kept) == 1:  # Keras gives one output as it is
-        outputs = f"[{keras}({model}.input, {kept[0]})(x)]"
-    held = (
-        f"{blanks}now = []  # {' and '.join(kept)} of the batch",
-        f"{blanks}def compute_loss(x, *given, **words):",
-        f"{blanks}    now[:] = {outputs}",
-        f"{blanks}    return {keras}.compute_loss({model}, x, *given, **words)",
-        f"{blanks}{model}.compute_loss = compute_loss",
-    )
+    held = _held(spot, statement, kept, model)
     if isinstance(loss, ast.Call):
         return Edit(spot.file, first, last, (*held, *source.spliced(pieces, first, last)))
     begins = function.body[0]

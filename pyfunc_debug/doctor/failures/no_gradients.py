@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, ranks
+from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
@@ -60,8 +60,8 @@ def _measured(situation: Situation) -> Explanation | None:
         f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
         "the variables and the loss."
     )
-    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
     edit, advice = _differentiable(situation, node, call)
+    cause += _OTHERWISE if in_steps(node.function() or call) is None and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
 
 
@@ -131,6 +131,9 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     known = function is None or bool(inputs_of(node, situation))
     floats = {} if function is None or known else {name: Described("float32", None) for name in parameters(function)}
     spot = body_spot(node, situation, floats)
+    instead = of_library(call, site) if site is not None else None
+    if instead is not None:
+        return instead, f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))

@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
-def changes_of_self(function: ast.FunctionDef) -> list[str]:
+def changes_of_self(function: ast.AST) -> list[str]:
     """What a method assigns of `self`."""
     found: list[str] = []
     for one in own_nodes(function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_by_python, row_loops, wrapping
+from pyfunc_debug.doctor.failures import control_flow, kept_by_python, known_losses, row_loops, wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
@@ -27,6 +27,9 @@ def value_fix(
         return _item_assignment(spot, statement), True
     if value is None:
         return None, True
+    known = known_losses.in_op(spot) if is_loss(situation) else None
+    if known is not None:
+        return known, True
     printed = _print(spot, statement)
     if printed is not None:
         return printed, True
