@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_return
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is
@@ -52,6 +53,8 @@ class Guess:
         self._tf = alias(spot, "tensorflow")
         self._seen = set(seen)
         self._assigned = assigned or {}
+        self.lists = False
+        """Whether `returned` met a list: for one dtype, a py_function takes the first of it and drops the rest."""
 
     def returned(self, function: Function) -> tuple[list[str | None], bool]:
         """What a function returns.
@@ -59,6 +62,10 @@ class Guess:
         Returns:
           One text such as `tf.float32` a value, None where nothing is known; and whether it returns a tuple.
         """
+        made = made_return(function, self._spot)
+        if made is not None and not isinstance(made, tuple) and (kind := made_dtype(made)) is not None:
+            self.lists = isinstance(made, list)
+            return [f"{self._tf}.{kind}"], False
         if isinstance(function, ast.Lambda):
             value: ast.expr | None = function.body
         else:

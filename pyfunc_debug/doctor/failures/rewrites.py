@@ -38,6 +38,8 @@ _METHODS = {
 _STRINGS = {"lower": "strings.lower", "upper": "strings.upper", "strip": "strings.strip", "split": "strings.split"}
 _CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", "eye": "eye", "empty": "zeros"}
 _SIZED = {"arange", "linspace", "full", "zeros", "ones", "empty", "eye", "identity", "tri", "repeat", "tile"}
+_OF_KERAS = ("eval", "get_value", "convert_to_numpy")
+"""Keras' functions for a tensor's value: a graph computes with the tensor."""
 _SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
 
 
@@ -95,15 +97,11 @@ class _Ops(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
                 return self._method(node, node.func)
-            if in_arguments and root_is(node.func, self._spot, "tensorflow") and node.func.attr == "constant":
+            of_tensors = any(root_is(node.func, self._spot, one) for one in ("tensorflow", "keras"))
+            if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
-            if (
-                not in_arguments
-                or root_is(node.func, self._spot, "tensorflow")
-                or root_is(node.func, self._spot, "keras")
-                or _is_layer(lookup(node.func, self._spot))
-            ):
+            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self._spot)):
                 return node
             if root_is(node.func, self._spot, "numpy"):
                 return self._numpy(node, node.func, floats)
@@ -151,7 +149,7 @@ class _Ops(ast.NodeTransformer):
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
         owner, name = func.value, func.attr
-        if name in ("numpy", "item") and not node.args:
+        if (name in ("numpy", "item") and not node.args) or name == "eval":  # of a session, in TensorFlow 1
             self.changed = True
             return owner
         if name == "astype" and len(node.args) == 1:

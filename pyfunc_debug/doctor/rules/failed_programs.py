@@ -28,6 +28,7 @@ NAMES = (
     "structure",
     "symbolic-value",
     "unbatched",
+    "unknown-length",
     "unknown-shape",
     "variable-in-function",
     "xla",
