@@ -34,7 +34,7 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     if not any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(statement.value)):
         return None
     lines = _lines(spot.source, statement)
-    if len(lines) < 2:
+    if len(lines) < 2 or any("GradientTape(" in ast.unparse(one) for one in lines):
         return None
     first, last = lines[0].lineno, lines[-1].end_lineno or lines[-1].lineno
     made = {name for line in lines for name in stored_names(line)}
@@ -108,4 +108,4 @@ def _given(lines: list[ast.stmt], spot: Spot) -> list[str]:
         read = [one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         found += [name for name in read if name not in written and name not in found and is_symbolic(spot.value(name))]
         written |= stored_names(line)
-    return found
+    return list(dict.fromkeys(found))

@@ -34,6 +34,9 @@ _IMAGES = {"imread", "imdecode"}
 _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
 
+_DRAWN = {"choice", "permutation", "randint"}
+
+
 class Guess:
     """Guesses dtypes in one of the user's frames.
 
@@ -160,6 +163,10 @@ class Guess:
         if name in _TEXT or name == "str":
             return "string"
         whole = [type(one.value) is int for one in node.args if isinstance(one, ast.Constant)]
+        if name in _DRAWN and root_is(node.func, self._spot, "numpy") and node.args:
+            first = node.args[0]
+            if name == "randint" or type(getattr(first, "value", None)) is int:  # of `range(n)`
+                return "int64"
         if name in _WHOLE or (name == "arange" and all(whole) and len(whole) == len(node.args) > 0):
             return "int64"
         if name in _FILLED and root_is(node.func, self._spot, "numpy"):

@@ -52,9 +52,9 @@ def keras_input(
         tf, said = alias(spot, "tensorflow"), _said_shape(spot, statement)
         size = spot.source.text(said[1]) if said is not None else written(shape) if shape is not None else ""
         zeros = "" if size else _of_zeros(piece, spot, inputs)
-        if zeros and len(inputs) == 1:
+        if zeros:
             above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
-            new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {tf}.ensure_shape({text}, size))({inputs[0]})"
+            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)")
             first, last = statement.lineno, statement.end_lineno or statement.lineno
             lines = (above, *spot.source.spliced({piece: new}, first, last))
             return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
@@ -83,11 +83,7 @@ def keras_input(
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
-    if len(inputs) == 1:
-        new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
-    else:
-        listed = ", ".join(inputs)
-        new = f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
+    new = _in_lambda(keras, inputs, text)
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
 
 
@@ -118,6 +114,14 @@ def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str
     new = f"passed_on = {keras}.layers.Lambda(lambda {name}: [{source.text(call)}, {name}][1])({name})"
     lines = source.spliced({statement.value: new, found[0]: "passed_on"}, statement.lineno, last)
     return Edit(spot.file, statement.lineno, last, lines)
+
+
+def _in_lambda(keras: str, inputs: list[str], text: str) -> str:
+    """An expression of tensors as a Lambda layer."""
+    if len(inputs) == 1:
+        return f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+    listed = ", ".join(inputs)
+    return f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
 
 
 def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, ranks
+from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
@@ -38,7 +38,7 @@ def explain(situation: Situation) -> Explanation | None:
         ]  # fmt: skip
         if len(blocks) > 1:
             blocks = [one for one in blocks if source.function(one.lineno) is source.function(spot.line)]
-        cuts = [cut for block in blocks for cut in _cuts(block)]
+        cuts = [cut for block in blocks for cut in _cuts(block) if not _is_given_away(cut, source, spot)]
         if len(blocks) == 1 and cuts:
             return _explanation(spot.file, source, cuts)
         if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
@@ -61,8 +61,8 @@ def _measured(situation: Situation) -> Explanation | None:
         f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
         "the variables and the loss."
     )
-    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
     edit, advice = _differentiable(situation, node, call)
+    cause += _OTHERWISE if in_steps(node.function() or call) is None and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
 
 
@@ -137,6 +137,9 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     known = function is None or bool(inputs_of(node, situation))
     floats = {} if function is None or known else {name: Described("float32", None) for name in parameters(function)}
     spot = body_spot(node, situation, floats)
+    instead = of_library(call, site) if site is not None else None
+    if instead is not None:
+        return instead, f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))
@@ -183,6 +186,19 @@ def _cuts(block: ast.With) -> list[ast.Call]:
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
         and not one.args
     ]  # fmt: skip
+
+
+def _is_given_away(cut: ast.Call, source: Source, spot: Spot) -> bool:
+    """Whether a value goes to a method of an object of the user's: `env.step(action.numpy())`, which makes no loss."""
+    for one in source.around(cut):
+        if isinstance(one, ast.stmt):
+            return False
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            head = dotted(one.func).partition(".")[0]
+            owner = type(spot.value(head)).__name__
+            if head and head not in _MODULES and owner not in ("module", "KerasLazyLoader", "_LazyLoader"):
+                return not any(cut is part for part in ast.walk(one.func))
+    return False
 
 
 def _left(spot: Spot, cut: Cut) -> Explanation:

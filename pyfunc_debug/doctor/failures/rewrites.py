@@ -110,7 +110,7 @@ class _Ops(ast.NodeTransformer):
             if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
-            if not in_arguments or of_tensors:
+            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self._spot)):
                 return node
             if root_is(node.func, self._spot, "numpy"):
                 return self._numpy(node, node.func, floats)
@@ -247,8 +247,24 @@ class _Ops(ast.NodeTransformer):
         vectors = isinstance(node.op, ast.MatMult) and self.is_tainted(node) and any(
             map(self._may_be_vector, (node.left, node.right))
         )  # fmt: skip
+        whole = [self._as_float(*sides) for sides in ((node.left, node.right), (node.right, node.left))]
         self.generic_visit(node)
-        return self._product("matmul", [node.left, node.right]) if vectors else node
+        if vectors:
+            return self._product("matmul", [node.left, node.right])
+        node.left, node.right = (
+            one if dtype is None else self._op("cast", [one, syntax.expression(dtype)])
+            for one, dtype in zip((node.left, node.right), whole)
+        )
+        return node
+
+    def _as_float(self, node: ast.expr, beside: ast.expr) -> str | None:
+        """The dtype beside `int(x)`, where that is a float: TensorFlow computes with two of one dtype only."""
+        if not isinstance(node, ast.Call) or dotted(node.func) != "int" or not self.is_tainted(node):
+            return None
+        if isinstance(beside, ast.Name) and self.is_tainted(beside):
+            return f"{beside.id}.dtype"
+        kinds = {dtype_of(one) for one in symbolic_parts(beside, self._spot).values()}
+        return f"{self._tf}.{next(iter(kinds))}" if len(kinds) == 1 and "float" in next(iter(kinds)) else None
 
     def _may_be_vector(self, node: ast.expr) -> bool:
         shape = shape_of(self._spot.value(dotted(node) or " "))
@@ -307,6 +323,13 @@ class _Conditions(_Ops):
         tainted = self.is_tainted(node.test)
         self.generic_visit(node)
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
+
+
+def _is_layer(value: object) -> bool:
+    """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
+    return any(
+        one.__name__ == "Layer" and one.__module__.startswith(("keras.", "tf_keras.")) for one in type(value).__mro__
+    )
 
 
 def as_ops(

@@ -16,6 +16,7 @@ NAMES = (
     "generator",
     "leaked-tensor",
     "lost-object",
+    "missing-attribute",
     "mixed-dtypes",
     "none-gradient",
     "older-api",
