@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 import sys
 import warnings
@@ -26,7 +27,7 @@ _BUILTINS = {
 _DOES_MORE = re.compile(
     r"(^|\.)(io|random|print|\w*py_func\w*|numpy_function|Variable|data|keras|summary|saved_model|train|function|config|"
     r"load\w*|save\w*|open\w*|file|fromfile|tofile|genfromtxt|memmap|raw_ops|debugging|distribute|cond|while_loop|map_fn|"
-    r"vectorize|frompyfunc|apply_\w+|fromfunction|set_\w+|ctypeslib|f2py|test|testing|experimental\.(?!numpy)\w+)(\.|$)"
+    r"vectorize|frompyfunc|apply_\w+|fromfunction|set_\w+|ctypeslib|setflags|seterr\w*|dump\w*|f2py|test|testing|experimental\.(?!numpy)\w+)(\.|$)"
 )
 _SIZE, _MOST = 3, 300_000
 """For a size that is not known; and the elements of an input that is not made."""
@@ -140,7 +141,7 @@ def _names(node: ast.expr, new: str, spot: Spot, tensors: set[str]) -> dict[str,
             elif name == "tf" and value is None:
                 found[name] = sys.modules["tensorflow"]
             elif _is_plain(value):
-                found[name] = value
+                found[name] = copy.deepcopy(value)  # a method, or out=, may write into it
             else:
                 return None
         for one in ast.walk(tree):
