@@ -11,6 +11,7 @@ from pyfunc_debug.doctor import code, forked_pools, handed, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
+from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
@@ -28,6 +29,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             if call is not None and call in running | by_hand:
                 yield _endless(facts, node, call, noticed)
             continue
+        if noticed["what"] in FOR_PROCESSES and facts.notices["forked"]:
+            continue  # the finding forked-process says it
         frames = noticed["frames"]
         place = tuple(frames[-1][:2]) if frames else (None, None)
         body = facts.nodes[node].body if node is not None else "a call"
