@@ -37,13 +37,12 @@ class Spawned:
     made: tuple[str, ...] = ()
 
 
-def spawned(facts: Facts, file: str, line: int, in_child: tuple[str, int]) -> Spawned:
+def spawned(facts: Facts, file: str, in_child: tuple[str, int]) -> Spawned:
     """Edits after which a file's processes are spawned.
 
     Args:
       facts: The recording.
       file: The user's file that makes the processes.
-      line: Its line that does.
       in_child: File and line at which the outermost function of the user's is in the process.
     """
     tree = facts.tree(file)

@@ -16,10 +16,11 @@ import threading
 import time
 from _thread import get_ident
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any, NamedTuple
 
 from pyfunc_debug.program.bell import Bell, pause
-from pyfunc_debug.program.frames import Site, caller, is_user, line_text
+from pyfunc_debug.program.frames import Site, is_installed, is_user, line_text, own_caller
 from pyfunc_debug.program.garbage import no_search
 from pyfunc_debug.program.pools import inter_op_threads
 from pyfunc_debug.program.role import multiprocessing_name
@@ -32,6 +33,7 @@ _HEAD = 3
 """Bytes of a slot before its text: what it says, and the text's length."""
 _BUSY_SHARE = 0.1
 _FRAMES = 6
+_POOL = os.path.join("multiprocessing", "pool.py")
 _CHILD = (os.path.join("multiprocessing", "process.py"), "_bootstrap")
 """Below it on a stack is what the parent was in when it forked."""
 
@@ -65,6 +67,7 @@ class Forks:
         self._shared: mmap.mmap | None = None
         self._told: set[tuple[int, int]] = set()
         self._coming: dict[int, _Fork] = {}
+        self._replaced: dict[int, int] = {}
 
     def watch(self) -> None:
         """Children that are forked from now on are looked at."""
@@ -94,9 +97,10 @@ class Forks:
 
     def before(self) -> None:
         """In the parent, on the thread that forks."""
+        self._note_replaced()
         threads = inter_op_threads() if "tensorflow" in sys.modules else 0
         if threads:
-            self._coming[get_ident()] = _Fork(next(self._numbers) % _SLOTS, caller(), threads)
+            self._coming[get_ident()] = _Fork(next(self._numbers) % _SLOTS, own_caller(), threads)
 
     def in_parent(self) -> None:
         """After it."""
@@ -109,6 +113,21 @@ class Forks:
             look = threading.Thread(target=self._look, args=(fork, get_ident()), name="pyfunc_debug fork", daemon=True)
             hide_from_debuggers(look)
             look.start()
+
+    def replaced(self, pool: object) -> int:
+        """How many processes of a `multiprocessing.Pool` died and were replaced by others."""
+        return self._replaced.get(id(getattr(pool, "_pool", None)), 0)
+
+    def _note_replaced(self) -> None:
+        """Whether this fork puts a process in the place of one that a pool lost: none ends by itself there."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_name == "_maintain_pool" and frame.f_code.co_filename.endswith(_POOL):
+                own = frame.f_locals
+                if own.get("maxtasksperchild") is None:
+                    self._replaced[id(own.get("pool"))] = self._replaced.get(id(own.get("pool")), 0) + 1
+                return
+            frame = frame.f_back
 
     # -- in the child -------------------------------------------------------------------------------------------------
 
@@ -148,8 +167,9 @@ class Forks:
 
 
 def _facts(fork: _Fork, ident: int, state: Waiting, age_s: float) -> dict[str, Any]:
-    own = min(_own_frames(ident) or len(state.stack), _FRAMES)
-    frames = [[one.file, one.line, one.function, one.text] for one in state.stack[-own:]]
+    own = _own_frames(ident) or len(state.stack)
+    stack = [one for one in state.stack[-own:] if not is_installed(one.file)] or state.stack[-own:]
+    frames = [[one.file, one.line, one.function, one.text] for one in stack[-_FRAMES:]]
     site = fork.site
     return {
         "process": os.getpid(), "name": multiprocessing_name() or "", "age_s": round(age_s, 1), "frames": frames,

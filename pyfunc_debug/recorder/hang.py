@@ -24,7 +24,7 @@ from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
 from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
-from pyfunc_debug.recorder.forked import forked_lines, who_waits
+from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
@@ -80,6 +80,7 @@ class HangWatch:
         self._deaths = ThreadDeaths()
         self._between_s = min(_LOOK_S, after_s / 2)
         self._forked: set[str] = set()
+        self._main = MainWait(after_s)
         self._forks = Forks(_SOONER * after_s, self._between_s)
         self._ended = Bell()
         self._process = os.getpid()
@@ -105,6 +106,7 @@ class HangWatch:
         while not self._ended.wait(between):
             try:
                 self.look_at_forks()
+                self.look_at_main()
                 self.look()
             except Exception as error:  # a thread may end while we look at it
                 self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
@@ -120,6 +122,14 @@ class HangWatch:
             if not facts["went_on"] and place not in self._forked:  # other workers of a pool stand there, too
                 self._forked.add(place)
                 self._say("\n".join(filter(None, [*forked_lines(facts, waits), self._advise("forked-process")])))
+
+    def look_at_main(self) -> None:
+        """Reports a main thread that waits for processes that have ended; a call on it is looked at as a call."""
+        found = None if self._forked else self._main.look(self._forks, self._open)
+        if found is not None:
+            facts, lines = found
+            self._notice(Notice.HANG, None, None, **facts)
+            self._say("\n".join([*lines, *filter(None, [self._advise("hang")])]))
 
     def look(self) -> None:
         """Looks once; calls that stood still since the last time are reported."""
@@ -199,6 +209,9 @@ class HangWatch:
             }  # fmt: skip
             if (held := state.holder) is not None:
                 facts["holder"] = {**dataclasses.asdict(held), "call": calls.get(held.ident)}
+            gone, alive = ended_for(self._forks, ticket.ident, state)
+            if gone:
+                facts["ended"], facts["alive"] = [dataclasses.asdict(one) for one in gone], alive
             dead = self._deaths.of(state.what, state.on)
             if dead is not None:
                 facts["dead"] = dataclasses.asdict(dead)
@@ -209,6 +222,7 @@ class HangWatch:
             if held is not None and not held.itself:
                 at = f"{source_line(held.file, held.taken)} {line_text(held.file, held.taken)}"
                 lines.append(f"    {held.thread} took the lock at {at}")
+            lines += ended_lines(gone)
             if dead is not None:
                 lines.append(f"    {dead.thread}, which calls {dead.does}, died of {dead.error}:")
                 lines.append(f"    {source_line(dead.file, dead.line)} {line_text(dead.file, dead.line)}")
@@ -217,7 +231,7 @@ class HangWatch:
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "
                 "do what they wait for"
             )
-        if self._forked and all(state.what in FOR_PROCESSES for _, state in new):
+        if self._forked and all(state.what in FOR_PROCESSES or not state.stack for _, state in new):
             return  # said of the processes that they wait for
         advice = self._advise("hang")
         self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines, *filter(None, [advice])]))

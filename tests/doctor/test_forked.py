@@ -187,6 +187,17 @@ def test_where_it_would_not_run_words_say_what_to_do(tmp_path, was, now, why):
     assert why in found.fix
 
 
+def test_a_process_that_a_thread_of_keras_forked_has_no_line_that_forks(tmp_path):
+    facts = {
+        "process": 71, "name": "Keras_worker_ForkPoolWorker-1", "age_s": 27.2, "threads": 2, "threads_here": 0,
+        "went_on": False, "forked": None, "frames": [[FILE, 5, "__getitem__", ""]], "waits": {},
+    }  # fmt: skip
+    path = written(tmp_path / "a.pfrec", KERAS, notice=[{"rule": "forked", "facts": json.dumps(facts)}])
+    (found,) = Recording(path).findings(select=["forked-process", "doctor-trouble"])
+    assert found.line == 5
+    assert "use_multiprocessing=False" in pasted(KERAS, found.fix)
+
+
 def test_a_process_that_went_on_is_a_warning(tmp_path):
     found = finding(tmp_path, FLAT, 13, 10, "score", went_on=True)
     assert found.severity == "warning"
