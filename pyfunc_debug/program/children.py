@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -29,6 +29,7 @@ class Ended:
       failed: Whether it did not end well.
       variable: The variable of the line that waits which holds it, or a list of it and others; "" where none does.
       among: Whether that is a list.
+      waited: Whether the program has waited for it, or asked whether it is alive.
     """
 
     name: str
@@ -37,11 +38,13 @@ class Ended:
     failed: bool
     variable: str = ""
     among: bool = False
+    waited: bool = False
 
 
 def ended() -> tuple[list[tuple[Any, Ended]], int]:
     """Objects of multiprocessing for processes that have ended, with what is known of these; and how many have not.
 
+    Without those that the program has waited for and that ended well, or that it ended: by `terminate`, or with a pool.
     They are not waited for: that is the program's to do. Linux tells of those that nobody has waited for yet, in
     /proc/PID/stat (proc(5): `state`, and `exit_code` as waitpid gives it).
     """
@@ -56,7 +59,10 @@ def ended() -> tuple[list[tuple[Any, Ended]], int]:
         if code is None:
             alive += 1
         else:
-            found.append((one, Ended(one.name, started.pid, _words(code), code != 0)))
+            waited = started.returncode is not None
+            known = waited and (code in (0, -signal.SIGTERM) or "PoolWorker" in one.name)  # the program ended it
+            if not known:
+                found.append((one, Ended(one.name, started.pid, _words(code), code != 0, waited=waited)))
     return found, alive
 
 
@@ -95,9 +101,9 @@ def named(ident: int, processes: list[tuple[Any, Ended]]) -> Iterator[Ended]:
 
 def _named(known: dict[str, Any], process: Any, facts: Ended) -> Ended:
     for name, kept in known.items():
-        if kept is process:
-            return Ended(facts.name, facts.process, facts.how, facts.failed, name)
-    for name, kept in known.items():
         if type(kept) in (list, tuple) and any(one is process for one in kept):
-            return Ended(facts.name, facts.process, facts.how, facts.failed, name, among=True)
+            return replace(facts, variable=name, among=True)
+    for name, kept in known.items():
+        if kept is process:
+            return replace(facts, variable=name)
     return facts

@@ -65,7 +65,9 @@ def ended_for(forks: Forks, ident: int, state: Waiting) -> tuple[list[Ended], in
         return ([Ended("", lost, REPLACED, failed=True)] if lost else []), 1
     found, alive = ended()
     known = sorted(named(ident, found), key=lambda one: (not one.failed, one.process))
-    return ([] if alive and not any(one.failed for one in known) else known), alive
+    if alive and not any(one.failed and not one.waited for one in known):
+        return [], alive
+    return known, alive
 
 
 def ended_lines(gone: list[Ended]) -> list[str]:

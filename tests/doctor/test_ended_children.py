@@ -109,8 +109,18 @@ def test_a_pool_that_lost_a_process_is_told(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_process_that_lives_is_not_told(tmp_path):
-    source = PROGRAM.replace("BODY", "time.sleep(4); results.put(1)").replace("METHOD", "fork")
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "with multiprocessing.Pool(2) as pool: pool.map(abs, [1, 2])",
+        "over = multiprocessing.Process(target=os._exit, args=(3,)); over.start(); over.join()",
+        "over = multiprocessing.Process(target=time.sleep, args=(60,)); over.start(); over.terminate(); over.join()",
+    ],
+)
+def test_a_process_that_lives_is_not_told(tmp_path, before):
+    source = PROGRAM.replace("worker = ", f"{before}\n        worker = ")
+    source = source.replace("BODY", "time.sleep(4); results.put(1)").replace("METHOD", "fork")
     source = source.replace("    while not recording.findings", "    return\n    while not recording.findings")
     assert run(tmp_path, source) == []
 
