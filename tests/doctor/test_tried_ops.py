@@ -80,3 +80,10 @@ def test_a_function_of_the_users_does_not_run_and_their_random_numbers_stay_the_
     assert in_ops("np.random.uniform(x, 2.0)", ("float32", ())) == "tf.random.uniform([], x, 2.0)"
     assert CALLED == []
     assert (np.random.get_state()[1] == before).all()
+
+
+def test_an_array_of_the_users_stays_as_it_is():
+    buffer = np.zeros((3, 3), np.float32)
+    spot = Spot("f.py", 1, {"x": Described("float32", (3, 3))}, {**MODULE, "buffer": buffer}, "")
+    as_ops(ast.parse("np.exp(np.add(x, 1, out=buffer))", mode="eval").body, spot)
+    assert not buffer.any()

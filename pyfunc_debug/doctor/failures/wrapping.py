@@ -107,9 +107,11 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
     if not packed and not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
-    dtypes, many = Guess(spot).returned(function)
+    guess = Guess(spot)
+    dtypes, many = guess.returned(function)
     if traced is not None and dtypes == [None] and last.function is not None:
-        dtypes, many = Guess(last).returned(last.function)
+        guess = Guess(last)
+        dtypes, many = guess.returned(last.function)
     sure = all(dtype is not None for dtype in dtypes)
     if call.func.attr == "filter":  # type: ignore[attr-defined]
         dtypes, many, sure = [f"{tf}.bool"], False, True
@@ -128,6 +130,8 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
         values = ", ".join(as_python(name, spot, function) for name in inputs)
         text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
+    if guess.lists:
+        text = f"lambda *x: {tf}.constant({f'({text})' if text.startswith('lambda') else text}(*x))"
     new = f"{tf}.py_function({text}, [{listed}], {tout})"
     if call.func.attr == "map":  # type: ignore[attr-defined]
         new, known = _shaped(new, shapes.guessed(function, spot) if traced is None else [], many, outer)
