@@ -98,7 +98,7 @@ def _more(edit: Edit, situation: Situation) -> bool:
         if function is None:
             continue
         if "Metric" in _kinds(spot) and changes_of_self(function):
-            return True  # what is not a variable is set at trace only
+            return True  # an attribute other than a variable is set at trace only
         source, first = spot.source, spot.line + 1
         tensors = symbolic_names(spot)
         if spot is situation.spots[-1]:

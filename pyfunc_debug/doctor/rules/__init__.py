@@ -23,6 +23,7 @@ from pyfunc_debug.doctor.rules import (
     epochs,
     errors,
     failed_programs,
+    forked,
     gradient_sizes,
     hang,
     input_bound,
@@ -82,6 +83,7 @@ class Rule(Protocol):
 
 MODULES: tuple[Rule, ...] = (
     died,
+    forked,
     aliasing,
     batch_means,
     gradient_sizes,

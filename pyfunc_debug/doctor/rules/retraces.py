@@ -264,7 +264,14 @@ def _compiled_lambda(facts: Facts, function: Function) -> str:
     ]  # fmt: skip
     if tf is None or "<lambda>" not in function.name or len(given) != 1:
         return ""
-    return hoisted(facts, function.file, given[0], "compiled", f"{tf}.function({{}})")
+    own = pastes.source(facts, function.file)
+    every = [
+        one for one in pastes.walk(facts.tree(function.file), ast.Lambda)
+        if isinstance(call := own.parent(one), ast.Call) and pastes.last_name(call.func) == "map"
+    ]  # fmt: skip
+    place = sorted(every, key=lambda one: (one.lineno, one.col_offset)).index(given[0])
+    name = f"compiled_{place + 1}" if place else "compiled"  # the pastes for several are made together
+    return hoisted(facts, function.file, given[0], name, f"{tf}.function({{}})")
 
 
 def _map_of(facts: Facts, function: Function) -> ast.Call | None:
