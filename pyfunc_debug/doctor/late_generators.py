@@ -50,7 +50,7 @@ def built_once(facts: Facts, file: str, call: ast.Call) -> str:
 
 def _loops(own: Source, call: ast.Call) -> list[_Loop]:
     """The loops around a call in its function, innermost first."""
-    found = []
+    found: list[ast.AST] = []
     loop = innermost_loop(own, call)
     for one in own.around(call) if loop is not None else ():
         if isinstance(one, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
@@ -146,13 +146,15 @@ def _kept(own: Source, loop: _Loop, statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Return) or any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in parts):
         return True
     for one in parts:
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in CHANGES:
-            if any(mine & set(names(part)) or _builds(part) for part in one.args):
-                return True
-        if isinstance(one, ast.Assign) and any(not isinstance(target, ast.Name) for target in one.targets):
-            if isinstance(one.value, ast.Name) and one.value.id in mine:
-                return True
-        if isinstance(one, (ast.List, ast.Dict)) and mine & set(names(one)):
+        if isinstance(one, ast.Call):
+            fills = isinstance(one.func, ast.Attribute) and one.func.attr in CHANGES
+            kept = fills and any(mine & set(names(part)) or _builds(part) for part in one.args)
+        elif isinstance(one, ast.Assign):
+            outside = any(not isinstance(target, ast.Name) for target in one.targets)
+            kept = outside and isinstance(one.value, ast.Name) and one.value.id in mine
+        else:
+            kept = isinstance(one, (ast.List, ast.Dict)) and bool(mine & set(names(one)))
+        if kept:
             return True
     end = loop.end_lineno or loop.lineno
     scope = next((one for one in own.around(loop) if isinstance(one, (ast.FunctionDef, ast.Module))), own.tree)
@@ -250,7 +252,11 @@ def _only_in_generator(builder: ast.FunctionDef, given: _Given, late: list[str])
     if given.own is not None and given.own.args.args:
         return False
     for one in ast.walk(builder):
-        if isinstance(one, ast.Name) and one.id in late and (id(one) not in inside or not isinstance(one.ctx, ast.Load)):
+        if (
+            isinstance(one, ast.Name)
+            and one.id in late
+            and (id(one) not in inside or not isinstance(one.ctx, ast.Load))
+        ):
             return False
     return given.own is None or not set(late) & code.local_names(given.own)
 
@@ -259,7 +265,8 @@ def _header(file: str, own: Source, builder: ast.FunctionDef, late: list[str]) -
     """Its `def` with one parameter in the place of those."""
     first, last = own.span(builder)
     changed = copy.deepcopy(builder)
-    kept, defaults = [], changed.args.defaults
+    kept: list[ast.arg] = []
+    defaults = changed.args.defaults
     named = [None] * (len(changed.args.args) - len(defaults)) + list(defaults)
     given: list[ast.expr] = []
     for one, default in zip(changed.args.args, named):

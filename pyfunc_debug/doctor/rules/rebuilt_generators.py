@@ -1,4 +1,4 @@
-"""Datasets of `from_generator` that one line builds again and again: TensorFlow keeps the generator of each for good."""
+"""Datasets of `from_generator` that one line builds again and again: TensorFlow keeps the generator of each."""
 
 from __future__ import annotations
 
@@ -28,21 +28,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     }
     for nodes in lines.values():
         size = held.get((nodes[0].file, nodes[0].line), 0)
-        found = _call(facts, nodes[0])
+        found = pastes.dataset_call(facts, nodes[0])
         if found is not None and len(nodes) >= (_SEVERAL if size >= _MUCH_BYTES else _MANY):
             yield _finding(facts, nodes, size, *found)
-
-
-def _call(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
-    """The user's call of from_generator behind a node."""
-    for frame in reversed(node.stack):
-        calls = [
-            one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
-            if pastes.last_name(one.func) == "from_generator"
-        ]  # fmt: skip
-        if len(calls) == 1:
-            return frame.file, calls[0]
-    return None
 
 
 def _finding(facts: Facts, nodes: list[Node], size: int, file: str, call: ast.Call) -> Finding:
@@ -67,8 +55,8 @@ def _finding(facts: Facts, nodes: list[Node], size: int, file: str, call: ast.Ca
     if outer is not None:
         evidence.insert(0, f"line {outer.line} asks for it: {facts.line(outer.file, outer.line)}")
     fix = late_generators.built_once(facts, file, call) or _independent(facts, file, call) or (
-        f"dataset = tf.data.Dataset.from_generator({name}, ...)  # once, above the loop; {name} runs anew in each pass, "
-        "and reads there what has changed"
+        f"dataset = tf.data.Dataset.from_generator({name}, ...)  # once, above the loop; {name} runs anew in each "
+        "pass, and reads there what has changed"
     )  # fmt: skip
     return Finding(
         NAMES[0], "warning", node.id, (), message, fix, file, call.lineno, evidence=tuple(evidence),

@@ -75,14 +75,8 @@ def _finding(facts: Facts, node: Node, size: int, wall: int) -> Finding:
 
 def _batched(facts: Facts, node: Node, size: int) -> str:
     """A function that makes batches in Python, its call in from_generator, and the batch() behind left out."""
-    for frame in node.stack:
-        calls = [
-            one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
-            if pastes.last_name(one.func) == "from_generator"
-        ]  # fmt: skip
-        if len(calls) == 1:
-            return _pieces(facts, frame.file, calls[0], size)
-    return ""
+    found = pastes.dataset_call(facts, node)
+    return "" if found is None else _pieces(facts, *found, size)
 
 
 def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:
