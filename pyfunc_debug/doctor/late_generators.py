@@ -1,6 +1,6 @@
 """A dataset of `from_generator` that a loop builds again, built once above it: its generator reads in each pass.
 
-A generator runs anew in each pass over its dataset. So what the loop changes need not be there when the dataset is
+A generator runs again in each pass over its dataset. So what the loop changes need not be there when the dataset is
 built: a function defined in the loop reads it anyway, and one that a builder makes can ask for it (`current()`).
 """
 

@@ -22,7 +22,7 @@ Part = Spec | list["Part"] | dict[str, "Part"]
 
 
 def declared(own: Source, call: ast.Call) -> Part | None:
-    """The structure that a call of `from_generator` declares; None where it is no plain text."""
+    """The structure that a call of `from_generator` declares; None where the source does not show it."""
     named = {one.arg: one.value for one in call.keywords}
     signature = named.get("output_signature") or (call.args[4] if len(call.args) > 4 else None)
     if signature is not None:

@@ -26,6 +26,7 @@ from pyfunc_debug.doctor.failures import (
     keras_batches,
     keras_weights,
     keywords,
+    landed,
     leaked_tensor,
     loaded_models,
     lost_function,
@@ -70,6 +71,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     lost_object.explain,
     predictions.explain,
     called.explain,
+    landed.explain,
     autograph.condition,
     older_api.explain,
     keywords.explain,
@@ -109,6 +111,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     foreign_code.elsewhere,
     autograph.explain,
     whole_functions.explain,
+    landed.at_last,
 )
 
 OF_VALUES = (symbolic_value.explain, foreign_code.elsewhere)

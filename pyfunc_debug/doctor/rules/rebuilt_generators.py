@@ -55,7 +55,7 @@ def _finding(facts: Facts, nodes: list[Node], size: int, file: str, call: ast.Ca
     if outer is not None:
         evidence.insert(0, f"line {outer.line} asks for it: {facts.line(outer.file, outer.line)}")
     fix = late_generators.built_once(facts, file, call) or _independent(facts, file, call) or (
-        f"dataset = tf.data.Dataset.from_generator({name}, ...)  # once, above the loop; {name} runs anew in each "
+        f"dataset = tf.data.Dataset.from_generator({name}, ...)  # once, above the loop; {name} runs again in each "
         "pass, and reads there what has changed"
     )  # fmt: skip
     return Finding(
