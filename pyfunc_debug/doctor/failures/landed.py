@@ -1,7 +1,7 @@
 """A part of a dataset's element that lands in a parameter with a default: `map(load)` of `(path, label)` elements.
 
-`Dataset.map`, `interleave` and the like pass each component of a tuple by its place. A function `load(path, size=32)` gets
-the label as its size, without an error if it is a number too.
+`Dataset.map`, `interleave` and the like pass each component of a tuple by its place. A function `load(path, size=32)`
+gets the label as its size, without an error if it is a number too.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def landings(rows: Query, text: Callable[[str], Source] = read) -> Iterator[Land
 
 
 def _decorated(function: Function) -> int:
-    return min([function.lineno, *(one.lineno for one in getattr(function, "decorator_list", ()))])
+    return min([function.lineno, *(int(one.lineno) for one in getattr(function, "decorator_list", ()))])
 
 
 def _of(file: str, source: Source, function: Function, method: str, kinds: list[str]) -> Iterator[Landing]:

@@ -11,7 +11,7 @@ from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
 from pyfunc_debug.doctor import code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import needless_python, recomputed
+from pyfunc_debug.doctor.rules import needless_python, recomputed, single_elements
 from pyfunc_debug.gil.whatif import percent
 from pyfunc_debug.records import Finding, Frame, Node
 
@@ -25,6 +25,8 @@ _BUSY = 0.95
 """From this share of the steps' time on, Python's work on the input sets the pace of a loop inside a graph."""
 _NEARLY = 0.8
 """The same where a generator made its elements without a pause: the rest is the beginning and the end of each pass."""
+_LONG_NS = 1_000_000
+"""A call of Python loops that takes longer works for its element: no batch makes that shorter."""
 _IDLE = 0.25
 """Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
 _GAIN = 1.15
@@ -108,6 +110,12 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
         message += f". It waits for {_generator(facts, slow)}, which gives one element at a time, on one thread"
         if facts.source(slow.file):
             file, line = slow.file or file, _yields_at(facts, slow)
+    for number in _singles(facts, loop, slow):
+        who = _generator(facts, facts.nodes[number])
+        message += (
+            f". T{who[1:]} was asked {facts.calls(number).count:,} times for a single element, each time by the way "
+            "into Python and back"
+        )
     bodies = f"its pipeline calls {', '.join(loop.bodies)}" if loop.bodies else "its pipeline calls no Python"
     if slow is not None:
         calls = facts.calls(slow.id)
@@ -135,6 +143,14 @@ def _yields_at(facts: Facts, node: Node) -> int | None:
     return found[0].lineno if len(found) == 1 else node.line
 
 
+def _singles(facts: Facts, loop: Loop, slow: Node | None) -> list[int]:
+    """Generators of a loop for whose elements the way into Python takes longer than Python itself, with a paste."""
+    if slow is not None:
+        return []
+    found = single_elements.picking(facts)
+    return [one for one in loop.nodes if one in found and single_elements.batched(facts, facts.nodes[one], found[one])]
+
+
 def _holds_gil(facts: Facts, node: Node) -> bool:
     """Whether a generator's code holds the GIL nearly all the time: calls side by side would wait for each other."""
     return any(
@@ -143,14 +159,19 @@ def _holds_gil(facts: Facts, node: Node) -> bool:
     )
 
 
+def _without_loops(facts: Facts, node: Node) -> str:
+    """What helps a body that holds the GIL: neither parallel calls nor batches do."""
+    return (
+        f"{facts.name(node)}: NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or compute "
+        "its results once, in several processes, and read them from files"
+    )
+
+
 def _of_generator(facts: Facts, node: Node) -> str:
     """Its dataset as a map over indices, where calls could run side by side; else the same in words."""
     name = facts.name(node)
     if _holds_gil(facts, node):
-        return (
-            f"{name}: NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or make its elements "
-            "once, in several processes, and read them from files"
-        )
+        return _without_loops(facts, node)
     found = pastes.dataset_call(facts, node)
     return (indexed_generators.as_map(facts, *found) if found is not None else "") or (
         f"yield in {name} only what is cheap, as names or indices, and do the slow part in dataset.map(..., "
@@ -193,12 +214,19 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
+    if slow is not None and not graph_code and _holds_gil(facts, slow):
+        yield _without_loops(facts, slow)
     for stage in facts.stages:
         node = stage.contention.node
         if node.id in loop.nodes and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns):
-            yield from _of_stage(facts, loop, stage)
+            works = _holds_gil(facts, node) and facts.calls(node.id).total_ns >= _LONG_NS * facts.calls(node.id).count
+            for cure in _of_stage(facts, loop, stage):
+                if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):
+                    yield cure
     if slow is not None and slow.origin != "user":
         yield _of_generator(facts, slow)
+    for number in _singles(facts, loop, slow):
+        yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])
     if "Prefetch" not in loop.kinds and not loop.at_most:
         rest_ns = loop.step_ns - loop.wait_ns
         gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)

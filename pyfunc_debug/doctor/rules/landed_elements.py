@@ -1,4 +1,4 @@
-"""Parts of a dataset's elements that land in parameters with a default, where nothing failed: values are silently others."""
+"""Parts of a dataset's elements that land in parameters with a default, where nothing failed."""
 
 from __future__ import annotations
 
