@@ -1376,3 +1376,10 @@ def a_part_that_may_be_none():
         return x if noise is None else x + tf.numpy_function(lambda a: a * 2, [noise], tf.float32)
 
     list(tf.data.Dataset.from_tensor_slices((np.ones((3, 2), np.float32), np.ones((3, 2), np.float32))).map(with_noise))
+
+
+@near("dataset-in-loop")
+def five_folds_with_two_lambdas_in_a_line():
+    for fold in range(5):
+        data = tf.data.Dataset.range(10).filter(lambda i: i % 5 != fold).map(lambda i: i + fold)
+        list(data.map(lambda i: tf.numpy_function(lambda a: a * 2, [i], tf.int64)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor import indexed_generators
 from pyfunc_debug.doctor.facts import Facts
@@ -253,3 +254,41 @@ def test_an_order_that_is_drawn_is_drawn_in_each_pass(tmp_path):
     first, second = ([int(one) for one in names["ds"]] for _ in range(2))
     assert sorted(first) == sorted(second) == list(range(30))
     assert first != second
+
+
+SLOW = """
+import time
+import numpy as np
+import tensorflow as tf
+
+def load(i):
+    time.sleep(0.02)
+    return np.full((4,), i, np.float32)
+
+def gen():
+    for i in range(40):
+        yield load(i)
+
+ds = tf.data.Dataset.from_generator(gen, output_signature=tf.TensorSpec((4,), tf.float32)).batch(2)
+for epoch in range(2):
+    for batch in ds:
+        time.sleep(0.003)
+"""
+
+
+def test_a_loop_that_waits_for_a_generator_is_told_at_its_line_with_the_map(tmp_path, monkeypatch):
+    monkeypatch.setattr(Facts, "least_ns", lambda self, idle_ns: idle_ns)  # beside other tests, too
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW, encoding="utf-8")
+    with pfd.record(tmp_path / "slow.pfrec") as recording:
+        exec(compile(SLOW, str(path), "exec"), {})
+    found = recording.findings(select=["input-bound", "doctor-trouble"])
+    recording.close()
+    assert [(one.rule, one.line) for one in found] == [("input-bound", 12)]
+    assert "the generator gen, which gives one element at a time" in found[0].message
+    assert "cache" not in found[0].fix
+    after = pasted(SLOW, found[0].fix)
+    assert "tf.data.Dataset.range(40).map(at_index, num_parallel_calls=tf.data.AUTOTUNE).batch(2)" in after
+    before, _ = elements(SLOW)
+    now, _ = elements(after)
+    np.testing.assert_array_equal(before, now)

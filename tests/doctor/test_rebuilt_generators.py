@@ -173,7 +173,7 @@ KEPT = {
         for fold in range(12):
             ds = tf.data.Dataset.from_generator(lambda: iter(table[fold:fold + 1]), output_signature=spec)
             kept.append(ds)
-        seen.extend(row.numpy() for ds in kept for row in ds)
+        seen.extend(row.numpy() for one in kept for row in one)
     """,
     "read_behind_the_loop": """
         for fold in range(12):
