@@ -118,7 +118,7 @@ class Instruments:
                 if one.count >= _MANY_ENTRIES or one.nbytes >= _MANY_BYTES:
                     self._recorder.notice(
                         Notice.MEMORY, one.token, None, name=one.token, file=one.body.file, line=one.body.line,
-                        entries=one.count, nbytes=one.nbytes,
+                        entries=one.count, nbytes=one.nbytes, old_nbytes=one.old_nbytes,
                     )  # fmt: skip
             self._note_kept(self._entries_before)
         except Exception as error:

@@ -28,6 +28,7 @@ from pyfunc_debug.doctor.failures import (
     keras_batches,
     keras_weights,
     keywords,
+    landed,
     leaked_tensor,
     library_metrics,
     loaded_models,
@@ -78,6 +79,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     missing_attribute.explain,
     predictions.explain,
     called.explain,
+    landed.explain,
     called_branches.explain,
     autograph.condition,
     older_api.explain,
@@ -121,6 +123,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     foreign_code.elsewhere,
     autograph.explain,
     whole_functions.explain,
+    landed.at_last,
 )
 
 OF_VALUES = (symbolic_value.explain, foreign_code.elsewhere)

@@ -262,12 +262,32 @@ def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Ex
         if new is not None:
             edit = Edit(file, new[0], new[1], (new[2],))
             return Explanation(RULE, file, written[0].lineno, cause, edit, "", "likely")
+    declared = _undeclared(file, source, call, missing) if missing and not extra else None
+    if declared is not None:
+        return Explanation(RULE, file, declared.first, cause, declared, "", "likely")
     yields = _yields(function)
     line = yields[0].lineno if yields else call.lineno
     advice = "Leave it out of the dict, or write it in the signature."
     if missing:
         advice = f"Yield {', '.join(map(repr, missing[:3]))} too, or leave it out of the signature."
     return Explanation(RULE, file, line, cause, None, advice)
+
+
+def _undeclared(file: str, source: Source, call: ast.Call, keys: list[str]) -> Edit | None:
+    """What declares some keys, written in one dict each, without these."""
+    pieces: dict[ast.expr, str] = {}
+    for one in [call, *_assigned(call, source)]:
+        for part in ast.walk(one):
+            if isinstance(part, ast.Dict) and set(keys) <= {getattr(key, "value", None) for key in part.keys}:
+                left = [
+                    f"{source.text(key)}: {source.text(value)}" for key, value in zip(part.keys, part.values)
+                    if key is not None and getattr(key, "value", None) not in keys
+                ]  # fmt: skip
+                pieces[part] = f"{{{', '.join(left)}}}"
+    if not pieces or any(key is None for one in pieces if isinstance(one, ast.Dict) for key in one.keys):
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, source.spliced(pieces, first, last))
 
 
 def _other_nesting(
@@ -368,7 +388,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
 
 def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
     """What the names in a call's declarations stand for, where the file assigns them once."""
-    given = [one.value for one in call.keywords if one.arg in ("output_shapes", "output_signature")] + call.args[2:3]
+    said = ("output_types", "output_shapes", "output_signature")
+    given = [one.value for one in call.keywords if one.arg in said] + call.args[1:3]
     for name in dict.fromkeys(name for one in given for name in names(one)):
         found = [
             one.value for one in ast.walk(source.tree)

@@ -174,7 +174,11 @@ def _other_dtype(
     if others:
         said = cause.partition(". Nothing")[0]
         edit = _this_return(node, spot, got, wanted) if len(node.tout) == 1 else None
-        cause = f"{said}, as {others:,} calls of it returned: it depends on the way through the body. Each has to."
+        function = node.function()
+        only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
+        edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
+        why = "it depends on what it is given" if only else "it depends on the way through the body"
+        cause = f"{said}, as {others:,} calls of it returned: {why}. Each has to."
         line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
         advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
         return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
