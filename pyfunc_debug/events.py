@@ -186,6 +186,8 @@ class LiveRuns:
 
 TFLITE = "TensorFlow Lite"
 """Where a node that was saved goes, if a converter saved it."""
+FROZEN = "a frozen graph"
+"""Where it goes, if the variables of its graph of TensorFlow 1 became constants, to be written to a file."""
 
 
 class Notice(str, Enum):

@@ -15,6 +15,12 @@ from pyfunc_debug.doctor.failures.source import Function, Source, dotted, read
 _GRAPH_MODULES = ("tensorflow", "keras", "tf_keras")
 _EAGER_ONLY = {"numpy", "item", "tolist", "tobytes"}
 """Methods that ask a tensor for its value."""
+_OF_ARRAYS = {
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "copy", "cumsum", "dot", "fill", "flatten", "max",
+    "mean", "min", "prod", "ravel", "repeat", "reshape", "round", "sort", "squeeze", "std", "sum", "swapaxes",
+    "transpose", "var", "view",
+}  # fmt: skip
+"""Methods of NumPy's arrays that a tensor does not have."""
 _VALUES = {"float", "int", "bool", "str", "list", "set", "dict", "sorted", "bytes"}
 """Built-in functions that ask a tensor for its value."""
 _OUTSIDE = {"print", "open", "input", "exec", "eval", "next", "setattr", "delattr", "globals", "__import__"}
@@ -140,6 +146,7 @@ def _obstacles(
     file: str, function: Function, source: Source, modules: tuple[str, ...], depth: int
 ) -> Iterator[Obstacle]:
     known, local = imports(source), local_names(function)
+    in_ops = len(modules) == len(_GRAPH_MODULES)  # else what NumPy computes does not matter
     for write in state_writes(function):
         text = write.text.splitlines()[0]
         yield Obstacle(
@@ -152,6 +159,10 @@ def _obstacles(
         if outside and isinstance(one, (ast.stmt, ast.expr)):
             word = type(one).__name__.lower().removeprefix("async")
             yield Obstacle(file, one.lineno, word, f"has a `{word}`, which graph code runs at trace only")
+        stores = isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and dotted(one.value) in local
+        if isinstance(one, ast.Subscript) and stores and in_ops:
+            text = source.text(one)
+            yield Obstacle(file, one.lineno, text, f"writes into an array ({text}), and a tensor cannot be changed")
         if not isinstance(one, ast.Call):
             continue
         name = dotted(one.func)
@@ -159,6 +170,9 @@ def _obstacles(
         if isinstance(one.func, ast.Attribute) and one.func.attr in _EAGER_ONLY:
             text = f"{source.text(one.func)}()"
             yield Obstacle(file, one.lineno, text, f"asks for values ({text}), which a tensor of a graph does not have")
+        elif in_ops and _of_an_array(one, local):
+            text = f"{source.text(one.func)}()"
+            yield Obstacle(file, one.lineno, text, f"calls a method of NumPy's arrays ({text})")
         elif head in known and head not in local:
             full = f"{known[head]}.{name.partition('.')[2]}".rstrip(".")
             if ".random." in full or full.startswith("random."):
@@ -179,6 +193,14 @@ def _obstacles(
             elif head in _VALUES and not modules:
                 why = f"asks for values ({head}()), which a tensor of a graph does not have"
                 yield Obstacle(file, one.lineno, f"{head}()", why)
+
+
+def _of_an_array(call: ast.Call, local: set[str]) -> bool:
+    """Whether a call is of a method of an array, which is the function's own value."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _OF_ARRAYS:
+        return False
+    head = dotted(call.func).partition(".")[0]
+    return not head or head in local
 
 
 def _graph(node: ast.AST, known: dict[str, str], modules: tuple[str, ...]) -> bool:

@@ -237,6 +237,10 @@ class Interception:
         if found.save_module is not None:
             save = self._departures.save_and_return_nodes
             patches.append(Patch(found.save_module, "save_and_return_nodes", save))
+        if found.builder_type is not None:
+            patches.append(Patch(found.builder_type, "save", self._departures.builder_save))
+        if found.freezing is not None:
+            patches.append(Patch(found.freezing, private.FREEZE, self._departures.freeze))
         if found.data_service is not None:
             patches.append(Patch(found.data_service, private.REGISTER_DATASET, self._departures.register_dataset))
         if found.mapping is not None:

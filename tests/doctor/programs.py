@@ -2744,7 +2744,7 @@ def a_curvature():
     curvature(lambda x: tf.py_function(lambda x: x * x * x, [x], tf.float32))
 
 
-@triggers("second-order")
+@triggers("second-order", pastes=True)
 def a_gradient_penalty():
     def penalty(x):
         y = tf.py_function(lambda x: tf.sin(x), [x], tf.float32)
@@ -2753,9 +2753,28 @@ def a_gradient_penalty():
     curvature(penalty)
 
 
-@triggers("second-order")
+@triggers("second-order", pastes=True)
 def a_curvature_of_two_inputs():
     curvature(lambda x: tf.py_function(lambda x, y: x * y * y, [x, 2.0 * x], tf.float32))
+
+
+@triggers("second-order", pastes=True, says="y = potential(x)")
+def a_hessian_by_a_jacobian():
+    def potential(x):
+        return tf.reduce_sum(tf.sin(x) * x**2)
+
+    @tf.function
+    def hessian(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.py_function(potential, [x], tf.float32)
+                y.set_shape([])
+            slope = inner.gradient(y, x)
+        return outer.jacobian(slope, x)
+
+    hessian(tf.constant([0.5, 1.0]))
 
 
 @near("second-order")

@@ -71,6 +71,69 @@ def test_a_node_that_is_saved_is_told(program, tmp_path):
         assert found[2].endswith("\n        return normalise(x)")
 
 
+v1 = tf.compat.v1
+
+
+def scaled(boxes):
+    return (boxes / 16.0).astype(np.float32)
+
+
+def in_place(boxes):
+    boxes = boxes.copy()
+    boxes[:, 1:] = boxes[:, 1:] - boxes[:, :1]
+    return boxes
+
+
+def session_of(body, then):
+    """A graph of TensorFlow 1 with a variable and a body, and what is done with its session."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 2], name="x")
+        w = v1.get_variable("w", [2, 2], initializer=v1.ones_initializer(), use_resource=False)
+        h = tf.matmul(x, w)
+        y = h if body is None else v1.py_func(body, [h], tf.float32)
+        y = tf.identity(y, name="y")
+        session.run(v1.global_variables_initializer())
+        session.run(y, {x: np.eye(2)})
+        then(session, x, y)
+
+
+def simple_save(session, x, y, folder):
+    v1.saved_model.simple_save(session, folder, {"x": x}, {"y": y})
+
+
+def freeze(session, x, y, folder):
+    v1.graph_util.convert_variables_to_constants(session, session.graph.as_graph_def(), ["y"])
+
+
+def build(session, x, y, folder):
+    builder = v1.saved_model.builder.SavedModelBuilder(folder)
+    builder.add_meta_graph_and_variables(session, [v1.saved_model.tag_constants.SERVING])
+    builder.save()
+
+
+@pytest.mark.parametrize("save", [simple_save, freeze, build], ids=lambda one: one.__name__)
+def test_a_node_of_a_session_that_is_saved_is_told(save, tmp_path):
+    folder = str(tmp_path / "model")
+    (found,) = recorded(lambda: session_of(scaled, lambda *given: save(*given, folder)))
+    to = "a frozen graph" if save is freeze else folder
+    assert found[:2] == ("serialization", f"the py_func of scaled was saved to {to}")
+    assert "else v1.cast(body(h), v1.float32)" in found[2]
+    assert "    return tf.cast(boxes / 16.0, tf.float32)" in found[2]
+
+
+def test_a_body_with_what_only_arrays_have_is_not_called_on_tensors(tmp_path):
+    folder = str(tmp_path / "model")
+    (found,) = recorded(lambda: session_of(in_place, lambda *given: simple_save(*given, folder)))
+    assert "(boxes.copy())" in found[2]
+    assert "Replace" not in found[2]
+
+
+@pytest.mark.parametrize("save", [simple_save, freeze, build], ids=lambda one: one.__name__)
+def test_a_session_without_python_in_what_is_saved_is_not_told(save, tmp_path):
+    folder = str(tmp_path / "model")
+    assert recorded(lambda: session_of(None, lambda *given: save(*given, folder))) == []
+
+
 def convert():
     model = keras.Sequential([keras.layers.Input([3], batch_size=1), Normalise()])
     converter = tf.lite.TFLiteConverter.from_keras_model(model)

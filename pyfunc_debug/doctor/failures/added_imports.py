@@ -27,6 +27,7 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     ]  # fmt: skip
     if not missing:
         return explanation
+    edit = _from_its_statement(source, edit)
     if not _begins_statement(source, edit):
         return dataclasses.replace(explanation, advice=f"It needs: {'; '.join(missing)}.")
     blanks = indent_of(edit.lines[0])
@@ -34,6 +35,16 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     if _is_method(source, edit):  # a name of a class is none of its methods'
         lines = (edit.lines[0], *(f"{blanks}    {one}" for one in missing), *edit.lines[1:])
     return dataclasses.replace(explanation, edit=dataclasses.replace(edit, lines=lines))
+
+
+def _from_its_statement(source: Source, edit: Edit) -> Edit:
+    """The edit with the lines of its statement above it, where it begins inside one that only does something."""
+    statement = source.statement(edit.first)
+    inside = statement is not None and statement.lineno < edit.first <= edit.last and not hasattr(statement, "body")
+    if statement is None or not inside:
+        return edit
+    lines = (*source.lines[statement.lineno - 1 : edit.first - 1], *edit.lines)
+    return dataclasses.replace(edit, first=statement.lineno, lines=lines)
 
 
 def _bound(source: Source, name: str) -> bool:

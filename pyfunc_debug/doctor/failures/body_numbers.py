@@ -14,8 +14,12 @@ _PLAIN_NUMBER = re.compile(
     r"an integer is required|cannot be interpreted as an integer|must be an? (?:int|float)|expected an? int"
     r"|not JSON serializable|integer argument expected|requires an integer|unhashable type: '(?:numpy\.)?ndarray'"
     r"|has no attribute '__(?:index|int|float)__'|but expected one of: "
-    r"|argument should be an int|not (?:a )?(?:numpy\.)?(?:int64|int32|float32|float64|ndarray)\b"
+    r"|argument should be an int|only supported seed types|unsupported type for timedelta|SeedSequence expects int"
+    r"|Cannot index by location index with a non-integer key"
+    r"|not (?:a )?(?:numpy\.)?(?:int64|int32|float32|float64|ndarray)\b"
 )
+_TENSOR_AS_KEY = re.compile(r"<?tf\.Tensor(?:\(|: shape=)")
+"""What a KeyError says of a key that is an eager tensor, or of text that was made of one."""
 
 
 def number(situation: Situation, spot: Spot) -> Explanation | None:
@@ -23,7 +27,8 @@ def number(situation: Situation, spot: Spot) -> Explanation | None:
     statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or function is None or isinstance(function, ast.Lambda):
         return None
-    if situation.kind not in ("TypeError", "AttributeError") or not _PLAIN_NUMBER.search(situation.message):
+    said = {"TypeError": _PLAIN_NUMBER, "AttributeError": _PLAIN_NUMBER, "KeyError": _TENSOR_AS_KEY}
+    if situation.kind not in said or not said[situation.kind].search(situation.message):
         return None
     read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
     given = [name for name in parameters(function) if name in read and is_number(spot.variables.get(name))]

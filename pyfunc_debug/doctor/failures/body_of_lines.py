@@ -7,6 +7,7 @@ import ast
 from pyfunc_debug.doctor.code import stored_names
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_lines
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, indent_of, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic
@@ -33,7 +34,7 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     if not any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(statement.value)):
         return None
     lines = _lines(spot.source, statement)
-    if len(lines) < 2:
+    if len(lines) < 2 or any("GradientTape(" in ast.unparse(one) for one in lines):
         return None
     first, last = lines[0].lineno, lines[-1].end_lineno or lines[-1].lineno
     made = {name for line in lines for name in stored_names(line)}
@@ -46,7 +47,12 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     if last - first >= _LONGEST or not given or not out or "self" in given or made & before - set(given):
         return None
     own, guess, tf = assignments(function), Guess(spot, assignments(function)), alias(spot, "tensorflow")
-    dtypes = [guess.of(own[name]) if name in own else None for name in out]
+    values = [made_lines(lines, spot, ast.Name(name, ast.Load(), lineno=1, col_offset=0)) for name in out]
+    known = [made_dtype(one) for one in values]
+    dtypes = [
+        f"{tf}.{kind}" if kind is not None else guess.of(own[name]) if name in own else None
+        for name, kind in zip(out, known)
+    ]
     kinds = {dtype_of(spot.value(name)) for name in given}
     likely = f"{tf}.{kinds.pop()}" if len(kinds) == 1 else f"{tf}.float32"
     wanted = [dtype or likely for dtype in dtypes]
@@ -55,10 +61,12 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     taken = {one.id for one in ast.walk(spot.source.tree) if isinstance(one, ast.Name)}
     name = next(one for one in ("body", "on_values", f"{function.name}_body") if one not in taken)
     listed = ", ".join(given)
+    lists = [isinstance(one, (list, tuple)) for one in values]  # of which a py_function takes the first
+    given_back = [f"{tf}.constant({one})" if is_list else one for one, is_list in zip(out, lists)]
     pasted = (
         f"{blanks}def {name}({listed}):",
         *(f"    {line}" if line.strip() else line for line in text),
-        f"{blanks}    return {', '.join(out)}",
+        f"{blanks}    return {', '.join(given_back)}",
         f"{blanks}{', '.join(out)} = {tf}.py_function({name}, [{listed}], {tout})",
     )
     return Edit(spot.file, first, last, pasted), None not in dtypes
@@ -100,4 +108,4 @@ def _given(lines: list[ast.stmt], spot: Spot) -> list[str]:
         read = [one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         found += [name for name in read if name not in written and name not in found and is_symbolic(spot.value(name))]
         written |= stored_names(line)
-    return found
+    return list(dict.fromkeys(found))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.symbols import calls
 
 RULE = "structure"
@@ -52,7 +52,7 @@ def explain(situation: Situation) -> Explanation | None:
     if in_graph is not None:
         own = [one for one in made if one.function.name == in_graph[1]]
         wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
-        fits = 0 < given < wanted == len(parameters(own[0].function))
+        fits = len(own) == 1 and wanted == len(parameters(own[0].function)) and 0 < given != wanted
         return _counted(own[0], wanted, given, situation) if fits else None
     if counted is None:
         used = {spot.function for spot in situation.spots}
@@ -118,10 +118,41 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
         value, rest = result.value, ", ".join(["None"] * (wanted - given))
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
         placed = made.source.replaced({value: f"{', '.join(map(made.source.text, parts))}, {rest}"})
+    summed = _summed(made, wanted) if given == wanted * made.results else None
+    if summed is not None and result.value is not None:
+        placed = made.source.replaced({result.value: f"({', '.join(summed)})"})
+        cause = (
+            f"{grad} returns {given} gradients, one for each of {made.results} results and {wanted} inputs. It has to "
+            f"return {wanted}: for each of {', '.join(inputs[:wanted])} the sum over the results."
+        )
     edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
     # The derivative itself is the author's to know.
     advice = "" if edit else f"Return the gradient of each of {', '.join(inputs[:wanted])}, in this order."
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
+
+
+def _summed(made: _Made, wanted: int) -> list[str] | None:
+    """For each input the sum of what is returned for it, where each part names the gradient of one result."""
+    given = parameters(made.grad)
+    value = made.returned[0].value if len(made.returned) == 1 else None
+    if not isinstance(value, (ast.Tuple, ast.List)) or len(given) != made.results or made.results < 2:
+        return None
+    groups = [[name for name in given if name in names(one)] for one in value.elts]
+    if any(len(group) != 1 for group in groups):
+        return None
+    order = [given.index(group[0]) for group in groups]
+    places = range(len(order))
+    if order == [place // wanted for place in places]:  # all inputs of a result together
+        inputs = [place % wanted for place in places]
+    elif order == [place % made.results for place in places]:
+        inputs = [place // made.results for place in places]
+    else:
+        return None
+    texts = [
+        made.source.text(one) if isinstance(one, (ast.BinOp, ast.Call, ast.UnaryOp)) else f"({made.source.text(one)})"
+        for one in value.elts
+    ]  # fmt: skip
+    return [" + ".join(text for text, at in zip(texts, inputs) if at == place) for place in range(wanted)]
 
 
 def _sizes(value: ast.expr, made: _Made, situation: Situation, deep: int = 0) -> set[int | None]:

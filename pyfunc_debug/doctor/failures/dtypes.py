@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_return
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is
@@ -33,6 +34,9 @@ _IMAGES = {"imread", "imdecode"}
 _WHOLE = {"len", "index", "int", "argmax", "argmin", "argsort", "count_nonzero", "bincount", "ord", "hash"}
 
 
+_DRAWN = {"choice", "permutation", "randint"}
+
+
 class Guess:
     """Guesses dtypes in one of the user's frames.
 
@@ -49,6 +53,8 @@ class Guess:
         self._tf = alias(spot, "tensorflow")
         self._seen = set(seen)
         self._assigned = assigned or {}
+        self.lists = False
+        """Whether `returned` met a list: for one dtype, a py_function takes the first of it and drops the rest."""
 
     def returned(self, function: Function) -> tuple[list[str | None], bool]:
         """What a function returns.
@@ -56,6 +62,10 @@ class Guess:
         Returns:
           One text such as `tf.float32` a value, None where nothing is known; and whether it returns a tuple.
         """
+        made = made_return(function, self._spot)
+        if made is not None and not isinstance(made, tuple) and (kind := made_dtype(made)) is not None:
+            self.lists = isinstance(made, list)
+            return [f"{self._tf}.{kind}"], False
         if isinstance(function, ast.Lambda):
             value: ast.expr | None = function.body
         else:
@@ -153,6 +163,10 @@ class Guess:
         if name in _TEXT or name == "str":
             return "string"
         whole = [type(one.value) is int for one in node.args if isinstance(one, ast.Constant)]
+        if name in _DRAWN and root_is(node.func, self._spot, "numpy") and node.args:
+            first = node.args[0]
+            if name == "randint" or type(getattr(first, "value", None)) is int:  # of `range(n)`
+                return "int64"
         if name in _WHOLE or (name == "arange" and all(whole) and len(whole) == len(node.args) > 0):
             return "int64"
         if name in _FILLED and root_is(node.func, self._spot, "numpy"):

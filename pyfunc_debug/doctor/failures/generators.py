@@ -181,9 +181,14 @@ def _not_callable(situation: Situation) -> Explanation | None:
         "it again for each pass over the dataset."
     )
     made = isinstance(given, ast.Call)
-    if isinstance(given, ast.Name) and type(spot.value(given.id)).__name__ not in ("generator", "NoneType"):
+    value = spot.value(given.id) if isinstance(given, ast.Name) else None
+    if isinstance(given, ast.Name) and type(value).__name__ not in ("generator", "NoneType"):
         made = True
         cause = f"{text} is not a function. Dataset.from_generator takes a function: it calls it for each pass."
+        if not hasattr(type(value), "__iter__") and hasattr(type(value), "__len__"):
+            # without a length, Python goes on until there is an IndexError: a slice raises none
+            cause += f" {text} has a length and items, which the paste goes through."
+            found = source.replaced({given: f"lambda: ({text}[i] for i in range(len({text})))"})
     edit = Edit(file, found[0], found[1], (found[2],)) if found is not None and made else _made_each_time(spot, given)
     return Explanation(
         RULE, file, spot.line, cause, edit, "" if edit else "Pass the function that makes it, not called."

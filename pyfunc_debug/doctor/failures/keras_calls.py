@@ -12,6 +12,9 @@ from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, names, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic, keras_name, root_is
 
+_FUNCTIONS = ("loss", "metrics", "weighted_metrics")
+"""Arguments of `compile` that are functions."""
+
 
 def compiled_function(situation: Situation) -> Edit | None:
     """`compile(loss=f)` as `compile(loss=lambda ...: tf.reshape(tf.py_function(f, ...), [-1]))`.
@@ -64,7 +67,8 @@ def _has_gradient(call: ast.Call, spot: Spot) -> bool:
 
 def _gives_values(call: ast.Call, spot: Spot) -> bool:
     """Whether a call makes a Python or NumPy value, which ends the gradient's way."""
-    return dotted(call.func).rpartition(".")[2] in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    return name in ("numpy", "float", "int") or root_is(call.func, spot, "numpy")
 
 
 def _reaches_the_result(function: ast.FunctionDef, spot: Spot) -> bool:
@@ -132,10 +136,17 @@ def given(spot: Spot) -> list[ast.expr]:
     for call in ast.walk(spot.source.tree):
         if not isinstance(call, ast.Call) or not dotted(call.func).endswith("compile"):
             continue
-        listed = [*call.args[1:3], *(one.value for one in call.keywords if one.arg in ("loss", "metrics"))]
+        listed = [*call.args[1:3], *(one.value for one in call.keywords if one.arg in _FUNCTIONS)]
         for one in listed:
-            found += one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one]
+            found += _each(one)
     return found
+
+
+def _each(node: ast.expr) -> list[ast.expr]:
+    """What lists and dicts of an argument hold, and in those the same."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
+        return [part for one in (node.values if isinstance(node, ast.Dict) else node.elts) for part in _each(one)]
+    return [node]
 
 
 def fits(statement: ast.stmt) -> list[ast.Call]:

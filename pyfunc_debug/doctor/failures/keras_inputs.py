@@ -15,6 +15,10 @@ from pyfunc_debug.doctor.failures.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.symbols import alias, calls, keras_name, root_is, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import explained
 
+_PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
+_NEAR = 4
+"""Lines from a call to the line that reads its input, in one paste."""
+
 
 def keras_input(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
@@ -36,6 +40,10 @@ def keras_input(
     inputs = list(symbolic_parts(piece, spot)) or list(parts)
     sure = True
     if isinstance(piece, ast.Call) and dotted(piece.func).endswith(("py_function", "numpy_function")):
+        if _returns_nothing(piece):
+            edit = _passed_on(spot, statement, piece, inputs, keras)
+            advice = "" if edit is not None else f"Call it in a layer that returns what it is given: {_PASSES_ON}."
+            return explained(situation, spot, statement, parts, edit, True, advice)
         shape = body_shape(piece, spot)
         if shape == ():
             advice = "It gives one number for a whole batch, and a model's outputs have a row for each sample: call it "
@@ -44,9 +52,9 @@ def keras_input(
         tf, said = alias(spot, "tensorflow"), _said_shape(spot, statement)
         size = spot.source.text(said[1]) if said is not None else written(shape) if shape is not None else ""
         zeros = "" if size else _of_zeros(piece, spot, inputs)
-        if zeros and len(inputs) == 1:
+        if zeros:
             above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
-            new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {tf}.ensure_shape({text}, size))({inputs[0]})"
+            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)")
             first, last = statement.lineno, statement.end_lineno or statement.lineno
             lines = (above, *spot.source.spliced({piece: new}, first, last))
             return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
@@ -75,12 +83,45 @@ def keras_input(
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
-    if len(inputs) == 1:
-        new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
-    else:
-        listed = ", ".join(inputs)
-        new = f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
+    new = _in_lambda(keras, inputs, text)
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _returns_nothing(call: ast.Call) -> bool:
+    """Whether `Tout` is an empty list: the call is there for what it does."""
+    tout = argument(call, 2, "Tout")
+    return isinstance(tout, (ast.List, ast.Tuple)) and not tout.elts
+
+
+def _passed_on(spot: Spot, statement: ast.stmt, call: ast.Call, inputs: list[str], keras: str) -> Edit | None:
+    """A layer that calls it and returns its input, for the next line that reads this input."""
+    source, name = spot.source, inputs[0]
+    block = getattr(source.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :] if statement in block else []
+    uses = [
+        (one, [part for part in ast.walk(one) if isinstance(part, ast.Name) and part.id == name
+               and isinstance(part.ctx, ast.Load)])
+        for one in after
+    ]  # fmt: skip
+    uses = [(one, found) for one, found in uses if found]
+    if not isinstance(statement, ast.Expr) or len(inputs) != 1 or not name.isidentifier() or not uses:
+        return None
+    reader, found = uses[0]
+    last = reader.end_lineno or reader.lineno
+    owner = source.parent(found[0])
+    if len(found) != 1 or hasattr(reader, "body") or last - statement.lineno > _NEAR or not isinstance(owner, ast.Call):
+        return None
+    new = f"passed_on = {keras}.layers.Lambda(lambda {name}: [{source.text(call)}, {name}][1])({name})"
+    lines = source.spliced({statement.value: new, found[0]: "passed_on"}, statement.lineno, last)
+    return Edit(spot.file, statement.lineno, last, lines)
+
+
+def _in_lambda(keras: str, inputs: list[str], text: str) -> str:
+    """An expression of tensors as a Lambda layer."""
+    if len(inputs) == 1:
+        return f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
+    listed = ", ".join(inputs)
+    return f"{keras}.layers.Lambda(lambda both: (lambda {listed}: {text})(*both))([{listed}])"
 
 
 def _said_shape(spot: Spot, statement: ast.stmt) -> tuple[ast.stmt, ast.expr] | None:

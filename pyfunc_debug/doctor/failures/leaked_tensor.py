@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyfunc_debug.doctor.failures import kept_lists
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
+from pyfunc_debug.doctor.failures.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, read, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, root_is, shape_of
@@ -59,6 +60,10 @@ def explain(situation: Situation) -> Explanation | None:
             f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while "
             f"{name} was traced; it has a value only inside that graph, while it runs."
         )
+        plain = _under_a_tape(spot, name)
+        if plain is not None:
+            cause += f" Without tf.function {name} gives values, and the tape around it sees its ops."
+            return Explanation(RULE, spot.file, spot.line, cause, plain)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -77,6 +82,22 @@ def _each_time(statement: ast.stmt, spot: Spot, name: str) -> Edit | None:
     if kept is None or not isinstance(kept[0], ast.Call) or kept[1].name != name or spot.by or spot.generated:
         return None
     return None if spot.function is kept[1] else kept_each_time(spot, kept[0], kept[1])
+
+
+def _under_a_tape(spot: Spot, name: str) -> Edit | None:
+    """The traced function without `@tf.function`, where a tape needs the gradient of what it kept.
+
+    A value that Python keeps from a graph, by a py_function in it, has none.
+    """
+    here = spot.source.statement(spot.line)
+    taped = here is not None and any(
+        isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
+        for one in spot.source.around(here)
+    )
+    found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    if not taped or len(found) != 1 or spot.by or spot.generated or spot.function is found[0]:
+        return None
+    return without_decorator(spot.file, spot.source.lines, found[0])
 
 
 def _in_arrays(text: str, situation: Situation) -> tuple[Edit, bool] | None:

@@ -7,8 +7,8 @@ import re
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted
-from pyfunc_debug.doctor.failures.symbols import calls
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.symbols import calls, keras_name
 
 RULE = "saved-classes"
 _LOST = re.compile(r"Could not locate (class|function) '(\w+)'|Unknown (?:layer|loss|metric|object):? '?(\w+)'?")
@@ -24,6 +24,13 @@ def explain(situation: Situation) -> Explanation | None:
     call = _load(spot) if spot is not None else None
     if spot is None or call is None or not (lost or unsafe):
         return None
+    named = _named(spot) if lost is None else None
+    if named is not None:
+        cause = (
+            "The file holds the code of a Python lambda, without the names of this file that it reads: loaded, it "
+            "would not find them. Keras saves a function that is registered by its name."
+        )
+        return Explanation(RULE, spot.file, call.lineno, cause, named)
     if lost is None:
         cause = (
             "The file holds a Python lambda of a Lambda layer: loading runs it, and Keras does so only for files that "
@@ -37,9 +44,34 @@ def explain(situation: Situation) -> Explanation | None:
     given = ", ".join(f'"{one}": {one}' for one in (name, *also))
     cause = (
         f"The file names the {kind} {name}, and Keras knows classes and functions of yours only if they are given at "
-        "load, or registered (@keras.saving.register_keras_serializable()) before the model is saved."
+        "load, or registered (@keras.utils.register_keras_serializable()) before the model is saved."
     )
     return _with(spot, call, f"custom_objects={{{given}}}", cause, f"Load it with custom_objects={{{given}}}.")
+
+
+def _named(spot: Spot) -> Edit | None:
+    """`Lambda(lambda t: clean(t))` as a Lambda of a registered function, where the lambda reads names of the file."""
+    found = [
+        (call, call.args[0]) for call in calls(spot.source.tree)
+        if dotted(call.func).rpartition(".")[2] == "Lambda" and call.args and isinstance(call.args[0], ast.Lambda)
+    ]  # fmt: skip
+    reading = [(call, one) for call, one in found if any(name in spot.module for name in names(one))]
+    if len(reading) != 1 or len(found) != 1:
+        return None
+    one, source = reading[0][1], spot.source
+    statement = source.statement(one.lineno)
+    if statement is None or hasattr(statement, "body") or "in_lambda" in names(source.tree):
+        return None
+    blanks, first = indent_of(source.lines[statement.lineno - 1]), statement.lineno
+    last = statement.end_lineno or statement.lineno
+    listed = ", ".join(part.arg for part in one.args.args)
+    lines = (
+        f"{blanks}@{keras_name(spot)}.utils.register_keras_serializable()",
+        f"{blanks}def in_lambda({listed}):",
+        f"{blanks}    return {source.text(one.body)}",
+        *source.spliced({one: "in_lambda"}, first, last),
+    )
+    return Edit(spot.file, first, last, lines)
 
 
 def _load(spot: Spot | None) -> ast.Call | None:

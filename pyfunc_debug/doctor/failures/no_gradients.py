@@ -6,11 +6,12 @@ import ast
 
 from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, ranks
+from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
@@ -37,7 +38,7 @@ def explain(situation: Situation) -> Explanation | None:
         ]  # fmt: skip
         if len(blocks) > 1:
             blocks = [one for one in blocks if source.function(one.lineno) is source.function(spot.line)]
-        cuts = [cut for block in blocks for cut in _cuts(block)]
+        cuts = [cut for block in blocks for cut in _cuts(block) if not _is_given_away(cut, source, spot)]
         if len(blocks) == 1 and cuts:
             return _explanation(spot.file, source, cuts)
         if len(blocks) == 1 and (found := _hidden(situation, source, blocks[0])) is not None:
@@ -60,8 +61,8 @@ def _measured(situation: Situation) -> Explanation | None:
         f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
         "the variables and the loss."
     )
-    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
     edit, advice = _differentiable(situation, node, call)
+    cause += _OTHERWISE if in_steps(node.function() or call) is None and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
 
 
@@ -90,7 +91,12 @@ def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanatio
             f"Let {node.called} return {given or 'what it gives the model'}, and call {model} on it under the tape, "
             f"after line {call.end_lineno}."
         )
-        return Explanation(RULE, *node.site, cause, None, advice)
+        around = list(source.around(block))
+        spot = next((one for one in reversed(situation.spots) if one.function in around), None)
+        edit = None
+        if spot is not None and isinstance(function, ast.FunctionDef) and len(called) == 1:
+            edit = under_the_tape(spot, function, called[0], call)
+        return Explanation(RULE, *node.site, cause, edit, "" if edit else advice)
     return None
 
 
@@ -131,6 +137,9 @@ def _differentiable(situation: Situation, node: Node, call: ast.Call) -> tuple[E
     known = function is None or bool(inputs_of(node, situation))
     floats = {} if function is None or known else {name: Described("float32", None) for name in parameters(function)}
     spot = body_spot(node, situation, floats)
+    instead = of_library(call, site) if site is not None else None
+    if instead is not None:
+        return instead, f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
     if site is None or spot is None or function is None or value is None or node.file != site.file:
         return None, "Compute it with TensorFlow's ops in a tf.py_function, not with NumPy."
     inputs = tuple(parameters(function))
@@ -177,6 +186,19 @@ def _cuts(block: ast.With) -> list[ast.Call]:
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
         and not one.args
     ]  # fmt: skip
+
+
+def _is_given_away(cut: ast.Call, source: Source, spot: Spot) -> bool:
+    """Whether a value goes to a method of an object of the user's: `env.step(action.numpy())`, which makes no loss."""
+    for one in source.around(cut):
+        if isinstance(one, ast.stmt):
+            return False
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            head = dotted(one.func).partition(".")[0]
+            owner = type(spot.value(head)).__name__
+            if head and head not in _MODULES and owner not in ("module", "KerasLazyLoader", "_LazyLoader"):
+                return not any(cut is part for part in ast.walk(one.func))
+    return False
 
 
 def _left(spot: Spot, cut: Cut) -> Explanation:

@@ -14,6 +14,7 @@ from pyfunc_debug.doctor.failures.dtypes import Guess
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parameters, read
 from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.records import FROM_GENERATOR
 
 _TOKEN = re.compile(r"\bpyfunc_\d+\b")
 NODE_CALLS = frozenset(("py_function", "numpy_function", "py_func", "eager_py_func"))
@@ -108,6 +109,14 @@ def user_nodes(situation: Situation, scratch: bool = False) -> list[Node]:
     """The recording's nodes with bodies of the user's, newest first; or those that Keras made to ask for shapes."""
     where = "origin <> 'user'" if scratch else "origin = 'user'"
     rows = situation.rows(f"{_COLUMNS} WHERE {where} ORDER BY id DESC LIMIT 50")
+    return [_node(row, situation) for row in rows]
+
+
+def user_generators(situation: Situation) -> list[Node]:
+    """The nodes by which `Dataset.from_generator` runs the user's generators, newest first."""
+    rows = situation.rows(
+        f"{_COLUMNS} WHERE function IN (SELECT id FROM function WHERE name = ?) ORDER BY id DESC", (FROM_GENERATOR,)
+    )
     return [_node(row, situation) for row in rows]
 
 
@@ -243,5 +252,5 @@ def site_spot(node: Node, situation: Situation) -> Spot | None:
 
 __all__ = [
     "Node", "argument", "body_spot", "failed_node", "inputs_of", "owner", "parameters", "py_call", "return_value",
-    "return_values", "returned", "site_spot", "traced_inputs", "user_nodes", "written_inputs",
+    "return_values", "returned", "site_spot", "traced_inputs", "user_generators", "user_nodes", "written_inputs",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import symbolic_parts
 
 RULE = "symbolic-value"
-_TRACKS = ("tensorflow", "keras", "tf_keras")
+TRACKS = ("tensorflow", "keras", "tf_keras")
 """Whose classes keep their state in variables, which a graph can change."""
 
 
@@ -28,13 +28,13 @@ def explain(situation: Situation) -> Explanation | None:
     owner = spot.value("self")
     if by != "tf.function" or outer is spot or statement is None or owner is None:
         return None
-    kept = _kept(function)
+    kept = changes_of_self(function)
     value = wrapping.value_here(spot, statement)
     parts = symbolic_parts(value, spot) if value is not None else {}
-    library = any(one.__module__.partition(".")[0] in _TRACKS for one in type(owner).__mro__)
+    library = any(one.__module__.partition(".")[0] in TRACKS for one in type(owner).__mro__)
     if not kept or not parts or library or not isinstance(traced, ast.FunctionDef):
         return None
-    edit = _without_decorator(outer.file, outer.source.lines, traced)
+    edit = without_decorator(outer.file, outer.source.lines, traced)
     if edit is None:
         return None
     cause = (
@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
     return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
-def _kept(function: ast.FunctionDef) -> list[str]:
+def changes_of_self(function: ast.AST) -> list[str]:
     """What a method assigns of `self`."""
     found: list[str] = []
     for one in own_nodes(function):
@@ -54,7 +54,7 @@ def _kept(function: ast.FunctionDef) -> list[str]:
     return found
 
 
-def _without_decorator(file: str, lines: list[str], function: ast.FunctionDef) -> Edit | None:
+def without_decorator(file: str, lines: list[str], function: ast.FunctionDef) -> Edit | None:
     """A function's `def` line without the `@tf.function` above it, where that is its only decorator."""
     decorators = function.decorator_list
     if len(decorators) != 1:

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.tried_ops import differs
 from pyfunc_debug.program import syntax
 
 _NUMPY = {
@@ -21,7 +22,7 @@ _NUMPY = {
     "max": "reduce_max", "min": "reduce_min", "amax": "reduce_max", "amin": "reduce_min", "std": "math.reduce_std",
     "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value", "isnan": "math.is_nan",
     "expand_dims": "expand_dims", "transpose": "transpose", "reshape": "reshape", "stack": "stack",
-    "concatenate": "concat", "zeros_like": "zeros_like", "ones_like": "ones_like", "power": "pow", "matmul": "matmul",
+    "concatenate": "concat", "zeros_like": "zeros_like", "ones_like": "ones_like", "power": "pow", "round": "round",
 }  # fmt: skip
 _MATH = {
     "sqrt": "sqrt", "exp": "exp", "log": "math.log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh",
@@ -38,6 +39,16 @@ _METHODS = {
 _STRINGS = {"lower": "strings.lower", "upper": "strings.upper", "strip": "strings.strip", "split": "strings.split"}
 _CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", "eye": "eye", "empty": "zeros"}
 _SIZED = {"arange", "linspace", "full", "zeros", "ones", "empty", "eye", "identity", "tri", "repeat", "tile"}
+_PRODUCTS = {"dot", "matmul", "outer", "inner"}
+_OF_RANKS: dict[tuple[str, int | None, int | None], str] = {
+    ("dot", 2, 2): "matmul", ("matmul", 2, 2): "matmul", ("matmul", 3, 3): "matmul",
+    ("dot", 2, 1): "linalg.matvec", ("matmul", 2, 1): "linalg.matvec",
+    ("dot", 1, 1): "tensordot", ("matmul", 1, 1): "tensordot", ("inner", 1, 1): "tensordot",
+    ("outer", 1, 1): "tensordot",
+}  # fmt: skip
+"""Ops for two arrays of one dtype: NumPy's name, and their ranks."""
+_OF_KERAS = ("eval", "get_value", "convert_to_numpy")
+"""Keras' functions for a tensor's value: a graph computes with the tensor."""
 _SELF = {"array", "asarray", "asanyarray", "ascontiguousarray", "item"}
 
 
@@ -95,14 +106,11 @@ class _Ops(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
                 return self._method(node, node.func)
-            if in_arguments and root_is(node.func, self._spot, "tensorflow") and node.func.attr == "constant":
+            of_tensors = any(root_is(node.func, self._spot, one) for one in ("tensorflow", "keras"))
+            if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
-            if (
-                not in_arguments
-                or root_is(node.func, self._spot, "tensorflow")
-                or root_is(node.func, self._spot, "keras")
-            ):
+            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self._spot)):
                 return node
             if root_is(node.func, self._spot, "numpy"):
                 return self._numpy(node, node.func, floats)
@@ -127,9 +135,10 @@ class _Ops(ast.NodeTransformer):
             self.changed = True
             return node.args[0] if dtype is None else self._op("cast", [node.args[0], dtype])
         keywords = {one.arg for one in node.keywords}
-        if name == "matmul" and any(map(self._may_be_vector, node.args)):
-            return self._op("experimental.numpy.matmul", node.args)
-        if name in _NUMPY and floats and keywords <= {"axis", "keepdims"}:
+        if name in _PRODUCTS and len(node.args) == 2 and not keywords:
+            return self._product(name, node.args)
+        plain = name != "round" or len(node.args) == 1  # TensorFlow's takes no decimals
+        if name in _NUMPY and floats and plain and keywords <= {"axis", "keepdims"}:
             return self._op(_NUMPY[name], node.args, node.keywords)
         if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
             return self._op("cast", [node.args[0], syntax.expression(f"{self._tf}.{name}")])
@@ -139,6 +148,17 @@ class _Ops(ast.NodeTransformer):
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
         raise _NoOpError
+
+    def _product(self, name: str, args: list[ast.expr]) -> ast.Call:
+        """A product as the op that is NumPy's for the ranks at hand; TensorFlow's NumPy where these are not known."""
+        known = [self._spot.value(dotted(one) or " ") for one in args]
+        shapes, dtypes = [shape_of(one) for one in known], {dtype_of(one) for one in known}
+        ranks = tuple(None if shape is None else len(shape) for shape in shapes)
+        op = _OF_RANKS.get((name, ranks[0], ranks[1])) if len(dtypes) == 1 else None  # only TensorFlow's NumPy converts
+        if op is None:
+            return self._op(f"experimental.numpy.{name}", args)
+        axes: list[ast.expr] = [ast.Constant({"inner": 1, "dot": 1, "matmul": 1, "outer": 0}[name])]
+        return self._op(op, [*args, *(axes if op == "tensordot" else [])])
 
     def _drawn(self, node: ast.Call, name: str) -> ast.Call | None:
         """One random number, whose bounds are tensors."""
@@ -150,7 +170,7 @@ class _Ops(ast.NodeTransformer):
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
         owner, name = func.value, func.attr
-        if name in ("numpy", "item") and not node.args:
+        if (name in ("numpy", "item") and not node.args) or name == "eval":  # of a session, in TensorFlow 1
             self.changed = True
             return owner
         if name == "astype" and len(node.args) == 1:
@@ -161,6 +181,8 @@ class _Ops(ast.NodeTransformer):
             single = len(node.args) == 1 and isinstance(node.args[0], (ast.Tuple, ast.List, ast.Name))
             shape = node.args[0] if single else ast.List(list(node.args), ast.Load())
             return self._op("reshape", [owner, shape])
+        if name == "dot" and len(node.args) == 1 and not node.keywords:
+            return self._product("dot", [owner, node.args[0]])
         if name in ("flatten", "ravel"):
             return self._op("reshape", [owner, syntax.expression("[-1]")])
         if name in ("get_shape", "set_shape", "ref", "assign", "assign_add", "assign_sub"):
@@ -225,8 +247,24 @@ class _Ops(ast.NodeTransformer):
         vectors = isinstance(node.op, ast.MatMult) and self.is_tainted(node) and any(
             map(self._may_be_vector, (node.left, node.right))
         )  # fmt: skip
+        whole = [self._as_float(*sides) for sides in ((node.left, node.right), (node.right, node.left))]
         self.generic_visit(node)
-        return self._op("experimental.numpy.matmul", [node.left, node.right]) if vectors else node
+        if vectors:
+            return self._product("matmul", [node.left, node.right])
+        node.left, node.right = (
+            one if dtype is None else self._op("cast", [one, syntax.expression(dtype)])
+            for one, dtype in zip((node.left, node.right), whole)
+        )
+        return node
+
+    def _as_float(self, node: ast.expr, beside: ast.expr) -> str | None:
+        """The dtype beside `int(x)`, where that is a float: TensorFlow computes with two of one dtype only."""
+        if not isinstance(node, ast.Call) or dotted(node.func) != "int" or not self.is_tainted(node):
+            return None
+        if isinstance(beside, ast.Name) and self.is_tainted(beside):
+            return f"{beside.id}.dtype"
+        kinds = {dtype_of(one) for one in symbolic_parts(beside, self._spot).values()}
+        return f"{self._tf}.{next(iter(kinds))}" if len(kinds) == 1 and "float" in next(iter(kinds)) else None
 
     def _may_be_vector(self, node: ast.expr) -> bool:
         shape = shape_of(self._spot.value(dotted(node) or " "))
@@ -287,6 +325,13 @@ class _Conditions(_Ops):
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
 
 
+def _is_layer(value: object) -> bool:
+    """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
+    return any(
+        one.__name__ == "Layer" and one.__module__.startswith(("keras.", "tf_keras.")) for one in type(value).__mro__
+    )
+
+
 def as_ops(
     node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str, ...] = (), same: bool = False
 ) -> str | None:
@@ -305,7 +350,10 @@ def as_ops(
         found = ops.visit(copy.deepcopy(node))
     except _NoOpError:
         return None
-    return ast.unparse(ast.fix_missing_locations(found)) if ops.changed or same else None
+    if not ops.changed:
+        return ast.unparse(found) if same else None
+    text = ast.unparse(ast.fix_missing_locations(found))
+    return None if differs(node, text, spot) else text
 
 
 def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> bool:

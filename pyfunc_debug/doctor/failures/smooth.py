@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters
@@ -53,6 +54,25 @@ def ranks(function: ast.AST, call: ast.Call, source: Source) -> str | None:
     text = text if isinstance(inputs.elts[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
     apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
     return f"{tf}.reduce_sum({apart}, axis=1) {'+' if first else '-'} 0.5"
+
+
+def of_library(call: ast.Call, spot: Spot) -> Edit | None:
+    """Smooth ranks for a call whose body is scipy's rankdata itself.
+
+    Args:
+      call: The call of py_function.
+      spot: Where it is made.
+    """
+    body, inputs, declared = argument(call, 0, "func"), argument(call, 1, "inp"), argument(call, 2, "Tout")
+    one = inputs.elts if isinstance(inputs, (ast.List, ast.Tuple)) else []
+    if dotted(body).rpartition(".")[2] != "rankdata" or len(one) != 1 or not isinstance(declared, ast.Attribute):
+        return None
+    tf, text = dotted(call.func).rpartition(".")[0] or "tf", spot.source.text(one[0])
+    text = text if isinstance(one[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
+    apart = f"{tf}.sigmoid(({text}[:, None] - {text}[None, :]) / {NEAR})"
+    whole = f"{tf}.cast({tf}.reduce_sum({apart}, axis=1) + 0.5, {spot.source.text(declared)})"
+    placed = spot.source.replaced({call: whole})
+    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
 
 
 def _first_rank(function: ast.AST, name: str) -> int | None:

@@ -7,6 +7,7 @@ import re
 
 from pyfunc_debug.doctor.failures import control_flow, kept_lists, row_loops, steps, wrapping
 from pyfunc_debug.doctor.failures.as_python import best
+from pyfunc_debug.doctor.failures.chosen_values import chosen
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.foreign_code import unnamed
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss
@@ -20,6 +21,7 @@ from pyfunc_debug.doctor.failures.value_fixes import converted, stored, value_fi
 
 _VALUE = re.compile(
     r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
+    r"|Cannot evaluate tensor using `eval\(\)`"
     r"|Cannot convert a symbolic (?:tf\.)?(?:Keras )?\w+.* to a [Nn]um[Pp]y array"
     r"|A KerasTensor is symbolic"
     r"|\b(?:SymbolicTensor|KerasTensor)\b.*cannot be interpreted as an integer"
@@ -86,8 +88,12 @@ def _bool(
         return unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
-    edit = None
-    if isinstance(statement, (ast.If, ast.While)) and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    edit = chosen(spot, statement) if wrapping.entry(situation)[1] == "Keras" else None
+    if (
+        edit is None
+        and isinstance(statement, (ast.If, ast.While))
+        and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
         edit = converted(spot, function)
     if edit is None:
         text = as_ops(value, spot, conditions=True)

@@ -42,7 +42,7 @@ def explained(
 def when(situation: Situation) -> str:
     index, by = wrapping.entry(situation)
     function = situation.spots[index].function
-    name = getattr(function, "name", "the lambda")
+    name = getattr(function, "name", "the lambda" if function is not None else "the model")
     if by == "tf.data":
         call = wrapping.dataset_call(situation, index)
         method = (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_by_python, row_loops, wrapping
+from pyfunc_debug.doctor.failures import control_flow, kept_by_python, known_losses, row_loops, wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, given, is_loss
-from pyfunc_debug.doctor.failures.rewrites import as_ops, rest_as_ops, whole_as_ops
+from pyfunc_debug.doctor.failures.rewrites import as_ops, rest_as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of, symbolic_parts
@@ -26,6 +27,9 @@ def value_fix(
         return _item_assignment(spot, statement), True
     if value is None:
         return None, True
+    known = known_losses.in_op(spot) if is_loss(situation) else None
+    if known is not None:
+        return known, True
     printed = _print(spot, statement)
     if printed is not None:
         return printed, True
@@ -60,17 +64,20 @@ def value_fix(
     if not in_data or function is None or whole_as_ops(function, spot):
         ops = as_ops(value, spot)
         targets = [spot.source.text(one) for one in getattr(statement, "targets", [])]
-        if ops is not None and ops not in targets:
-            return _with_the_rest(situation, spot, value, ops), True
+        whole = function is not None and not writes_parts(function) and whole_as_ops(function, spot)
+        if ops is not None and (ops not in targets or whole):
+            return _with_the_rest(situation, spot, value, ops, ops in targets), True
     wrap = best(situation)
     return (wrap.edit, wrap.sure) if wrap is not None else lines or (None, True)
 
 
+_SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")
+"""What `y = y.numpy()` becomes as ops."""
 _FARTHEST = 20
 """Lines from the first to the last that one paste changes."""
 
 
-def _with_the_rest(situation: Situation, spot: Spot, value: ast.expr, text: str) -> Edit | None:
+def _with_the_rest(situation: Situation, spot: Spot, value: ast.expr, text: str, same: bool) -> Edit | None:
     """The expression as ops, and what would fail after it: in this function, and in others that Keras is given."""
     pieces, function = {value: text}, spot.function
     if isinstance(function, ast.FunctionDef) and whole_as_ops(function, spot):
@@ -84,8 +91,11 @@ def _with_the_rest(situation: Situation, spot: Spot, value: ast.expr, text: str)
                 pieces |= rest_as_ops(one, there, one.lineno, tuple(parameters(one)))
     first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
     if len(pieces) == 1 or last - first >= _FARTHEST:
+        if same:
+            text = f"{alias(spot, 'tensorflow')}.convert_to_tensor({text})"
         return wrapping.replace_expression(spot, value, text)
-    return Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
+    lines = spot.source.spliced(pieces, first, last)
+    return Edit(spot.file, first, last, tuple(one for one in lines if not _SAME.fullmatch(one)) or lines)
 
 
 def _branches(function: ast.AST, spot: Spot) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import Any
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.python_objects import TRACKS, changes_of_self
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parameters
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parameters, read
 from pyfunc_debug.doctor.failures.symbols import is_symbolic, lookup, root_is
+from pyfunc_debug.program.frames import is_installed, is_user
 
 _DEEPEST = 3
 _BUILTINS = {"int", "float", "bool", "range", "max", "min", "sorted", "sum", "round", "list", "set", "open", "zip"}
@@ -117,7 +120,39 @@ class _Uses:
                 uses = _Uses(self._source, inner, set(names), self._attributes, self._depth + 1)
                 return uses.in_function(own[0], own[0].lineno)
             return node.func.id in _BUILTINS
-        return False
+        return self._method(node)
+
+    def _method(self, node: ast.Call) -> bool:
+        """Whether a method of an object of the user's takes the value of a tensor that it is given, or keeps it."""
+        found = _own_method(node, self._spot)
+        if found is None or self._depth >= _DEEPEST:
+            return False
+        source, method, file, module = found
+        if changes_of_self(method):
+            return True  # at trace only
+        names = [name for name, one in zip(parameters(method), node.args) if self._tensor(one)]
+        inner = Spot(file, method.lineno, {}, module, "", self._spot.generated)
+        uses = _Uses(source, inner, set(names), self._attributes, self._depth + 1)
+        return uses.in_function(method, method.lineno)
+
+
+def _own_method(node: ast.Call, spot: Spot) -> tuple[Source, ast.FunctionDef, str, dict[str, Any]] | None:
+    """The method of the user's that `env.step(action)` calls, where its object is none that TensorFlow tracks."""
+    if not isinstance(node.func, ast.Attribute):
+        return None
+    owner, name = lookup(node.func.value, spot), node.func.attr
+    classes = type(owner).__mro__
+    if owner is None or any(one.__module__.partition(".")[0] in TRACKS for one in classes):
+        return None
+    method = next((vars(one)[name] for one in classes if name in vars(one)), None)
+    code = getattr(method, "__code__", None)
+    if code is None or not is_user(code.co_filename) or is_installed(code.co_filename):
+        return None
+    source = read(code.co_filename)
+    found = source.statement(code.co_firstlineno)
+    if not isinstance(found, ast.FunctionDef) or found.name != name:
+        return None
+    return source, found, code.co_filename, getattr(method, "__globals__", {})
 
 
 def _is_python_op(call: ast.Call) -> bool:

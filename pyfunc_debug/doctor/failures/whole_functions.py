@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
+from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, parameters, parsed, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, is_symbolic, symbolic_parts
@@ -96,6 +97,8 @@ def _more(edit: Edit, situation: Situation) -> bool:
         function = spot.function
         if function is None:
             continue
+        if "Metric" in _kinds(spot) and changes_of_self(function):
+            return True  # an attribute that is no variable is set at trace only
         source, first = spot.source, spot.line + 1
         tensors = symbolic_names(spot)
         if spot is situation.spots[-1]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from dataclasses import dataclass
 
 from pyfunc_debug.doctor.failures import into_variables, shapes
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_value
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.symbols import (
@@ -105,9 +107,11 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
     if not packed and not all(is_symbolic(spot.value(name)) for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
-    dtypes, many = Guess(spot).returned(function)
+    guess = Guess(spot)
+    dtypes, many = guess.returned(function)
     if traced is not None and dtypes == [None] and last.function is not None:
-        dtypes, many = Guess(last).returned(last.function)
+        guess = Guess(last)
+        dtypes, many = guess.returned(last.function)
     sure = all(dtype is not None for dtype in dtypes)
     if call.func.attr == "filter":  # type: ignore[attr-defined]
         dtypes, many, sure = [f"{tf}.bool"], False, True
@@ -126,6 +130,8 @@ def mapped_function(situation: Situation, traced: int | None = None) -> Wrap | N
         text = f"lambda {listed}: ({given_body(given, outer)})" if isinstance(given, ast.Lambda) else text
         values = ", ".join(as_python(name, spot, function) for name in inputs)
         text = f"lambda {listed}: {text}({values})" if not isinstance(given, ast.Lambda) else text
+    if guess.lists:
+        text = f"lambda *x: {tf}.constant({f'({text})' if text.startswith('lambda') else text}(*x))"
     new = f"{tf}.py_function({text}, [{listed}], {tout})"
     if call.func.attr == "map":  # type: ignore[attr-defined]
         new, known = _shaped(new, shapes.guessed(function, spot) if traced is None else [], many, outer)
@@ -228,8 +234,6 @@ def values_of(node: ast.expr, spot: Spot, inputs: list[str]) -> str:
                 return one
             return ast.parse(as_python(one.id, spot, node), mode="eval").body
 
-    import copy
-
     return ast.unparse(ast.fix_missing_locations(Values().visit(copy.deepcopy(node))))
 
 
@@ -253,11 +257,15 @@ def helper_call(situation: Situation) -> Wrap | None:
         values = [symbolic_parts(given, outer) for given in one.args]
         if not all(values) or any(not is_symbolic(outer.value(text)) and ".shape" in text for text in inputs):
             return None
-        dtypes, many = Guess(spot).returned(function)
+        guess = Guess(spot)
+        dtypes, many = guess.returned(function)
         tf = alias(outer, "tensorflow")
         wanted = [dtype or f"{tf}.float32" for dtype in dtypes]
         tout = f"[{', '.join(wanted)}]" if many else wanted[0]
-        whole = f"{tf}.py_function({dotted(one.func)}, [{', '.join(inputs)}], {tout})"
+        called = dotted(one.func)
+        if guess.lists:
+            called = f"lambda *x: {tf}.constant({called}(*x))"
+        whole = f"{tf}.py_function({called}, [{', '.join(inputs)}], {tout})"
         plain = whole
         whole, known = _shaped(plain, [] if many else shapes.guessed(function, spot), many, outer)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one else None
@@ -299,7 +307,7 @@ def expression(situation: Situation) -> Wrap | None:
     value = None if statement is None else value_here(spot, statement)
     if statement is None or value is None or not symbolic_parts(value, spot):
         return None
-    part = _needing_values(value, spot)
+    part = _with_what_it_needs(_needing_values(value, spot), value, spot)
     inputs = list(symbolic_parts(part, spot))
     if not all(name.isidentifier() for name in inputs):
         return None
@@ -311,12 +319,20 @@ def expression(situation: Situation) -> Wrap | None:
     if isinstance(statement, (ast.If, ast.While)) and part is value:
         tout = f"{tf}.bool"
     declared = _of_map_fn(function, part, spot)
+    asks = declared is None and tout != "[]"
+    made = made_value(part, spot) if asks else None
+    of_arrays = made_value(part, spot, arrays=True) if asks and made is None else None
+    made = of_arrays if made is None else made
+    kind = made_dtype(made)
+    declared = declared or (None if kind is None else f"{tf}.{kind}")
     dtype = declared or dtype
     tout = declared or tout
     strings = [name for name in inputs if dtype_of(spot.value(name)) == "string"]
     inner = values_of(part, spot, strings) if strings else spot.source.text(part)
-    if isinstance(part, ast.Subscript) and not strings:
+    if (isinstance(part, ast.Subscript) or of_arrays is not None) and not strings:
         inner = values_of(part, spot, inputs)
+    if isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list and drops the rest
+        inner = f"{tf}.constant({inner})"
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     into = into_variables.of(part, spot)
     if into is not None:  # an assignment has no gradient
@@ -327,6 +343,21 @@ def expression(situation: Situation) -> Wrap | None:
     edit = _edit(spot, {part: new})
     known = dtype is not None and (into is not None or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
+
+
+def _with_what_it_needs(part: ast.expr, value: ast.expr, spot: Spot) -> ast.expr:
+    """An expression with what is asked of its result, and no tensor has; or with the array that it is an index of."""
+    parents = {child: one for one in ast.walk(value) for child in ast.iter_child_nodes(one)}
+    while part is not value:
+        outer = parents[part]
+        if isinstance(outer, ast.Attribute) and outer.attr not in ("shape", "dtype"):
+            called = parents.get(outer)
+            part = called if isinstance(called, ast.Call) and called.func is outer else outer
+        elif isinstance(outer, ast.Subscript) and not (outer.value is not part and symbolic_parts(outer.value, spot)):
+            part = outer
+        else:
+            break
+    return part
 
 
 def _of_map_fn(function: Function | None, part: ast.expr, spot: Spot) -> str | None:

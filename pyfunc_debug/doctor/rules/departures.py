@@ -41,9 +41,10 @@ def _finding(facts: Facts, rule: str, group: Sequence[dict[str, Any]], nodes: Se
         noted["name"], noted["kind"], body, noted["op"], noted["function"], stack, noted["generator"], restored=False
     )
     name, graduates = leaving.name_of(node), facts.front != "shell"
+    kind = nodes[0].kind if nodes else node.kind  # a py_func is one, too
     if rule == "serialization":
         message = (
-            f"the {node.kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
+            f"the {kind} of {name} was saved to {noted['to']}, which holds only the name {node.token} of its "
             "function: another process that loads it fails at this node, or runs another function of that name"
         )
         outside = "what is saved"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import dropped_datasets, stale_caches
+from pyfunc_debug.doctor.rules import dropped_datasets, never_fetched, stale_caches
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("empty-recording",)
@@ -29,6 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         stale = {number for number, one in files.items() if one.maker is not None or one.is_older(facts)}
         dropped = dropped_datasets.lines(facts)  # which that rule says
         lost = {node.id for node in users if any((frame.file, frame.line) in dropped for frame in node.stack)}
+        lost |= {node.id for group, _ in never_fetched.unread(facts) for node in group}  # likewise
         yield from _never_ran(facts, [node for node in users if node.id not in compiled | stale | lost], files)
 
 
@@ -97,4 +98,6 @@ def _run(facts: Facts, node: Node) -> str:
             if isinstance(target, ast.Name):
                 return f"for element in {target.id}: ...  # a dataset runs when it is iterated"
         return "for element in dataset: ...  # a dataset runs when it is iterated"
+    if made is not None and made.kind == "graph":
+        return "session.run(...)  # a graph runs when what it gives is fetched"
     return "for element in dataset: ...  # a dataset runs when it is iterated, a tf.function when called"

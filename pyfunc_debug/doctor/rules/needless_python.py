@@ -178,7 +178,12 @@ def _plain(function: Definition, source: Source) -> bool:
                 return False
             if isinstance(one.func, ast.Name) and head not in known:
                 return False
-            if head not in local and (known.get(head, "").partition(".")[0] not in COMPUTES or rest in _FILES):
+            method = isinstance(one.func, ast.Attribute) and not head  # of what another call or an operator gave
+            if (
+                not method
+                and head not in local
+                and (known.get(head, "").partition(".")[0] not in COMPUTES or rest in _FILES)
+            ):
                 return False
     return True
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pyfunc_debug.doctor.bodies import listed, several, together
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.locations import sites
+from pyfunc_debug.doctor.rules.needless_python import as_graph_code
 from pyfunc_debug.records import Finding
 
 NAMES = ("second-order",)
@@ -26,5 +27,5 @@ def check(facts: Facts) -> Iterator[Finding]:
             "second-order", "warning", node, (),
             f"a second derivative was taken through {body}: TensorFlow leaves out this py_function's part of it (None "
             f"or too small, without an error){sites(reader, nodes or (node,))}{listed(nodes)}",
-            facts.exact(2), file, line, nodes,
+            as_graph_code(facts, facts.nodes[node]) or facts.exact(2), file, line, nodes,
         )  # fmt: skip

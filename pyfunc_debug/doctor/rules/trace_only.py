@@ -61,6 +61,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         writes = code.state_writes(found) if found is not None else []
         writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
         told = edited_lines(facts)
+        if found is not None and (function.file, pastes.first_line(found)) in told:
+            continue  # the paste takes its tf.function away
         writes = sorted((one for one in writes if (function.file, one.line) not in told), key=lambda one: one.line)
         when = (
             "the dataset was built, and not for each element" if data

@@ -1,17 +1,19 @@
 """Nodes that are about to leave the process: saved in a SavedModel, or given to the tf.data service.
 
-A save ends in `saved_model.save.save_and_return_nodes`, also Keras' export; a dataset is handed to the service in
+A save ends in `saved_model.save.save_and_return_nodes`, also Keras' export; that of a session in `save` of
+its builder, or the graph becomes one without variables, to be written. A dataset is handed to the service in
 `data_service_ops._register_dataset`. What was saved is read from the file, once it is written.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
-from pyfunc_debug.events import TFLITE, Notice, Observer
+from pyfunc_debug.events import FROZEN, TFLITE, Notice, Observer
 from pyfunc_debug.interception.calls import drop_our_frame
-from pyfunc_debug.interception.graphs.held import Held, held
+from pyfunc_debug.interception.graphs.held import Held, held, held_in
 from pyfunc_debug.program.frames import caller, is_called_by
 
 
@@ -42,6 +44,37 @@ class Departures:
             return found
 
         return save_and_return_nodes
+
+    def builder_save(self, original: Any) -> Any:
+        """The replacement of `saved_model.builder_impl._SavedModelBuilder.save`."""
+
+        def save(builder: Any, *args: Any, **options: Any) -> Any:
+            try:
+                path = original(builder, *args, **options)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            text = path.decode() if isinstance(path, bytes) else str(path)
+            if text.endswith(".pb"):
+                self._tell(Notice.SAVED, lambda: held(os.path.dirname(text)), to=os.path.dirname(text))
+            return path
+
+        return save
+
+    def freeze(self, original: Any) -> Any:
+        """The replacement of `convert_to_constants.convert_variables_to_constants_from_session_graph`."""
+
+        def convert_variables_to_constants_from_session_graph(*args: Any, **options: Any) -> Any:
+            try:
+                found = original(*args, **options)
+            except BaseException as error:
+                drop_our_frame(error)
+                raise
+            to = TFLITE if is_called_by("/tensorflow/lite/python/") else FROZEN
+            self._tell(Notice.SAVED, lambda: held_in(found, "the graph"), to=to)
+            return found
+
+        return convert_variables_to_constants_from_session_graph
 
     def register_dataset(self, original: Any) -> Any:
         """The replacement of `data_service_ops._register_dataset`."""

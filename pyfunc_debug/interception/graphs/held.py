@@ -7,7 +7,7 @@ it has no graph before it is exported.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -216,11 +216,20 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
             saved.ParseFromString(opened.read())
     except (OSError, ValueError, TypeError, names.decode_error) as error:
         raise BadOptionError(f"{file} cannot be read: {error}") from error
+    return Held("SavedModel", folder, _defined((graph.graph_def for graph in saved.meta_graphs), names))
+
+
+def held_in(graph_def: Any, name: str) -> Held:
+    """The nodes of a GraphDef, which is about to be written to a file."""
+    return Held("graph", name, _defined([graph_def], _names.load()))
+
+
+def _defined(graph_defs: Iterable[Any], names: TensorFlowNames) -> tuple[HeldNode, ...]:
     maps = SourceMaps(names)
     found: list[HeldNode] = []
-    for graph in saved.meta_graphs:
-        held_by = [("", graph.graph_def.node)]
-        held_by += [(one.signature.name, one.node_def) for one in graph.graph_def.library.function]
+    for graph_def in graph_defs:
+        held_by = [("", graph_def.node)]
+        held_by += [(one.signature.name, one.node_def) for one in graph_def.library.function]
         for function, nodes in held_by:
             for node in nodes:
                 if node.op in PYFUNC_OPS:
@@ -234,7 +243,7 @@ def _saved(folder: str, names: TensorFlowNames) -> Held:
                         )
                     )  # fmt: skip
     found.sort(key=lambda one: (len(one.token), one.token))  # the file's functions come in a hash table's order
-    return Held("SavedModel", folder, tuple(dict.fromkeys(found)))
+    return tuple(dict.fromkeys(found))
 
 
 def _text(name: Any) -> str:

@@ -56,6 +56,10 @@ class TensorFlowNames:
     """None where iterators cannot be seen: then nobody says whether a loop waits for its input."""
     save_module: Any
     """What saves a SavedModel; None where that cannot be watched."""
+    builder_type: Any
+    """What saves a graph of TensorFlow 1 as a SavedModel; None where that cannot be watched."""
+    freezing: Any
+    """What makes constants of a graph's variables; None where that cannot be watched."""
     data_service: Any
     """What hands datasets to the tf.data service; None where that cannot be watched."""
     mapping: Any
@@ -183,6 +187,11 @@ def load() -> TensorFlowNames:
             "tensorflow.python.saved_model.save:save_and_return_nodes",
             ("obj", "export_dir", "signatures", "options", "experimental_skip_checkpoint"),
         ),
+        builder_type=_method_of("tensorflow.python.saved_model.builder_impl:_SavedModelBuilder", "save"),
+        freezing=_holding(
+            "tensorflow.python.framework.convert_to_constants:convert_variables_to_constants_from_session_graph",
+            ("session", "graph_def", "output_node_names", "variable_names_allowlist", "variable_names_denylist"),
+        ),
         data_service=_holding(
             "tensorflow.python.data.experimental.ops.data_service_ops:_register_dataset",
             ("service", "dataset", "compression", "dataset_id"),
@@ -213,6 +222,11 @@ def _loop_gradients() -> tuple[Any, ...]:
 def _holding(name: str, parameters: tuple[str, ...] | None) -> Any:
     """The module of a function that is as expected, else None."""
     return None if find(name, parameters) is None else importlib.import_module(name.partition(":")[0])
+
+
+def _method_of(name: str, method: str) -> Any:
+    """A type that has a method, else None."""
+    return None if find(f"{name}.{method}", None) is None else find(name, None)
 
 
 def _loaded(module: str, name: str) -> Any:

@@ -1,0 +1,213 @@
+"""Programs that do not fail, as `programs`: graphs of TensorFlow 1, their sessions, and branches of a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from tests.doctor.programs import near, triggers
+
+# -- never-fetched ----------------------------------------------------------------------------------------------------
+
+
+@triggers("never-fetched", pastes=True, says="nothing reads its result `overlaps` but to look at the graph's tensor")
+def an_overlap_beside_the_loss():
+    def iou(boxes, targets):
+        return np.minimum(boxes, targets).sum(axis=1)
+
+    def loss_of(boxes, targets):
+        difference = boxes - targets
+        overlaps = tf.compat.v1.py_func(iou, [boxes, targets], [tf.float32])
+        print(overlaps)
+        difference = tf.square(difference)
+        return tf.reduce_mean(difference)
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loss = loss_of(tf.constant([[1.0, 2.0]]), tf.constant([[2.0, 2.0]]))
+        assert session.run(loss) == 0.5
+
+
+@triggers("never-fetched", pastes=True, says="nothing takes its result")
+def a_body_that_logs():
+    def log(x):
+        assert x.size
+
+    def halved(x):
+        tf.numpy_function(log, [x], [])
+        return x / 2
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [2])
+        y = halved(x)
+        for _ in range(3):
+            session.run(y, {x: [1.0, 2.0]})
+
+
+@triggers("never-fetched", pastes=True, says="makes no op, so that nothing waits for `checked`")
+def a_check_around_a_return():
+    def check(x):
+        return bool(np.isfinite(x).all())
+
+    def safe(x):
+        y = tf.sqrt(x)
+        checked = tf.py_function(lambda y: check(y.numpy()), [y], tf.bool)
+        with tf.control_dependencies([checked]):
+            return y
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        session.run(safe(tf.constant([1.0, 4.0])))
+
+
+@triggers("never-fetched", pastes=True)
+def a_histogram_of_what_is_fetched():
+    def counted(x):
+        return np.histogram(x)[0]
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.random.stateless_uniform([8], [1, 2])
+        counts = tf.compat.v1.py_func(counted, [x], tf.int64)
+        counts.set_shape([10])
+        mean = tf.reduce_mean(x)
+        session.run(mean)
+
+
+@near("never-fetched")
+def a_check_that_an_op_waits_for():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.constant([1.0, 4.0])
+        checked = tf.numpy_function(lambda x: bool(np.isfinite(x).all()), [x], tf.bool)
+        with tf.control_dependencies([checked]):
+            y = tf.sqrt(x)
+        session.run(y)
+
+
+@near("never-fetched")
+def a_summary_that_is_fetched_some_day():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.constant([1.0, 4.0])
+        largest = tf.numpy_function(np.max, [x], tf.float32)
+        mean = tf.reduce_mean(x)
+        for step in range(3):
+            session.run([mean, largest] if step == 100 else [mean])
+
+
+@near("never-fetched")
+def a_body_that_logs_in_a_function():
+    @tf.function
+    def halved(x):
+        tf.py_function(lambda x: None, [x], [])
+        return x / 2
+
+    halved(tf.constant([1.0]))
+
+
+@near("never-fetched")
+def fetched_by_its_name():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.numpy_function(np.max, [tf.constant([1.0, 4.0])], tf.float32, name="largest")
+        session.run("largest:0")
+
+
+# -- outside-branch ---------------------------------------------------------------------------------------------------
+
+
+@triggers("outside-branch", pastes=True, says="`rate` is made outside of it, and read by one branch only (6 calls)")
+def a_rate_for_some_steps():
+    def measured(w):
+        return np.float32(0.1 * np.linalg.norm(w))
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        step = tf.compat.v1.placeholder(tf.int32, [])
+        w = tf.constant([3.0, 4.0])
+        rate = tf.compat.v1.py_func(measured, [w], tf.float32)
+        used = tf.cond(tf.equal(step % 3, 0), lambda: rate * 1.0, lambda: tf.constant(0.1))
+        for number in range(6):
+            session.run(used, {step: number})
+
+
+@triggers("outside-branch", pastes=True, says="turned runs whichever branch the tf.cond")
+def an_augmentation_with_a_shape():
+    def turned(image):
+        return image[::-1]
+
+    @tf.function
+    def augment(image, wanted):
+        other = tf.numpy_function(turned, [image], tf.float32)
+        other.set_shape([2, 2])
+        return tf.cond(wanted, lambda: other, lambda: image)
+
+    for wanted in (True, False, False):
+        augment(tf.ones([2, 2]), tf.constant(wanted))
+
+
+@triggers("outside-branch", pastes=True, says="train_rows and test_rows run whichever branch the tf.cond")
+def two_readers():
+    def train_rows():
+        return np.ones(3, np.float32)
+
+    def test_rows():
+        return np.zeros(3, np.float32)
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        training = tf.compat.v1.placeholder(tf.bool, [])
+        train = tf.numpy_function(train_rows, [], tf.float32)
+        test = tf.numpy_function(test_rows, [], tf.float32)
+        rows = tf.cond(training, lambda: train, lambda: test)
+        session.run(rows, {training: True})
+
+
+@triggers("outside-branch", pastes=True)
+def a_branch_with_a_name():
+    def slow(x):
+        return np.sort(x)
+
+    @tf.function
+    def median(x):
+        ordered = tf.numpy_function(slow, [x], tf.float32)
+
+        def middle():
+            size = tf.size(ordered)
+            return ordered[size // 2]
+
+        return tf.cond(tf.size(x) > 2, true_fn=middle, false_fn=lambda: x[0])
+
+    median(tf.constant([3.0, 1.0, 2.0]))
+
+
+@near("outside-branch")
+def made_in_the_branch():
+    @tf.function
+    def augment(image, wanted):
+        return tf.cond(wanted, lambda: tf.numpy_function(np.negative, [image], tf.float32), lambda: image)
+
+    augment(tf.ones([2, 2]), tf.constant(True))
+
+
+@near("outside-branch")
+def read_by_both_branches():
+    @tf.function
+    def scaled(x, wanted):
+        size = tf.numpy_function(np.max, [x], tf.float32)
+        return tf.cond(wanted, lambda: x / size, lambda: x - size)
+
+    scaled(tf.ones([2]), tf.constant(True))
+
+
+@near("outside-branch")
+def read_by_the_condition_too():
+    @tf.function
+    def clipped(x):
+        size = tf.numpy_function(np.max, [x], tf.float32)
+        return tf.cond(size > 1.0, lambda: x / size, lambda: x)
+
+    clipped(tf.ones([2]))
+
+
+@near("outside-branch")
+def read_by_a_mapped_function():
+    @tf.function
+    def scaled(rows):
+        size = tf.numpy_function(np.max, [rows], tf.float32)
+        return tf.map_fn(lambda row: row / size, rows)
+
+    scaled(tf.ones([2, 2]))
