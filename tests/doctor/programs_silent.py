@@ -11,7 +11,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import mapped, near, triggers
+from tests.doctor.programs import near, triggers
+
+
+def mapped(body, data, Tout=tf.float32, **options):  # noqa: N803
+    """That of `programs` leads the doctor to all of its text, ten times: 0.3 s of CPU each."""
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    return dataset.map(lambda x: tf.numpy_function(body, [x], Tout), **options)
+
 
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -79,7 +80,17 @@ def name(case) -> str:
     return f"{case[0]}-{case[1].__name__}"
 
 
-@pytest.mark.parametrize("case", programs.TRIGGERS, ids=name)
+def each(cases):
+    """Parameters for tests. Those that train a model take three times as long as the others: they are slow tests."""
+    return [pytest.param(case, marks=[pytest.mark.slow] * trains(case[1].__code__), id=name(case)) for case in cases]
+
+
+def trains(code: CodeType) -> bool:
+    """Whether a program calls Keras' `fit`."""
+    return "fit" in code.co_names or any(trains(one) for one in code.co_consts if isinstance(one, CodeType))
+
+
+@pytest.mark.parametrize("case", each(programs.TRIGGERS))
 def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
@@ -101,7 +112,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         assert [one.message for one in found if one.rule == rule] == []
 
 
-@pytest.mark.parametrize("case", programs.NEAR, ids=name)
+@pytest.mark.parametrize("case", each(programs.NEAR))
 def test_nothing_is_found_where_it_only_looks_so(case, tmp_path, monkeypatch):
     rule, program, options = case
     program = loaded(alone(program), program, tmp_path, monkeypatch)
