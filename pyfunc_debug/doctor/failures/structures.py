@@ -25,7 +25,12 @@ _NO_TENSOR = re.compile(r"NOT CONVERTIBLE TO TENSOR|unsupported type|convert a v
 _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
 _OUTPUT = re.compile(
     r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
+    r"|Unsupported numpy type: NPY_(?P<numpy>DATETIME)"
 )
+_PASSES = frozenset(
+    ("set", "frozenset", "generator", "map", "filter", "zip", "range", "dict_values", "dict_keys", "deque")
+)
+_TIMES = frozenset(("datetime", "date", "Timestamp", "datetime64", "DATETIME"))
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -248,7 +253,7 @@ def _returned(situation: Situation) -> Explanation | None:
         return None
     if returned is not None and composite:
         return _composite(node, call, spot, returned)
-    name = (found["full"] or found["short"]).rpartition(".")[2] if found is not None else ""
+    name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
     if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
         return None
     return _flattened(node, situation, call, spot, name)
@@ -293,6 +298,53 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> E
     return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
 
 
+def _has_fields(situation: Situation, kind: str) -> bool:
+    """Whether a class is one of the user's, whose objects keep their fields where `vars` finds them."""
+    for _, source in situation.sources():
+        for one in ast.walk(source.tree):
+            if isinstance(one, ast.ClassDef) and one.name == kind:
+                return "__slots__" not in source.code_of(one) and "slots=True" not in source.code_of(one)
+    return False
+
+
+def _no_structure(
+    node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str, called: str
+) -> Explanation | None:
+    """What no dtype holds and has no fields: several values one after the other, a path, a time."""
+    function, tout, tf, np = argument(call, 0, "func"), argument(call, 2, "Tout"), *_packages(spot)
+    one = len(node.tout) == 1 and tout is not None and not isinstance(tout, (ast.List, ast.Tuple))
+    text = node.tout[:1] == ("string",)
+    shown = {"DATETIME": "datetime64"}.get(kind, kind)
+    cause = f"{_begin(node)} returned a {shown}, and no dtype of TensorFlow's holds one"
+    if function is None or tout is None or not one:
+        named = _site(node, call)
+        return Explanation(RULE, *named, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays.")
+    if kind in _PASSES:
+        dtype = "object" if text else f"{np}.{node.tout[0]}"
+        what = f"{cause}: its values in an array are one tensor."
+        return _edited(spot, call, {function: f"lambda *x: {np}.array(list({called}(*x)), {dtype})"}, what)
+    if kind.endswith("Path") or (kind in _TIMES and text):
+        pieces = {function: f"lambda *x: str({called}(*x))"} | ({} if text else {tout: f"{tf}.string"})
+        return _edited(spot, call, pieces, f"{cause}: as text it is a string.")
+    if kind in _TIMES:
+        seconds = f'lambda *x: {np}.asarray({called}(*x), "datetime64[s]").astype({np}.int64)'
+        return _edited(
+            spot, call, {function: seconds, tout: f"{tf}.int64"}, f"{cause}: the seconds since 1970 are whole numbers."
+        )
+    return Explanation(
+        RULE, *_site(node, call), f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
+    )
+
+
+def _packages(spot: Spot) -> tuple[str, str]:
+    return alias(spot, "tensorflow"), alias(spot, "numpy")
+
+
+def _site(node: Node, call: ast.Call) -> tuple[str, int]:
+    """File and line of a call of py_function."""
+    return node.site if node.site is not None else (node.file or "", call.lineno)
+
+
 def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
     function, tout, declared = argument(call, 0, "func"), argument(call, 2, "Tout"), None
     if function is None:
@@ -306,6 +358,8 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
     elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
+    elif not _has_fields(situation, kind):
+        return _no_structure(node, situation, call, spot, kind, called)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (
