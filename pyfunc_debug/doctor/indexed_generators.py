@@ -45,16 +45,18 @@ def as_map(facts: Facts, file: str, call: ast.Call) -> str:
     plan = indexed(own, loop)
     if plan is None or not _alone(own, made, loop):
         return ""
-    return _Paste(facts, file, own, call, made, loop, plan, signature, tf, np).text()
+    text = _Paste(facts, file, own, call, made, loop, plan, signature, tf, np).text()
+    if not text or not _draws(own, loop):
+        return text
+    where, first, *rest = text.split("\n")
+    return "\n".join(
+        (where, f"{indent_of(first)}# random numbers are drawn in another order than before", first, *rest)
+    )
 
 
-def draws(facts: Facts, file: str, call: ast.Call) -> bool:
-    """Whether the generator of a call draws random numbers: calls side by side draw them in another order."""
-    own = pastes.source(facts, file)
-    made = generator_of(own, call)
-    loop = loop_of(made.function) if made is not None else None
-    inside = [*loop.body, loop.value] if loop is not None else []
-    return any(code.is_random(one, own.tree) for one in inside)  # type: ignore[arg-type]
+def _draws(own: Source, loop: Loop) -> bool:
+    """Whether a generator draws random numbers: calls side by side draw them in another order."""
+    return any(code.is_random(one, own.tree) for one in (*loop.body, loop.value))  # type: ignore[arg-type]
 
 
 def _alone(own: Source, made: Generator, loop: Loop) -> bool:

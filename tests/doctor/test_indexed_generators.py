@@ -292,3 +292,16 @@ def test_a_loop_that_waits_for_a_generator_is_told_at_its_line_with_the_map(tmp_
     before, _ = elements(SLOW)
     now, _ = elements(after)
     np.testing.assert_array_equal(before, now)
+
+
+@pytest.mark.parametrize(("drawn", "said"), [("np.random.normal()", True), ("np.sqrt(i)", False)])
+def test_that_elements_draw_in_another_order_is_said(tmp_path, drawn, said):
+    text = HEAD + textwrap.dedent(f"""
+        def gen():
+            for i in range(4):
+                yield i + {drawn}
+        ds = tf.data.Dataset.from_generator(gen, tf.float64, ())
+    """)
+    fix = paste(tmp_path, text)
+    assert ("random numbers are drawn in another order" in fix) == said
+    assert len(elements(pasted(text, fix))[0]) == 4
