@@ -427,7 +427,10 @@ def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
     if "tf.function" in kinds:
         still = "" if meta.get("state") == "complete" else "; or the first had not ended"
         still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
-    if starters:
+    nodes = [node for row in rows if not row.failed for node in row.nodes]
+    if starters and nodes and not any(node.calls or node.gradients for node in nodes):
+        why.append(f"runs -: none was seen; {' or '.join(starters)} starts them in C++, where nobody counts{still}")
+    elif starters:
         why.append(f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}")
     return why
 

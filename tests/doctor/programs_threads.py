@@ -571,3 +571,43 @@ def a_slice_of_a_size_that_is_a_number_by_default():
 
     for number in range(6):
         windows(tf.range(6) + number)
+
+
+@triggers("function-in-loop", says="def chain(w, self, size)", pastes=True)
+def a_step_defined_in_a_method():
+    class Sampler:
+        def __init__(self, x):
+            self.x = tf.constant(x)
+
+        def likelihood(self, w):
+            return tf.reduce_sum((self.x - w) ** 2)
+
+        def sampling(self, start, size):
+            @tf.function
+            def chain(w):
+                return w + size * self.likelihood(w)
+
+            return chain(start)
+
+    sampler = Sampler([1.0, 2.0])
+    for _ in range(6):
+        sampler.sampling(tf.zeros([2]), 0.5)
+
+
+@triggers("function-in-loop", says="define scaled once, outside of step, with self as its arguments")
+def a_step_defined_in_a_method_of_what_changes():
+    class Scaler:
+        def __init__(self):
+            self.scale = 1.0
+
+        def step(self, x):
+            @tf.function
+            def scaled(x):
+                return x * self.scale
+
+            self.scale += 1.0
+            return scaled(x)
+
+    scaler = Scaler()
+    for _ in range(6):
+        scaler.step(tf.constant(1.0))
