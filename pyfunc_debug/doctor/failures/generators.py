@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures import learned_shapes, shapes
+from pyfunc_debug.doctor.failures import learned_shapes, shapes, wrapping
 from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, short
-from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
 _NEAR = 8
@@ -71,12 +71,12 @@ def grouped(situation: Situation) -> Explanation | None:
     return _other_nesting(declared[0], file, source, call, yields) if declared else None
 
 
-_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>", re.IGNORECASE)
+_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
 
 
 def without_shapes(situation: Situation) -> Explanation | None:
     """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
-    if situation.body or not _NO_SHAPE.search(situation.message):
+    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
         return None
     found = [(*one, types) for one in _calls(situation) if (types := _types_alone(one[2])) is not None]
     if len(found) != 1:
@@ -98,10 +98,43 @@ def without_shapes(situation: Situation) -> Explanation | None:
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
     edit = edit or learned_shapes.shaped(situation)
+    if edit is None and spot is not None and (shapes_of := _of_first(types, _given(call), source, spot)) is not None:
+        placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
         "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
     )  # fmt: skip
+
+
+def _of_unknown_rank(situation: Situation) -> bool:
+    """Whether a size of a tensor was asked for whose rank is not known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or "NoneType" not in situation.message:
+        return False
+    value = wrapping.value_here(spot, statement) or statement
+    sized = any(isinstance(one, ast.Attribute) and one.attr == "shape" for one in ast.walk(value))
+    return sized and any(shape_of(one) is None for one in symbolic_parts(value, spot).values())
+
+
+def _of_first(types: ast.expr, given: ast.expr | None, source: Source, spot: Spot) -> str | None:
+    """The shapes of the first element, as the program asks for them when it runs."""
+    if given is None or any(one.arg == "args" for one in _keywords(source, types)):
+        return None
+    np, text = alias(spot, "numpy"), source.text(given)
+    first = f"next(iter({f'({text})' if isinstance(given, ast.Lambda) else text}()))"
+    if isinstance(types, ast.Dict):
+        return f"{{key: {np}.shape(one) for key, one in {first}.items()}}"
+    return f"tuple({np}.shape(one) for one in {first})" if isinstance(types, ast.Tuple) else f"{np}.shape({first})"
+
+
+def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:
+    """The keywords of the call that an argument is given to."""
+    call = source.parent(argument)
+    call = source.parent(call) if isinstance(call, ast.keyword) else call
+    return call.keywords if isinstance(call, ast.Call) else []
 
 
 def _types_alone(call: ast.Call) -> ast.expr | None:

@@ -280,7 +280,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if by_layer is not None:
         asked, said = None, _SAID_BY_LAMBDA
     edit = learned or (into[2] if into is not None else None) or by_layer or asked or _edit(node, spot, call, known)
-    if edit is None and tensor is not None and op is None:
+    if edit is None and tensor is not None and op is None and not _in_data(node, situation):
         edit = asked = _asked(spot, call, (None, 0))  # a layer's, whose inputs are batches
         edit = edit or _like_its_input(spot, call)
         said = _LIKE_INPUT if edit is not None else said
