@@ -611,3 +611,17 @@ def a_step_defined_in_a_method_of_what_changes():
     scaler = Scaler()
     for _ in range(6):
         scaler.step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_learning_rate_that_keras_sets_in_the_graph():
+    optimizer = keras.optimizers.SGD(0.1)
+    w = tf.Variable([1.0])
+
+    @tf.function
+    def train_step(rate):
+        optimizer.learning_rate = rate
+        optimizer.apply_gradients([(tf.ones([1]), w)])
+
+    for _ in range(3):
+        train_step(tf.constant(0.5))

@@ -36,6 +36,9 @@ _RAGGED = re.compile(
 )
 _KEY = re.compile(r"['\"](\w+)['\"]: ")
 _SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
+_SPEC_AS_TYPE = re.compile(
+    r"Cannot convert the argument `type_value`: \w*TensorSpec\(.* to a TensorFlow DType", re.DOTALL
+)
 _SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
 
 
@@ -46,6 +49,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _not_callable(situation)
     if _SPEC in text:
         return _lists(situation)
+    if _SPEC_AS_TYPE.search(text):
+        return _spec_as_type(situation)
     for pattern, tell in ((_STRUCTURE, _structure), (_RAGGED, _ragged), (_SHAPE, _shape), (_TYPE, _type)):
         found = pattern.search(text)
         if found is not None:
@@ -545,6 +550,29 @@ def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
     return Explanation(
         RULE, file, call.lineno, cause, edit, "" if edit else f"Write {spec} for it in output_signature."
     )
+
+
+def _spec_as_type(situation: Situation) -> Explanation | None:
+    """A signature that was given where the dtypes go: as the second argument, or as output_types."""
+    spot = situation.last
+    found = [
+        one[2]
+        for one in _calls(situation)
+        if spot and one[0] == spot.file and one[2].lineno <= spot.line <= _end(one[2])
+    ]
+    if spot is None or len(found) != 1 or (types := _types_alone(found[0])) is None:
+        return None
+    call, text = found[0], spot.source.text
+    rest = [text(one) for one in call.args if one is not types]
+    rest += [f"{one.arg}={text(one.value)}" for one in call.keywords if one.value is not types]
+    new = f"{text(call.func)}({', '.join([*rest, f'output_signature={text(types)}'])})"
+    placed = spot.source.replaced({call: new})
+    cause = (
+        f"{short(text(types), 30)} is a signature, and from_generator takes it for output_types: its second one is "
+        "dtypes alone. output_signature takes TensorSpecs."
+    )
+    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Pass it as output_signature=.")
 
 
 def _lists(situation: Situation) -> Explanation | None:

@@ -25,7 +25,8 @@ _MOST = 6
 """Lines of a paste that are not the user's own."""
 _SAID = "No gradients provided for any variable"
 _NO_TENSOR = re.compile(
-    r"'(?:numpy\.)?\w+' object has no attribute '_id'|Cannot convert the argument `type_value`: [-\d.e]+ to a "
+    r"'(?:numpy\.)?\w+' object has no attribute '(?:_id|dtype)'"
+    r"|Cannot convert the argument `type_value`: [-\d.e]+ to a "
 )
 """What `tape.gradient` says where it is asked for the gradient of a number of Python's or NumPy's."""
 

@@ -238,16 +238,17 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
     if not cached:
-        draws = _draws(facts, loop)
+        draws, name = _draws(facts, loop), pipelines.dataset_name(facts, loop.site)
+        cache = f"{name} = {name}.cache()"
         if draws is None:
-            yield "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
+            yield f"{cache}  # after the slow stage, if it is read more than once and gives the same each time"
         elif draws.origin == "user":  # nothing is before a generator
-            name, function = facts.name(draws), facts.function(draws)
+            body, function = facts.name(draws), facts.function(draws)
             sure = function is not None and bool(code.global_random(function, facts.tree(draws.file)))
-            yield "dataset = dataset.cache()  # " + (
-                f"before the stage of {name}, which draws random numbers"
+            yield f"{cache}  # " + (
+                f"before the stage of {body}, which draws random numbers"
                 if sure
-                else f"after the stage of {name}, if it gives the same for the same element each time; else before it"
+                else f"after the stage of {body}, if it gives the same for the same element each time; else before it"
             )
 
 
