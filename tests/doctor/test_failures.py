@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from IPython.core.interactiveshell import InteractiveShell
@@ -164,6 +165,24 @@ def test_a_loss_that_numpy_computes_is_not_run_eagerly_as_nothing_of_it_has_a_gr
     _, told, _ = run(path)
     assert "while Keras traced call" in " ".join(told.split())
     assert "run_eagerly" not in told
+
+
+@pytest.mark.parametrize(
+    "source", [pytest.param(one.values[0], id=one.id) for one in programs() if str(one.id).startswith("losses-")]
+)
+def test_a_loss_of_numpys_is_written_in_ops_at_once_and_trains(source, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(source)
+    _, told, _ = run(path)
+    assert apply(told, path)
+    assert ".py_function(" not in told
+    assert "run_eagerly" not in told
+    mended = tmp_path / "mended" / "program.py"
+    mended.parent.mkdir()
+    given = {"__name__": "__main__"}
+    exec(compile(path.rename(mended).read_text(), str(mended), "exec"), given)
+    weights = given["model"].get_weights()
+    assert all(np.isfinite(one).all() for one in weights)
 
 
 @pytest.mark.parametrize(

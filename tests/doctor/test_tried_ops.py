@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -22,8 +23,8 @@ def helper(x):
 
 
 MODULE = {
-    "np": np, "tf": tf, "math": math, "helper": helper, "W": np.ones((3, 2), np.float32), "V": np.ones((3, 2)),
-    "v": np.arange(3, dtype=np.float32),
+    "np": np, "tf": tf, "keras": keras, "rfft": np.fft.rfft, "math": math, "helper": helper,
+    "W": np.ones((3, 2), np.float32), "V": np.ones((3, 2)), "v": np.arange(3, dtype=np.float32),
 }  # fmt: skip
 MATRIX, VECTOR, INTS = ("float32", (None, 3)), ("float32", (3,)), ("int32", (4,))
 
@@ -68,6 +69,80 @@ def test_a_product_is_numpys_for_the_ranks_at_hand(text, kind, ops):
     ],
 )
 def test_ops_that_give_something_else_are_not_printed(text, kind):
+    assert in_ops(text, kind) is None
+
+
+SERIES, IMAGES = ("float32", (None, 8)), ("float32", (None, 8, 6, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "ops"),
+    [
+        ("np.fft.fft(x)", SERIES, "tf.signal.fft(tf.complex(x, 0.0))"),
+        ("np.fft.fft(x)", ("float64", (3, 8)), "tf.signal.fft(tf.complex(x, tf.zeros_like(x)))"),
+        ("np.abs(np.fft.rfft(x, n=16))", SERIES, "tf.abs(tf.signal.rfft(x, [16]))"),
+        ("rfft(x, axis=-1)", SERIES, "tf.signal.rfft(x)"),
+        ("np.fft.rfft(x, axis=0)", SERIES, "tf.transpose(tf.signal.rfft(tf.transpose(x, [1, 0])), [1, 0])"),
+        ("np.fft.ifft(np.fft.fft(x)).real", SERIES, "tf.math.real(tf.signal.ifft(tf.signal.fft(tf.complex(x, 0.0))))"),
+        ("np.fft.irfft(np.fft.rfft(x))", SERIES, "tf.signal.irfft(tf.signal.rfft(x))"),
+        ("np.fft.fftn(x).imag", SERIES, "tf.math.imag(tf.signal.fft2d(tf.complex(x, 0.0)))"),
+        ("np.fft.fftshift(np.fft.rfft2(x))", SERIES, "tf.signal.fftshift(tf.signal.rfft2d(x))"),
+        ("np.fft.fft2(x[..., 0])", IMAGES, "tf.signal.fft2d(tf.complex(x[..., 0], 0.0))"),
+        ("np.fft.fft2(x, axes=(1, 2))", IMAGES,
+         "tf.transpose(tf.signal.fft2d(tf.transpose(tf.complex(x, 0.0), [0, 3, 1, 2])), [0, 2, 3, 1])"),
+        ("np.angle(np.fft.rfft(x))", SERIES, "tf.math.angle(tf.signal.rfft(x))"),
+        ("np.median(x)", SERIES, "keras.ops.median(x)"),
+        ("np.median(x, axis=1, keepdims=True)", SERIES, "keras.ops.median(x, axis=1, keepdims=True)"),
+        ("np.percentile(x, 90, 0)", SERIES, "keras.ops.percentile(x, 90, 0)"),
+        ("np.quantile(x, 0.3, axis=-1)", SERIES, "keras.ops.quantile(x, 0.3, axis=-1)"),
+        ("np.nanmedian(x)", SERIES, "keras.ops.nanmedian(x)"),
+        ("np.nanquantile(x, 0.4)", SERIES, "keras.ops.nanquantile(x, 0.4)"),
+        ("np.nanpercentile(x, 40)", SERIES, "keras.ops.nanpercentile(x, 40)"),
+        ("np.nanmax(x, axis=1)", SERIES, "keras.ops.nanmax(x, axis=1)"),
+        ("np.nanmin(x)", SERIES, "keras.ops.nanmin(x)"),
+        ("np.nanstd(x)", SERIES, "keras.ops.nanstd(x)"),
+        ("np.nanvar(x, axis=0)", SERIES, "keras.ops.nanvar(x, axis=0)"),
+        ("np.fmax(x, v[0])", SERIES, "keras.ops.fmax(x, v[0])"),
+        ("np.fmin(x, v[0])", SERIES, "keras.ops.fmin(x, v[0])"),
+        ("np.correlate(x, v, 'same')", ("float32", (8,)), "keras.ops.correlate(x, v, 'same')"),
+        ("np.corrcoef(x, v)[0, 1]", VECTOR,
+         "tf.reduce_sum(tf.nn.l2_normalize(x - tf.reduce_mean(x)) * tf.nn.l2_normalize(v - tf.reduce_mean(v)))"),
+        ("np.linalg.det(x)", ("float32", (3, 3)), "tf.linalg.det(x)"),
+        ("np.linalg.inv(x)", ("float32", (3, 3)), "tf.linalg.inv(x)"),
+    ],
+)  # fmt: skip
+def test_what_losses_ask_numpy_for_is_an_op_with_the_same_values_and_a_gradient_in_a_graph(text, kind, ops):
+    assert in_ops(text, kind) == ops
+    x = np.random.default_rng(0).normal(size=[2 if one is None else one for one in kind[1]]).astype(kind[0])
+
+    @tf.function(input_signature=[tf.TensorSpec(kind[1], kind[0])])
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = eval(ops, {**MODULE, "x": x})
+            total = tf.reduce_sum(tf.abs(y))
+        return y, tape.gradient(total, x)
+
+    ours, gradient = step(x)
+    np.testing.assert_allclose(eval(text, {**MODULE, "x": x}), ours, rtol=1e-4, atol=1e-5)
+    assert np.isfinite(gradient).all()
+    assert np.abs(gradient).sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("np.fft.fft(x, norm='ortho')", SERIES),  # another scale
+        ("np.fft.fft(x, 16)", SERIES),  # TensorFlow's takes no length
+        ("np.fft.rfft(x)", ("int32", (None, 8))),
+        ("np.median(x)", INTS),
+        ("np.percentile(x, 90, method='lower')", SERIES),
+        ("np.corrcoef(x)", SERIES),  # keras.ops has it, and fails in a graph
+        ("np.corrcoef(x, x)[0, 1]", SERIES),  # between two rows
+        ("np.histogram(x)", SERIES),
+    ],
+)
+def test_what_has_no_op_of_the_same_values_is_not_printed(text, kind):
     assert in_ops(text, kind) is None
 
 

@@ -6,7 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
+from pyfunc_debug.doctor.failures.rewrites import as_ops, learned, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, Source
 
@@ -23,18 +23,23 @@ def body_in_ops(function: Function, spot: Spot) -> dict[ast.expr, str] | None:
     pieces: dict[ast.expr, str] = {}
     made: list[str] = []
     if isinstance(function, ast.Lambda):
-        values: list[tuple[ast.expr | None, list[str]]] = [(function.body, [])]
+        values: list[tuple[ast.expr | None, ast.AST]] = [(function.body, function.body)]
     else:
         values = [
-            (one.value, [part.id for part in ast.walk(one) if isinstance(part, ast.Name)
-                         and isinstance(part.ctx, ast.Store)])
-            for one in own_nodes(function) if isinstance(one, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
+            (one.value, one) for one in own_nodes(function)
+            if isinstance(one, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
         ]  # fmt: skip
-    for value, names in values:
+    for value, statement in values:
         new = as_ops(value, spot, also=tuple(made)) if value is not None else None
         if value is not None and new is not None:
             pieces[value] = new
-        made += names
+        elif value is not None and as_ops(value, spot, also=tuple(made), same=True) is None:
+            return None  # on made inputs it gives something else
+        if isinstance(statement, ast.Assign):
+            spot = learned(statement, spot)
+        made += [
+            part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        ]
     return pieces
 
 

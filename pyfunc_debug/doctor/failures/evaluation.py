@@ -21,7 +21,7 @@ from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import dotted, names
 from pyfunc_debug.doctor.failures.symbols import dtype_of, is_symbolic, shape_of
 
-_LIBRARIES = ("numpy", "scipy", "math", "tensorflow")
+_LIBRARIES = ("numpy", "scipy", "math", "tensorflow", "keras")
 _BUILTINS = {
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map",
     "max", "min", "pow", "range", "reversed", "round", "set", "sorted", "sum", "tuple", "zip",
@@ -31,7 +31,8 @@ _DOES_MORE = re.compile(
     r"load\w*|save\w*|open\w*|file|fromfile|tofile|genfromtxt|memmap|raw_ops|debugging|distribute|cond|while_loop|map_fn|"
     r"frompyfunc|fromfunction|set\w*_?err\w*|set_\w+|ctypeslib|f2py|test|testing|experimental\.(?!numpy)\w+|dump\w*)(\.|$)"
 )
-_SIZE, _MOST = 3, 300_000
+_KERAS_OPS = re.compile(r"(?:\w+\.)?keras\.ops\.(?!cond|convert|random|while_loop|map$|scan)\w+")
+SIZE, _MOST = 3, 300_000
 """For a size that is not known; and the elements of an input that is not made."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), slice)
 _LOADERS = ("module", "LazyLoader", "KerasLazyLoader", "_KerasLazyLoader")
@@ -45,7 +46,13 @@ def given_names(tree: ast.AST, spot: Spot, known: Mapping[str, Any]) -> dict[str
       spot: The frame that knows its names.
       known: Values of other names.
     """
+    only_compute = {
+        part for one in ast.walk(tree) if isinstance(one, ast.Attribute) and _KERAS_OPS.fullmatch(dotted(one))
+        for part in ast.walk(one)
+    }  # fmt: skip
     for one in ast.walk(tree):
+        if one in only_compute:
+            continue
         if isinstance(one, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
             return None
         if isinstance(one, (ast.Attribute, ast.Name)) and _DOES_MORE.search(dotted(one)):
@@ -103,7 +110,7 @@ def made_array(tensor: Any, number: int = 0) -> Any:
     numpy, shape, dtype = sys.modules["numpy"], shape_of(tensor), dtype_of(tensor)
     if shape is None:
         return None
-    sizes = tuple(_SIZE if one is None else one for one in shape)
+    sizes = tuple(SIZE if one is None else one for one in shape)
     if numpy.prod(sizes, dtype=float) > _MOST:
         return None
     random = numpy.random.default_rng(number)  # a generator of its own: the program's numbers stay its own

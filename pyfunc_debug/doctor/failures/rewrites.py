@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
+import re
 import sys
 from typing import Any
 
+from pyfunc_debug.doctor.failures.correlation import correlated, in_ops
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.evaluation import SIZE
+from pyfunc_debug.doctor.failures.fourier import is_fourier, transformed
+from pyfunc_debug.doctor.failures.keras_numpy import in_keras
+from pyfunc_debug.doctor.failures.made_values import made_value
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
-from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import (
+    Described,
+    alias,
+    dtype_of,
+    is_symbolic,
+    lookup,
+    root_is,
+    shape_of,
+    symbolic_parts,
+)
 from pyfunc_debug.doctor.failures.tried_ops import differs
 from pyfunc_debug.program import syntax
 
@@ -23,6 +39,7 @@ _NUMPY = {
     "var": "math.reduce_variance", "prod": "reduce_prod", "clip": "clip_by_value", "isnan": "math.is_nan",
     "expand_dims": "expand_dims", "transpose": "transpose", "reshape": "reshape", "stack": "stack",
     "concatenate": "concat", "zeros_like": "zeros_like", "ones_like": "ones_like", "power": "pow", "round": "round",
+    "real": "math.real", "imag": "math.imag", "angle": "math.angle", "conj": "math.conj", "conjugate": "math.conj",
 }  # fmt: skip
 _MATH = {
     "sqrt": "sqrt", "exp": "exp", "log": "math.log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh",
@@ -39,6 +56,7 @@ _METHODS = {
 _STRINGS = {"lower": "strings.lower", "upper": "strings.upper", "strip": "strings.strip", "split": "strings.split"}
 _CREATE = {"zeros": "zeros", "ones": "ones", "full": "fill", "arange": "range", "eye": "eye", "empty": "zeros"}
 _SIZED = {"arange", "linspace", "full", "zeros", "ones", "empty", "eye", "identity", "tri", "repeat", "tile"}
+_LINALG = ("inv", "det", "solve", "cholesky", "pinv")
 _PRODUCTS = {"dot", "matmul", "outer", "inner"}
 _OF_RANKS: dict[tuple[str, int | None, int | None], str] = {
     ("dot", 2, 2): "matmul", ("matmul", 2, 2): "matmul", ("matmul", 3, 3): "matmul",
@@ -60,7 +78,7 @@ class _Ops(ast.NodeTransformer):
     """Replaces what cannot run on symbolic tensors; raises _NoOpError where there is no op for it."""
 
     def __init__(self, spot: Spot, tainted: set[str]) -> None:
-        self._spot = spot
+        self.spot = spot
         self._tf = alias(spot, "tensorflow")
         self.tainted = tainted
         self.changed = False
@@ -88,10 +106,10 @@ class _Ops(ast.NodeTransformer):
             return self._bools(node.operand)
         if isinstance(node, ast.Call):
             return dotted(node.func).rpartition(".")[2] in ("equal", "not_equal", "logical_and", "logical_or", "is_nan")
-        return isinstance(node, ast.Compare) or dtype_of(self._spot.value(dotted(node) or " ")) == "bool"
+        return isinstance(node, ast.Compare) or dtype_of(self.spot.value(dotted(node) or " ")) == "bool"
 
     def _floats(self, node: ast.AST) -> bool:
-        parts = symbolic_parts(node, self._spot).values()
+        parts = symbolic_parts(node, self.spot).values()
         return all("float" in dtype_of(one) or "complex" in dtype_of(one) for one in parts)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -99,6 +117,7 @@ class _Ops(ast.NodeTransformer):
         given: list[ast.expr] = [*node.args, *(one.value for one in node.keywords)]
         in_arguments = any(self.is_tainted(one) for one in given)
         floats = self._floats(node)
+        written = copy.deepcopy(node)
         on_tensor = isinstance(node.func, ast.Attribute) and self.is_tainted(node.func.value)
         self.generic_visit(node)
         if not touched or any(isinstance(one, ast.Starred) for one in node.args):
@@ -106,26 +125,61 @@ class _Ops(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
                 return self._method(node, node.func)
-            of_tensors = any(root_is(node.func, self._spot, one) for one in ("tensorflow", "keras"))
+            of_tensors = any(root_is(node.func, self.spot, one) for one in ("tensorflow", "keras"))
             if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
-            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self._spot)):
+            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
                 return node
-            if root_is(node.func, self._spot, "numpy"):
-                return self._numpy(node, node.func, floats)
-            if root_is(node.func, self._spot, "math") and node.func.attr in _MATH:
+            library = next((one for one in ("numpy", "scipy") if root_is(node.func, self.spot, one)), "")
+            if library:
+                return self._of_library(node, node.func, library, floats, written)
+            if root_is(node.func, self.spot, "math") and node.func.attr in _MATH:
                 return self._op(_MATH[node.func.attr], node.args, node.keywords)
             raise _NoOpError
         if not in_arguments:
             return node
+        imported = _of_numpy(self.spot.value(getattr(node.func, "id", " ")))
+        if imported is not None:  # `from numpy.fft import rfft`
+            return self._of_library(ast.Call(imported, node.args, node.keywords), imported, "numpy", floats, written)
         return self._builtin(node)
 
-    def _numpy(self, node: ast.Call, func: ast.Attribute, floats: bool) -> ast.AST:
+    def _of_library(
+        self, node: ast.Call, func: ast.Attribute, library: str, floats: bool, written: ast.Call
+    ) -> ast.AST:
+        if is_fourier(func, library):
+            given = written.args[0] if written.args else written
+            tensor = re.fullmatch(r"(\w+)(?:\.numpy\(\))?", ast.unparse(given))
+            kind = dtype_of(self.spot.value(tensor[1])) if tensor is not None else ""
+            return self._text(transformed(node, self._made(written)[0], kind, self._tf))
+        if library == "numpy":
+            return self._numpy(node, func, floats, written)
+        raise _NoOpError
+
+    def _computes(self, func: ast.expr) -> bool:
+        """Whether a function is NumPy's or SciPy's."""
+        home = str(getattr(self.spot.value(getattr(func, "id", " ")), "__module__", ""))
+        return home.partition(".")[0] in ("numpy", "scipy") or any(
+            root_is(func, self.spot, one) for one in ("numpy", "scipy")
+        )
+
+    def _text(self, text: str | None) -> ast.expr:
+        if text is None:
+            raise _NoOpError
+        self.changed = True
+        return syntax.expression(text)
+
+    def _made(self, call: ast.Call) -> list[Any]:
+        """What each argument of a call gives on made inputs, as arrays; None for those that are not known."""
+        return [_made(one, self.spot) for one in call.args] or [None]
+
+    def _numpy(self, node: ast.Call, func: ast.Attribute, floats: bool, written: ast.Call) -> ast.AST:
         name = func.attr
         if dotted(func).count(".") > 1:
             if dotted(func).endswith("linalg.norm"):
                 return self._op("norm", node.args, node.keywords)
+            if dotted(func).rpartition(".")[0].endswith("linalg") and name in _LINALG and not node.keywords:
+                return self._op(f"linalg.{name}", node.args)
             drawn = self._drawn(node, dotted(func).partition(".")[2])
             if drawn is not None:
                 return drawn
@@ -147,11 +201,11 @@ class _Ops(ast.NodeTransformer):
         ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
         if hasattr(ported, name) and name not in ("random", "linalg"):
             return self._op(f"experimental.numpy.{name}", node.args, node.keywords)
-        raise _NoOpError
+        return self._text(in_keras(name, node, self.spot))
 
     def _product(self, name: str, args: list[ast.expr]) -> ast.Call:
         """A product as the op that is NumPy's for the ranks at hand; TensorFlow's NumPy where these are not known."""
-        known = [self._spot.value(dotted(one) or " ") for one in args]
+        known = [self.spot.value(dotted(one) or " ") for one in args]
         shapes, dtypes = [shape_of(one) for one in known], {dtype_of(one) for one in known}
         ranks = tuple(None if shape is None else len(shape) for shape in shapes)
         op = _OF_RANKS.get((name, ranks[0], ranks[1])) if len(dtypes) == 1 else None  # only TensorFlow's NumPy converts
@@ -187,7 +241,7 @@ class _Ops(ast.NodeTransformer):
             return self._op("reshape", [owner, syntax.expression("[-1]")])
         if name in ("get_shape", "set_shape", "ref", "assign", "assign_add", "assign_sub"):
             return node
-        strings = any(dtype_of(one) == "string" for one in symbolic_parts(owner, self._spot).values())
+        strings = any(dtype_of(one) == "string" for one in symbolic_parts(owner, self.spot).values())
         if strings and name in _STRINGS and (name == "split" or not node.args):  # strings.strip knows white space only
             return self._op(_STRINGS[name], [owner, *node.args], node.keywords)
         if name in _METHODS and not strings:
@@ -220,15 +274,21 @@ class _Ops(ast.NodeTransformer):
             return self._op("transpose", [node.value])
         if tainted and node.attr == "size":
             return self._op("size", [node.value])
+        if tainted and node.attr in ("real", "imag"):
+            return self._op(f"math.{node.attr}", [node.value])
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         in_index, in_value = self.is_tainted(node.slice), self.is_tainted(node.value)
+        of_two = correlated(node)
+        if of_two is not None and self.is_tainted(of_two) and self._computes(of_two.func):
+            made = self._made(copy.deepcopy(of_two))
+            return self._text(in_ops([self.visit(one) for one in of_two.args], made, self._tf))
         self.generic_visit(node)
         if in_index and not in_value:
             if isinstance(node.slice, (ast.Tuple, ast.Slice)) or self._bools(node.slice):
                 raise _NoOpError
-            value = lookup(node.value, self._spot)
+            value = lookup(node.value, self.spot)
             if isinstance(value, (list, tuple)) or type(value).__module__ == "numpy":
                 return self._op("gather", [node.value, node.slice])
             raise _NoOpError
@@ -263,11 +323,11 @@ class _Ops(ast.NodeTransformer):
             return None
         if isinstance(beside, ast.Name) and self.is_tainted(beside):
             return f"{beside.id}.dtype"
-        kinds = {dtype_of(one) for one in symbolic_parts(beside, self._spot).values()}
+        kinds = {dtype_of(one) for one in symbolic_parts(beside, self.spot).values()}
         return f"{self._tf}.{next(iter(kinds))}" if len(kinds) == 1 and "float" in next(iter(kinds)) else None
 
     def _may_be_vector(self, node: ast.expr) -> bool:
-        shape = shape_of(self._spot.value(dotted(node) or " "))
+        shape = shape_of(self.spot.value(dotted(node) or " "))
         return bool(set(names(node)) & self._rows) or (shape is not None and len(shape) == 1)
 
     visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension  # noqa: N815
@@ -325,6 +385,15 @@ class _Conditions(_Ops):
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
 
 
+def _of_numpy(value: object) -> ast.Attribute | None:
+    """A function of NumPy's that was imported by its own name, as it is written with the package: `numpy.fft.rfft`."""
+    module, name = str(getattr(value, "__module__", "")), str(getattr(value, "__name__", ""))
+    known = callable(value) and module in ("numpy", "numpy.fft", "numpy.linalg") and name.isidentifier()
+    if not known or isinstance(value, type):
+        return None
+    return ast.Attribute(syntax.expression(module), name, ast.Load())
+
+
 def _is_layer(value: object) -> bool:
     """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
     return any(
@@ -377,14 +446,17 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
                 return False
             if isinstance(one, ast.Assign) and any(_part_of(target, ops) for target in one.targets):
                 return False
+            learnt = ops.spot
             if isinstance(one, ast.Assign) and ops.is_tainted(one.value):
                 tainted.update(
                     part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)
                 )
+                learnt = learned(one, ops.spot)
             if (isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While))) or isinstance(
                 function, ast.Lambda
             ):
                 ops.visit(copy.deepcopy(one))
+            ops.spot = learnt
     except _NoOpError:
         return False
     return True
@@ -411,9 +483,33 @@ def rest_as_ops(function: Function, spot: Spot, after: int, also: tuple[str, ...
             text = as_ops(value, spot, also=tuple(tainted))
             if text is not None:
                 pieces[value] = text
+        if (read or one.lineno == after) and isinstance(one, ast.Assign):
+            spot = learned(one, spot)
         if read or one.lineno == after:
             tainted |= {name for target in targets if target is not None for name in names(target)}
     return pieces
+
+
+def learned(statement: ast.Assign, spot: Spot) -> Spot:
+    """The frame, with what an assignment makes of its tensors: known by rank and dtype, where it can be evaluated."""
+    target = statement.targets[0]
+    if len(statement.targets) > 1 or not isinstance(target, ast.Name) or is_symbolic(spot.value(target.id)):
+        return spot
+    made = _made(statement.value, spot)
+    if made is None or made.dtype.kind not in "biufc":
+        return spot
+    shape = tuple(None if size == SIZE else size for size in made.shape)
+    return dataclasses.replace(spot, variables={**spot.variables, target.id: Described(made.dtype.name, shape)})
+
+
+def _made(node: ast.expr, spot: Spot) -> Any:
+    """What an expression gives on made inputs, as an array; None where it cannot be evaluated."""
+    value = made_value(node, spot)
+    value = made_value(node, spot, arrays=True) if value is None else value
+    try:
+        return None if value is None else sys.modules["numpy"].asarray(value)
+    except Exception:  # rows of different lengths
+        return None
 
 
 def writes_parts(function: Function) -> bool:

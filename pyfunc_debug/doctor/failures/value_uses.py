@@ -85,6 +85,8 @@ class _Uses:
             return node.id in self._tensors
         if isinstance(node, ast.Call) and dotted(node.func) in ("len", "isinstance", "type"):
             return False
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient":
+            return False  # of a tape: for a list it is a list of tensors, which `zip(gradients, variables)` takes
         return any(self._tensor(one) for one in ast.iter_child_nodes(node))
 
     def _any(self, node: ast.expr) -> bool:
