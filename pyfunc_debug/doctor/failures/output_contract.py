@@ -117,7 +117,7 @@ def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | N
 
 
 def _seen_dtypes(situation: Situation, node: Node, count: int) -> list[str | None]:
-    """The dtypes that a call's values brought along, where it returned so many; None for Python's own."""
+    """The dtypes that a call's values brought along, where it returned that number of values; None for Python's own."""
     rows = situation.rows(
         "SELECT dtypes FROM returned WHERE node = ? AND count = ? ORDER BY id DESC LIMIT 1", (node.id, count)
     )
