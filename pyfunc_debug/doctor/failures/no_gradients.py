@@ -58,7 +58,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 
 def _of_a_number(situation: Situation) -> bool:
-    """whether a tape was asked for the gradient of something that is not a tensor."""
+    """Whether a tape was asked for the gradient of something that is not a tensor."""
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     asks = [
