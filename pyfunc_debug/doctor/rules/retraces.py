@@ -109,8 +109,9 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         )
     elif rule == "function-in-loop":
         message = (
-            f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them"
-            f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own{stay}"
+            f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them: "
+            f"{cost:,.0f} ms together{f',{ran} in all' if ran else ''}. Each tf.function object has graphs of its "
+            f"own{stay}"
         )
         fix = (
             made_once(facts, function)
