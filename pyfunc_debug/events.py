@@ -221,6 +221,7 @@ class Notice(str, Enum):
     STALE_CLOSURE = "stale-closure"
     DATA_ENDED = "data-ended"
     HANG = "hang"
+    FORKED = "forked"
     HANG_TROUBLE = "hang-trouble"
     HELD = "held"
     STOP = "stop"

@@ -44,7 +44,7 @@ SLOW = [
     "truth/test_gil_parts.py", "interception/lines/test_lines_beside_tools.py", "stops/test_surfaces.py",
     "pytest_plugin/test_plugin.py", "truth/test_gutter.py", "stops/test_coverage.py", "stops/test_turns.py",
     "report/test_html.py", "jupyter_ext/test_kernel.py", "pfrec/test_processes.py", "pfrec/test_files.py",
-    "doctor/test_memory.py", "faults/test_fuzz.py",
+    "doctor/test_memory.py", "faults/test_fuzz.py", "interception/test_saved_programs.py",
     "stops/test_notebook.py", "stops/test_cells.py", "stops/test_kernel_debugger.py",
     "interception/test_asynchronous.py", "interception/test_counted.py", "interception/test_older.py",
     "gil/test_gil_native.py",

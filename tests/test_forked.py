@@ -88,6 +88,30 @@ def test_it_is_what_it_would_be(folder, arguments):
     assert ours.stderr.splitlines() == said, "but for what TensorFlow logs as it is imported"
 
 
+MADE = """
+import os
+class Told:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self, write=os.write):
+        write(1, f"{self.name} is released\\n".encode())
+one = Told("a global")
+def function():
+    return one
+function.told = Told("an attribute")
+import part
+part.told = Told("what a module of its own holds")
+"""
+
+
+def test_what_it_made_and_imported_is_released_as_it_ends(folder):
+    (folder / "made.py").write_text(MADE)
+    (folder / "part.py").write_text("")
+    fresh, ours = _fresh("made.py", cwd=folder), forked.run("made.py", cwd=folder)
+    assert sorted(ours.stdout.splitlines()) == sorted(fresh.stdout.splitlines())
+    assert len(fresh.stdout.splitlines()) == 3
+
+
 def test_it_has_a_terminal_of_its_own_and_is_interrupted_there(tmp_path):
     (tmp_path / "waits.py").write_text(
         "import os, signal, sys\n"

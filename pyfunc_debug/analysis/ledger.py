@@ -23,6 +23,9 @@ from pyfunc_debug.pfrec.recovery import missing_parts
 from pyfunc_debug.program.frames import is_tensorflow
 from pyfunc_debug.records import FROM_GENERATOR, Function, Node
 
+NO_CALLS = "no calls recorded"
+"""What is noted of a node without calls."""
+
 
 @dataclass(frozen=True)
 class Times:
@@ -120,6 +123,11 @@ class NodeRow:
     def gradients(self) -> int:
         """Gradient calls, stored and dropped."""
         return self.gradient.calls
+
+    @property
+    def only_unused(self) -> bool:
+        """Whether all that is noted of it is that it has no calls."""
+        return self.notes == (NO_CALLS,)
 
     @property
     def note(self) -> str:
@@ -385,7 +393,7 @@ def _notes(node: Node, forward: CallSums, gradient: CallSums, still: str) -> tup
         notes.append(f"{lost:,} calls were counted but not stored")
     if not forward.calls:
         stateless = node.kind == "py_func_stateless"
-        notes.append("no calls recorded" + (": TensorFlow may remove a stateless node" if stateless else ""))
+        notes.append(NO_CALLS + (": TensorFlow may remove a stateless node" if stateless else ""))
     return tuple(notes)
 
 
@@ -427,7 +435,10 @@ def _legend(rows: list[FunctionRow], meta: Mapping[str, Any]) -> list[str]:
     if "tf.function" in kinds:
         still = "" if meta.get("state") == "complete" else "; or the first had not ended"
         still += "; or they were not stored" if (meta.get("dropped") or {}).get("runs") else ""
-    if starters:
+    nodes = [node for row in rows if not row.failed for node in row.nodes]
+    if starters and nodes and not any(node.calls or node.gradients for node in nodes):
+        why.append(f"runs -: none was seen; {' or '.join(starters)} starts them in C++, where nobody counts{still}")
+    elif starters:
         why.append(f"runs -: started in C++ by {' or '.join(starters)}, where nobody counts{still}")
     return why
 

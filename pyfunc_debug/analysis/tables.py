@@ -165,12 +165,12 @@ def ledger_table(ledger: Ledger, totals: bool = False) -> Table:
         name.append(f"  {where}" if where else "", style="dim not bold")
         table.add_row(name, *function_cells(row)[1:width])
         for node in row.nodes:
-            _add_node(table, node, width, ledger.all_ns if totals else None)
+            _add_node(table, node, width, ledger.all_ns if totals else None, bool(ledger.calls))
     return table
 
 
-def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None) -> None:
-    """A node's lines: `width` columns, and where `all_ns` is given those of `TOTALS`."""
+def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None, calls: bool) -> None:
+    """A node's lines: `width` columns, and where `all_ns` is given those of `TOTALS`; `calls`: whether there is any."""
     first, *others = node_cells(row)
     name = Text(f"  {first[0]}")
     name.append(f"  {kind_text(row.node.kind)} {source_line(row.node.file, row.node.line)}", style="dim")
@@ -183,7 +183,7 @@ def _add_node(table: Table, row: NodeRow, width: int, all_ns: float | None) -> N
     table.add_row(name, *first[1:width], *totals[0], style=style)
     for cells in others:
         table.add_row(Text(f"    {cells[0]}", style="dim"), *cells[1:width], *totals[1])
-    if row.note:
+    if row.note and (calls or not row.only_unused):  # that none has any is said below the table
         table.add_row(Text(f"    {row.note}", style="dim italic"))
 
 

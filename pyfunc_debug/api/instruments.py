@@ -35,11 +35,11 @@ class Instruments:
         self.interception: Any = None
         self.limits = ""
 
-    def watch_for_hangs(self, advise: Callable[[], str]) -> None:
+    def watch_for_hangs(self, advise: Callable[[str], str]) -> None:
         """Reports calls in which nothing moves, if that was asked for.
 
         Args:
-          advise: What to do, as text, once one was noticed.
+          advise: What to do about what a rule of the doctor's finds, as text.
         """
         if self._options.hang_after:
             self._hang = self._recorder.watch_for_hangs(self._options.hang_after, advise)
@@ -118,7 +118,7 @@ class Instruments:
                 if one.count >= _MANY_ENTRIES or one.nbytes >= _MANY_BYTES:
                     self._recorder.notice(
                         Notice.MEMORY, one.token, None, name=one.token, file=one.body.file, line=one.body.line,
-                        entries=one.count, nbytes=one.nbytes,
+                        entries=one.count, nbytes=one.nbytes, old_nbytes=one.old_nbytes,
                     )  # fmt: skip
             self._note_kept(self._entries_before)
         except Exception as error:

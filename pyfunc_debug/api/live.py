@@ -200,8 +200,8 @@ class LiveRecording(Recording):
         except Exception as error:
             recorder.trouble("trying bodies as graph code", error)
 
-    def _advice(self) -> str:
-        """What the doctor says to do about calls in which nothing moves, on the thread that noticed them."""
+    def _advice(self, rule: str) -> str:
+        """What the doctor says to do about something that stands still, on the thread that noticed it."""
         recorder = self._recorder
         if recorder is None:
             return ""
@@ -210,7 +210,7 @@ class LiveRecording(Recording):
         try:
             recorder.flush()
             with contextlib.closing(Recording(recorder.path)) as so_far:
-                found = so_far.findings(select=["hang"])
+                found = so_far.findings(select=[rule])
             return "\n".join(fix_lines(found[0].fix)) if found else ""
         except Exception as error:
             recorder.trouble("advice about a hang", error)
@@ -523,10 +523,10 @@ def _discard(folder: str, readers: list[Reader], process: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _while_held(method: weakref.WeakMethod[Callable[[], str]]) -> str:
+def _while_held(method: weakref.WeakMethod[Callable[[str], str]], rule: str) -> str:
     """Calls a method of a recording, if somebody holds it: a temporary one is deleted with the last name of it."""
     found = method()
-    return found() if found is not None else ""
+    return found(rule) if found is not None else ""
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

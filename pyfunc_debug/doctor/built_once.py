@@ -21,7 +21,7 @@ _YIELDS = (ast.Yield, ast.YieldFrom)
 _DRAWS = re.compile(r"^(?:np\.random|numpy\.random|random|rng|tf\.random)\.|\b(?:permutation|default_rng)$")
 _USED_UP = {"iter", "open", "zip", "map", "filter", "enumerate", "reversed"}
 """What is read to its end once: a dataset over it gives its elements in the first pass only."""
-_CHANGES = {
+CHANGES = {
     "append", "extend", "insert", "pop", "popleft", "appendleft", "remove", "clear", "update", "add", "discard",
     "setdefault", "sort", "reverse", "put", "fill", "push", "store",
 }  # fmt: skip
@@ -57,11 +57,11 @@ def call_of(facts: Facts, file: str | None, mapped: ast.Call | None) -> Call | N
     if file is None or function is None:
         return None
     found = [one for one in pastes.walk(own.tree, ast.Call) if dotted(one.func).rpartition(".")[2] == function.name]
-    loops = [loop for one in found if (loop := _loop(own, one)) is not None]
+    loops = [loop for one in found if (loop := innermost_loop(own, one)) is not None]
     return Call(file, function, found[0], loops[0]) if len(found) == len(loops) == 1 else None
 
 
-def _loop(own: Source, call: ast.Call) -> ast.For | ast.While | None:
+def innermost_loop(own: Source, call: ast.Call) -> ast.For | ast.While | None:
     """The innermost loop around a call in the same function, but not the one that goes through what it gives."""
     inside: ast.AST = call
     for one in own.around(call):
@@ -171,7 +171,7 @@ def _writes(place: ast.AST) -> Iterator[str]:
             yield dotted(one)
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, (ast.Store, ast.Del)):
             yield dotted(one.value)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGES:
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in CHANGES:
             yield dotted(one.func.value)
 
 

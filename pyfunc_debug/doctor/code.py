@@ -470,6 +470,11 @@ def is_random(function: Definition, tree: ast.AST, depth: int = 4) -> bool:
     return _is_random(function, tree, depth, set())
 
 
+_DRAWN = {
+    "rand", "randn", "randint", "random", "random_sample", "normal", "standard_normal", "uniform", "integers", "choice",
+    "permutation", "poisson", "binomial",
+}  # fmt: skip
+"""Methods of NumPy's generators that give numbers."""
 _RANDOM = re.compile(r"rand|shuffle|rng|seed|sample|dropout|noise|permut|uniform|normal\b|choice|augment", re.I)
 
 
@@ -478,6 +483,7 @@ def _is_random(part: ast.AST, tree: ast.AST, depth: int, seen: set[int]) -> bool
         return False
     seen.add(id(part))
     every = all_nodes(tree)
+    used = _used_as_functions(part)
     for node in ast.walk(part):
         if isinstance(node, ast.keyword) and node.arg == "p" and _is_share(node.value):
             return True  # albumentations and its like: `HorizontalFlip(p=0.5)`
@@ -494,11 +500,33 @@ def _is_random(part: ast.AST, tree: ast.AST, depth: int, seen: set[int]) -> bool
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             called += [
                 one.value for one in every
-                if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+                if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and not _is_drawn(one.value)
                 and any(isinstance(target, ast.Name) and target.id == name for target in one.targets)
-            ]  # fmt: skip
+            ] if id(node) in used else []  # fmt: skip
         if any(_is_random(one, tree, depth - 1, seen) for one in called):
             return True
+    return False
+
+
+def _used_as_functions(part: ast.AST) -> set[int]:
+    """Names that are called, or asked for a method, or handed on to a function: not arrays that are only read."""
+    found: set[int] = set()
+    for one in ast.walk(part):
+        if isinstance(one, ast.Call):
+            called: ast.expr = one.func
+            while isinstance(called, ast.Attribute):
+                called = called.value
+            given = (called, *one.args, *(word.value for word in one.keywords))
+            found.update(id(value) for value in given if isinstance(value, ast.Name))
+    return found
+
+
+def _is_drawn(value: ast.expr) -> bool:
+    """Whether an expression is an array that was drawn once: `rng.rand(8, 3).astype("float32")`."""
+    while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _DRAWN:
+            return True
+        value = value.func if isinstance(value, ast.Call) else value.value
     return False
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
+from pyfunc_debug.program.waiting import FOR_PROCESSES
 
-WAITS = ("the result of a multiprocessing pool", "the result of a future", "data from another process")
 _POOLS = ("Pool", "ProcessPoolExecutor")
 _HANDS = (
     "apply", "apply_async", "map", "map_async", "imap", "imap_unordered", "starmap", "starmap_async", "submit",
@@ -41,7 +41,7 @@ def found(facts: Facts, file: object, line: object, what: str) -> Forked | None:
       what: What it waits for.
     """
     tree = facts.tree(file) if isinstance(file, str) else None
-    if what not in WAITS or tree is None or not isinstance(file, str) or not isinstance(line, int):
+    if what not in FOR_PROCESSES or tree is None or not isinstance(file, str) or not isinstance(line, int):
         return None
     tf = pastes.module(facts, file, "tensorflow")
     pools = [one for one in pastes.walk(tree, ast.Call) if pastes.last_name(one.func) in _POOLS]

@@ -20,6 +20,8 @@ def growth(facts: Facts, name: str, what: str) -> tuple[str, ...]:
     if found is None or found.last <= found.first:
         return ()
     text = f"{what}: {found.first:,} after {found.first_calls:,} calls, {found.last:,} after {found.last_calls:,}"
+    if found.first_calls == found.last_calls:  # of a program that calls no body
+        text = f"{what}: {found.first:,} at first, {found.last:,} at the end"
     if found.a_call:
         text += f": {found.a_call:.2g} more with each call"
     elif found.a_second:

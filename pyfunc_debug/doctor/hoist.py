@@ -123,6 +123,9 @@ def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.s
         or (isinstance(one, ast.FunctionDef) and one.name == name and one is not outer)
     ]  # fmt: skip
     own = indent_of(lines[0])
+    dropped = _dropped(facts, file, outer, name)
+    if dropped is None:
+        return []
     if len(stores) != 1 or not all(line.startswith(own) or not line.strip() for line in lines):
         return []
     word = (
@@ -136,4 +139,17 @@ def _moved(facts: Facts, file: str, statement: ast.stmt, name: str, outer: ast.s
         Edit(file, first, last, (f"{own}# {name} is made once, above the {word}",)),
         Edit(file, pastes.first_line(outer), pastes.first_line(outer) - 1,
              tuple(f"{indent}{line.removeprefix(own)}".rstrip() for line in lines)),
+        *dropped,
     ]  # fmt: skip
+
+
+def _dropped(facts: Facts, file: str, outer: ast.stmt, name: str) -> list[Edit | None] | None:
+    """A comment in the place of each `del dataset` of the loop: it needs it again. None where a line drops more."""
+    edits: list[Edit | None] = []
+    for one in ast.walk(outer):
+        if isinstance(one, ast.Delete) and name in {part.id for part in ast.walk(one) if isinstance(part, ast.Name)}:
+            indent = pastes.indent(facts, file, one.lineno)
+            if len(one.targets) > 1 or indent is None:
+                return None
+            edits.append(Edit(file, one.lineno, one.lineno, (f"{indent}pass  # {name} is needed again",)))
+    return edits

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.built_once import CHANGES
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.source import Source, indent_of
+from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of
 
 _OF_TENSORS = {"shape", "dtype"}
 _PYTHON = {"len", "range", "int", "float", "str", "print", "zip", "enumerate", "isinstance", "sum", "min", "max"}
@@ -52,7 +53,7 @@ def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
     head = own.body[0].lineno > own.lineno and len(own.decorator_list) == 1
     plain = not own.args.defaults and not own.args.vararg and not own.args.kwarg and not own.args.kwonlyargs
     numbers = _numbers(holder) if isinstance(holder, ast.FunctionDef) else set()
-    tensors = [one for one in read if one not in numbers]
+    tensors = [one for one in read if one not in numbers and not (one == "self" and _keeps_its_state(source, holder))]
     if calls is None or not head or not plain or not _as_tensors(source, own, tensors):
         return ""
     if "input_signature" in ast.unparse(own.decorator_list[0]) or _taken(source, own.name, own):
@@ -135,6 +136,29 @@ def _as_tensors(source: Source, own: ast.FunctionDef, read: list[str]) -> bool:
             if isinstance(part, ast.Subscript) and one in ast.walk(part.slice):
                 return False
     return True
+
+
+def _keeps_its_state(source: Source, holder: ast.stmt) -> bool:
+    """Whether `self` of a method has what `__init__` gave it: a graph keeps what it read of it at trace."""
+    parent = source.parent(holder)
+    if not isinstance(parent, ast.ClassDef) or getattr(holder, "name", "__init__") == "__init__":
+        return False
+    kept = {one.attr for one in ast.walk(parent) if isinstance(one, ast.Attribute) and dotted(one.value) == "self"}
+    made = [
+        part for one in parent.body if getattr(one, "name", "") == "__init__" for part in ast.walk(one)
+    ]  # fmt: skip
+    return not any(_changed(one) in kept for one in code.all_nodes(source.tree) if one not in made)
+
+
+def _changed(node: ast.AST) -> str:
+    """The attribute that something sets, or changes in its place: `self.x = 1`, `self.x[0] = 1`, `self.x.append(1)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        return dotted(node.func.value).rpartition(".")[2]
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return dotted(node.value).rpartition(".")[2]
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        return node.attr
+    return ""
 
 
 def _numbers(holder: ast.FunctionDef) -> set[str]:

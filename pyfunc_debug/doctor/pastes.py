@@ -24,6 +24,7 @@ from pyfunc_debug.records import Node
 
 MOST = 3
 """More places than these are not a paste."""
+_GENERATOR = "from_generator"
 _Tree = TypeVar("_Tree", bound=ast.AST)
 
 
@@ -116,6 +117,17 @@ def call_of(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
         calls = [one for one in around(facts.tree(frame.file), frame.line, ast.Call) if makes_node(one)]
         if calls:
             return (frame.file, calls[0]) if len(calls) == 1 else None
+    return None
+
+
+def dataset_call(facts: Facts, node: Node) -> tuple[str, ast.Call] | None:
+    """The user's call of from_generator that made a node, and its file; None where a line holds several or none."""
+    for frame in reversed(node.stack):
+        calls = [
+            one for one in around(facts.tree(frame.file), frame.line, ast.Call) if last_name(one.func) == _GENERATOR
+        ]
+        if len(calls) == 1:
+            return frame.file, calls[0]
     return None
 
 

@@ -85,6 +85,17 @@ def caller() -> Site | None:
     return None
 
 
+def own_caller() -> Site | None:
+    """The same, but a line of an installed package only where there is no other."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_user(code.co_filename) and not is_installed(code.co_filename):
+            return code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+    return caller()
+
+
 def is_called_by(part: str) -> bool:
     """Whether a file whose path holds a text is among this thread's frames."""
     frame: FrameType | None = sys._getframe(1)

@@ -102,6 +102,11 @@ def _inter_op() -> Pool | None:
     return Pool("TensorFlow's inter-op pool", min(counted or wanted, wanted), source, "other graphs")
 
 
+def inter_op_threads() -> int:
+    """How many threads of this process run TensorFlow's operations; 0 before the first, or where nobody can count."""
+    return _counted(_INTER_OP)
+
+
 def _counted(name: str) -> int:
     """How many threads of this process have this name; 0 where the system does not tell."""
     found = 0

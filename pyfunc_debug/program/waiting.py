@@ -31,12 +31,19 @@ _LIBRARY = {
     ("pool.py", "wait"): "the result of a multiprocessing pool",
     ("connection.py", "_recv"): "data from another process",
     ("connection.py", "_poll"): "data from another process",
+    ("popen_fork.py", "poll"): "another process to end",
+    ("popen_fork.py", "wait"): "another process to end",
     ("subprocess.py", "_try_wait"): "another process to end",
     ("subprocess.py", "communicate"): "another process to end",
     ("socket.py", "readinto"): "data from the network",
     ("ssl.py", "read"): "data from the network",
     ("getpass.py", "unix_getpass"): "an answer to getpass()",
 }
+FOR_PROCESSES = (
+    "the result of a multiprocessing pool", "the result of a future", "data from another process",
+    "another process to end",
+)  # fmt: skip
+"""What other processes may have to do."""
 _QUESTIONS = {
     ("getpass.py", "unix_getpass"),  # asks at /dev/tty
     ("kernelbase.py", "_input_request"),  # input() and getpass() in a notebook
@@ -110,10 +117,14 @@ def waiting(ident: int) -> Waiting | None:
 
 
 @no_search()
-def in_bodies() -> bool:
-    """Whether another thread runs Python for TensorFlow now, also while nobody watches calls."""
+def in_bodies(but: int | None = None) -> bool:
+    """Whether another thread runs Python for TensorFlow now, also while nobody watches calls.
+
+    Args:
+      but: A thread that does not count.
+    """
     for ident, top in sys._current_frames().items():
-        one: FrameType | None = top if ident != threading.get_ident() else None
+        one: FrameType | None = top if ident not in (threading.get_ident(), but) else None
         while one is not None:
             if one.f_code.co_filename.endswith(_CALLS):
                 return True

@@ -18,16 +18,20 @@ from typing import Any
 from pyfunc_debug.events import Notice
 from pyfunc_debug.places import source_line
 from pyfunc_debug.program.bell import Bell, pause
+from pyfunc_debug.program.forks import Forks
 from pyfunc_debug.program.frames import line_text
 from pyfunc_debug.program.printable import tell
 from pyfunc_debug.program.thread_deaths import ThreadDeaths
 from pyfunc_debug.program.threads import hide_from_debuggers
-from pyfunc_debug.program.waiting import Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
+from pyfunc_debug.program.waiting import FOR_PROCESSES, Waiting, empty_loops, plain_values, ran_ns, runnable, waiting
+from pyfunc_debug.recorder.forked import MainWait, ended_for, ended_lines, forked_lines, who_waits
 from pyfunc_debug.recorder.ticket import Ticket
 
 _LOOK_S = 1.0
 _BUSY_SHARE = 0.1
 """A thread works if it was on a core, or waited for one, for this share of the time between two looks."""
+_SOONER = 0.9
+"""A forked process is reported after this share of the time: before the calls that wait for it."""
 _TEXT_FRAMES = 4
 _WORKING_LOOKS = 5
 """How often a call must be seen at work in one frame."""
@@ -52,7 +56,7 @@ class HangWatch:
       notice: Tells the recording: rule, token, call, facts.
       after_s: How old a call must be.
       say: Tells the user; stderr by default.
-      advise: What to do, as text, once a hang was noticed; empty where nothing is known.
+      advise: What to do about what a rule of the doctor's finds, as text; empty where nothing is known.
 
     Attributes:
       gather: Makes open calls of those that began at least this many ns ago, whichever way they took (`HotPath`).
@@ -60,7 +64,7 @@ class HangWatch:
 
     def __init__(
         self, open_calls: dict[int, Ticket], body: Callable[[str], str], notice: Callable[..., None], after_s: float,
-        say: Callable[[str], None] | None = None, advise: Callable[[], str] = lambda: "",
+        say: Callable[[str], None] | None = None, advise: Callable[[str], str] = lambda rule: "",
     ) -> None:  # fmt: skip
         self._open = open_calls
         self._body = body
@@ -74,6 +78,10 @@ class HangWatch:
         self._reported: set[int] = set()
         self._working: dict[int, _Work] = {}
         self._deaths = ThreadDeaths()
+        self._between_s = min(_LOOK_S, after_s / 2)
+        self._forked: set[str] = set()
+        self._main = MainWait(after_s)
+        self._forks = Forks(_SOONER * after_s, self._between_s)
         self._ended = Bell()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._watch, name="pyfunc_debug hang", daemon=True)
@@ -82,23 +90,46 @@ class HangWatch:
     def start(self) -> None:
         """Begins to look."""
         self._deaths.watch()
+        self._forks.watch()
         self._thread.start()
 
     def stop(self) -> None:
         """Stops looking."""
         self._deaths.rest()
+        self._forks.rest()
         self._ended.ring()
         if self._thread.is_alive() and os.getpid() == self._process:
             self._thread.join(5.0)
 
     def _watch(self) -> None:
-        between = pause(min(_LOOK_S, self._after_s / 2))
+        between = pause(self._between_s)
         while not self._ended.wait(between):
             try:
+                self.look_at_forks()
+                self.look_at_main()
                 self.look()
             except Exception as error:  # a thread may end while we look at it
                 self._notice(Notice.HANG_TROUBLE, None, None, error=f"{type(error).__name__}: {error}")
                 return
+
+    def look_at_forks(self) -> None:
+        """Reports forked processes that say that they stand still."""
+        for facts in self._forks.news():
+            waits = {} if facts["went_on"] else who_waits()
+            sources = [frame[0] for frame in (*facts["frames"], *waits.get("frames", ()), facts["forked"]) if frame]
+            self._notice(Notice.FORKED, None, None, **facts, waits=waits, sources=sources)
+            place = str([facts["forked"], facts["frames"][-1:]])
+            if not facts["went_on"] and place not in self._forked:  # other workers of a pool stand there, too
+                self._forked.add(place)
+                self._say("\n".join(filter(None, [*forked_lines(facts, waits), self._advise("forked-process")])))
+
+    def look_at_main(self) -> None:
+        """Reports a main thread that waits for processes that have ended; a call on it is looked at as a call."""
+        found = None if self._forked else self._main.look(self._forks, self._open)
+        if found is not None:
+            facts, lines = found
+            self._notice(Notice.HANG, None, None, **facts)
+            self._say("\n".join([*lines, *filter(None, [self._advise("hang")])]))
 
     def look(self) -> None:
         """Looks once; calls that stood still since the last time are reported."""
@@ -178,6 +209,9 @@ class HangWatch:
             }  # fmt: skip
             if (held := state.holder) is not None:
                 facts["holder"] = {**dataclasses.asdict(held), "call": calls.get(held.ident)}
+            gone, alive = ended_for(self._forks, ticket.ident, state)
+            if gone:
+                facts["ended"], facts["alive"] = [dataclasses.asdict(one) for one in gone], alive
             dead = self._deaths.of(state.what, state.on)
             if dead is not None:
                 facts["dead"] = dataclasses.asdict(dead)
@@ -188,6 +222,7 @@ class HangWatch:
             if held is not None and not held.itself:
                 at = f"{source_line(held.file, held.taken)} {line_text(held.file, held.taken)}"
                 lines.append(f"    {held.thread} took the lock at {at}")
+            lines += ended_lines(gone)
             if dead is not None:
                 lines.append(f"    {dead.thread}, which calls {dead.does}, died of {dead.error}:")
                 lines.append(f"    {source_line(dead.file, dead.line)} {line_text(dead.file, dead.line)}")
@@ -196,5 +231,7 @@ class HangWatch:
                 f"  {len(still)} calls wait at once, as many as TensorFlow's pool has threads: nobody may be left to "
                 "do what they wait for"
             )
-        advice = self._advise()
+        if self._forked and all(state.what in FOR_PROCESSES or not state.stack for _, state in new):
+            return  # said of the processes that they wait for
+        advice = self._advise("hang")
         self._say("\n".join(["pyfunc_debug: nothing moves in these calls:", *lines, *filter(None, [advice])]))

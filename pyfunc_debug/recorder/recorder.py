@@ -193,12 +193,12 @@ class Recorder:
 
         self.enter = enter_and_note
 
-    def watch_for_hangs(self, after_s: float, advise: Callable[[], str]) -> HangWatch:
+    def watch_for_hangs(self, after_s: float, advise: Callable[[str], str]) -> HangWatch:
         """Watches calls that do not end from now on; the caller stops it before `close`.
 
         Args:
           after_s: How old a call must be.
-          advise: What to do, as text, once a hang was noticed.
+          advise: What to do about what a rule of the doctor's finds, as text.
         """
         watch = HangWatch(self._open, self._rows.nodes.body_of, self.notice, after_s, advise=advise)
         watch.start()

@@ -58,6 +58,8 @@ class Rows:
             facts = {**facts, "run": self.nodes.run(facts["run"])}
         if call is not None:
             self.calls.name(call)
+        for file in facts.get("sources", ()):
+            self.nodes.source(batch, file)
         batch.add("notice", self._notices, rule, node, call, json.dumps(facts, default=str))
 
     def returned(self, batch: Batch) -> None:

@@ -31,6 +31,7 @@ def test_nothing_is_said_of_the_gil_without_calls(tmp_path):
     ledger = Recording(written(tmp_path / "a.pfrec", meta={"gil": GIL}, node=[node()])).ledger()
     text = ledger_text(ledger)
     assert "No call of a py_function was recorded." in text
+    assert "no calls recorded" not in text, "once is enough"
     assert "GIL:" not in text
 
 
@@ -46,3 +47,11 @@ def test_a_function_whose_trace_failed_is_said_to_have_failed_not_to_run_in_cpp(
     assert "its trace failed" in text
     assert "nobody counts" not in text
     assert "No call of a py_function" not in text, "it has none"
+
+
+def test_nothing_is_said_to_have_started_where_no_call_was_seen(tmp_path):
+    with tf.Graph().as_default(), pfd.record(tmp_path / "a.pfrec", gil=False) as recording:
+        tf.compat.v1.py_func(lambda x: x, [1.0], tf.float32)
+    text = " ".join(ledger_text(recording.ledger()).split())
+    recording.close()
+    assert "runs -: none was seen; a Session starts them in C++, where nobody counts" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 import pyfunc_debug as pfd
 from pyfunc_debug.interception import Interception
 from pyfunc_debug.interception.builds import Verdict
+from tests.limits import LIGHT
 
 
 def test_a_warning_made_an_exception_does_not_leave_a_recording_open(tf, tmp_path):
@@ -62,7 +64,7 @@ def test_a_warning_made_an_exception_does_not_break_the_import_of_tensorflow(tmp
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "a.pfrec")],
-        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": LIGHT}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["1.0", "not recording: moved"], done.stderr
 

@@ -12,7 +12,7 @@ import pytest
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
 from tests import forked
-from tests.limits import HANG_S
+from tests.limits import HANG_S, LIGHT
 
 PROGRAM = """
 import atexit, os, signal, sys, threading
@@ -51,7 +51,11 @@ if how == "plain":
     ready.set()
 """
 
-ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+ENVIRONMENT = {
+    **os.environ,
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "PYTHONPATH": os.pathsep.join([LIGHT, *filter(None, sys.path)]),
+}
 
 
 def run(*command, cwd, **options):

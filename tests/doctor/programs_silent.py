@@ -11,7 +11,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.doctor.programs import mapped, near, triggers
+from tests.doctor.programs import near, triggers
+
+
+def mapped(body, data, Tout=tf.float32, **options):  # noqa: N803
+    """That of `programs` leads the doctor to all of its text, ten times: 0.3 s of CPU each."""
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    return dataset.map(lambda x: tf.numpy_function(body, [x], Tout), **options)
+
 
 # -- nan-born, inf-born -----------------------------------------------------------------------------------------------
 
@@ -1354,3 +1361,73 @@ def a_draw_that_only_a_list_of_python_keeps():
         return tf.data.Dataset.range(x)
 
     list(tf.data.Dataset.range(4).flat_map(open_one))
+
+
+# -- structure: parts of an element that land in parameters with a default ---------------------------------------------
+
+
+@triggers("structure", says="lands in width=4", pastes=True)
+def a_label_as_the_width_of_frames():
+    def chunks(signal, width):
+        return np.reshape(signal[: len(signal) // width * width], (-1, width)) if width else signal[:0]
+
+    def frames_of(signal, width=4):
+        frames = tf.numpy_function(chunks, [signal, width], tf.float32)
+        return tf.data.Dataset.from_tensor_slices(frames)
+
+    signals = np.ones((3, 16), np.float32)
+    list(tf.data.Dataset.from_tensor_slices((signals, np.arange(1, 4))).flat_map(frames_of))
+
+
+@triggers("structure", says="lands in start=0", pastes=True)
+def a_label_as_the_start_of_a_file():
+    def read_chunk(path, start):
+        return np.arange(start, start + 3, dtype=np.float32) + len(path)
+
+    def rows_of_file(path, start=0):
+        chunk = tf.ensure_shape(tf.numpy_function(read_chunk, [path, start], tf.float32), (None,))
+        return tf.data.Dataset.from_tensor_slices(chunk)
+
+    data = tf.data.Dataset.from_tensor_slices((["a", "bb"], [7, 8]))
+    list(data.interleave(rows_of_file, cycle_length=2))
+
+
+@triggers("structure", says="lands in scale=2.0", pastes=True)
+def a_weight_as_the_scale_of_a_method():
+    class Scaler:
+        def scaled(self, x, scale=2.0):
+            return tf.numpy_function(lambda a, b: a * b, [x, scale], tf.float32)
+
+    weighted = tf.data.Dataset.from_tensor_slices((np.ones((4, 2), np.float32), np.ones(4, np.float32)))
+    list(weighted.map(Scaler().scaled))
+
+
+@near("structure")
+def a_label_with_a_default():
+    def pair(x, label=0, name=""):
+        return tf.numpy_function(lambda a: a * 2, [x], tf.float32), label, name
+
+    list(tf.data.Dataset.from_tensor_slices((np.ones((3, 2), np.float32), [1, 2, 3], ["a", "b", "c"])).map(pair))
+
+
+@near("structure")
+def a_default_that_stays():
+    def resized(image, label, size=4):
+        return tf.numpy_function(lambda a: a[:2], [image], tf.float32), label + size
+
+    list(tf.data.Dataset.from_tensor_slices((np.ones((3, 4), np.float32), [1, 2, 3])).map(resized))
+
+
+@near("structure")
+def a_part_that_may_be_none():
+    def with_noise(x, noise=None):
+        return x if noise is None else x + tf.numpy_function(lambda a: a * 2, [noise], tf.float32)
+
+    list(tf.data.Dataset.from_tensor_slices((np.ones((3, 2), np.float32), np.ones((3, 2), np.float32))).map(with_noise))
+
+
+@near("dataset-in-loop")
+def five_folds_with_two_lambdas_in_a_line():
+    for fold in range(5):
+        data = tf.data.Dataset.range(10).filter(lambda i: i % 5 != fold).map(lambda i: i + fold)
+        list(data.map(lambda i: tf.numpy_function(lambda a: a * 2, [i], tf.int64)))

@@ -571,3 +571,72 @@ def a_slice_of_a_size_that_is_a_number_by_default():
 
     for number in range(6):
         windows(tf.range(6) + number)
+
+
+@triggers("function-in-loop", says="def chain(w, self, size)", pastes=True)
+def a_step_defined_in_a_method():
+    class Sampler:
+        def __init__(self, x):
+            self.x = tf.constant(x)
+
+        def likelihood(self, w):
+            return tf.reduce_sum((self.x - w) ** 2)
+
+        def sampling(self, start, size):
+            @tf.function
+            def chain(w):
+                return w + size * self.likelihood(w)
+
+            return chain(start)
+
+    sampler = Sampler([1.0, 2.0])
+    for _ in range(6):
+        sampler.sampling(tf.zeros([2]), 0.5)
+
+
+@triggers("function-in-loop", says="define scaled once, outside of step, with self as its arguments")
+def a_step_defined_in_a_method_of_what_changes():
+    class Scaler:
+        def __init__(self):
+            self.scale = 1.0
+
+        def step(self, x):
+            @tf.function
+            def scaled(x):
+                return x * self.scale
+
+            self.scale += 1.0
+            return scaled(x)
+
+    scaler = Scaler()
+    for _ in range(6):
+        scaler.step(tf.constant(1.0))
+
+
+@near("trace-only")
+def a_learning_rate_that_keras_sets_in_the_graph():
+    optimizer = keras.optimizers.SGD(0.1)
+    w = tf.Variable([1.0])
+
+    @tf.function
+    def train_step(rate):
+        optimizer.learning_rate = rate
+        optimizer.apply_gradients([(tf.ones([1]), w)])
+
+    for _ in range(3):
+        train_step(tf.constant(0.5))
+
+
+@triggers("none-gradient", says="gradient_override_map is for ops that its graph makes")
+def a_gradient_map_of_a_graph_around_eager_code():
+    def clipped(x):
+        return np.clip(x.numpy(), 0.0, 1.0)
+
+    name = f"ClippedGrad{uuid.uuid4().hex}"
+    tf.RegisterGradient(name)(lambda op, grad: grad)
+    w = tf.Variable([0.5, 2.0])
+    with tf.GradientTape() as tape:
+        with tf.Graph().gradient_override_map({"PyFunc": name}):
+            y = tf.py_function(clipped, [w * 1.0], tf.float32)
+        loss = tf.reduce_sum(y)
+    tape.gradient(loss, w)

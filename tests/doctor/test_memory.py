@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import json
 import sqlite3
 
@@ -21,7 +22,9 @@ def reward(x):
     return x * 2
 
 
+@functools.cache
 def found_in(program):
+    """What is found in a recording of a program, which runs once for all tests that ask."""
     with pfd.record(gil=False, values="none") as recording:
         program()
     found = recording.findings(select=["memory", "doctor-trouble"])

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -75,11 +76,28 @@ def test_each_rule_has_three_programs_that_trigger_it_and_three_that_only_look_s
     assert {rule: (count, near[rule]) for rule, count in triggers.items() if min(count, near[rule]) < 3} == {}
 
 
+_QUICK = 2
+
+
 def name(case) -> str:
     return f"{case[0]}-{case[1].__name__}"
 
 
-@pytest.mark.parametrize("case", programs.TRIGGERS, ids=name)
+def each(cases):
+    """Parameters for tests. The quick line has two programs of each rule that do not train a model."""
+    quick = Counter()
+    for case in cases:
+        slow = quick[case[0]] == _QUICK or trains(case[1].__code__)
+        quick[case[0]] += not slow
+        yield pytest.param(case, marks=[pytest.mark.slow] * slow, id=name(case))
+
+
+def trains(code: CodeType) -> bool:
+    """Whether a program calls Keras' `fit`."""
+    return "fit" in code.co_names or any(trains(one) for one in code.co_consts if isinstance(one, CodeType))
+
+
+@pytest.mark.parametrize("case", [*each(programs.TRIGGERS)])
 def test_it_is_found(case, tmp_path, monkeypatch):
     rule, program, options = case
     severity = options.get("severity")
@@ -101,7 +119,7 @@ def test_it_is_found(case, tmp_path, monkeypatch):
         assert [one.message for one in found if one.rule == rule] == []
 
 
-@pytest.mark.parametrize("case", programs.NEAR, ids=name)
+@pytest.mark.parametrize("case", [*each(programs.NEAR)])
 def test_nothing_is_found_where_it_only_looks_so(case, tmp_path, monkeypatch):
     rule, program, options = case
     program = loaded(alone(program), program, tmp_path, monkeypatch)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyfunc_debug.interception import builds
 from tests import forked
+from tests.limits import LIGHT
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -84,7 +85,7 @@ def _run(tmp_path, program, moved=""):
     (folder / "sitecustomize.py").write_text(moved)  # for the process of the trial; the program has it here
     done = forked.run(
         "-c", moved + PROGRAM + program, str(tmp_path / "a.pfrec"), str(tmp_path / "cache"),
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), LIGHT, str(ROOT)])},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,7 +14,7 @@ import numpy as np
 
 import pyfunc_debug as pfd
 from tests import forked
-from tests.limits import HANG_S
+from tests.limits import HANG_S, LIGHT
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,7 +127,10 @@ def test_recording_may_begin_before_tensorflow_is_imported(tmp_path):
         recording.stop()
         print(json.dumps([stock, len(list(recording.calls())), len(recording.functions()), recording.meta["limits"]]))
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, env={**os.environ, "PYTHONPATH": LIGHT},
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     seen, calls, functions, limits = json.loads(done.stdout.splitlines()[-1])
     plain = """

@@ -13,7 +13,7 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.job.copies import Copies, copy, local_folder
-from tests.limits import HANG_S
+from tests.limits import HANG_S, LIGHT
 
 pytest.importorskip("fsspec")
 ROOT = Path(__file__).parents[2]
@@ -35,8 +35,8 @@ PROGRAM = """
 def run(folder: Path, store: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pyfunc_debug", "record", "--processes", "--overwrite", "-o", f"file://{store}", script],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True,
-        text=True, timeout=HANG_S,
+        cwd=folder, env={**os.environ, "PYTHONPATH": f"{LIGHT}{os.pathsep}{ROOT}", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 import pyfunc_debug as pfd
 from tests import forked
 from tests.fleet.test_fleet import simulated
+from tests.limits import LIGHT
 
 MISSING = [name for name in ("ray", "duckdb") if find_spec(name) is None]  # not imported: that takes a second or two
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")]
@@ -88,7 +89,7 @@ def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_pa
     (tmp_path / "train.py").write_text(textwrap.dedent(PROGRAM))
     simulated(tmp_path / "lake", jobs=2, processes=3, calls=5)
     on_path = os.pathsep.join(filter(None, (
-        str(ROOT / "pyfunc_debug" / "job" / "on_path"), str(ROOT), os.environ.get("PYTHONPATH"),
+        str(ROOT / "pyfunc_debug" / "job" / "on_path"), LIGHT, str(ROOT), os.environ.get("PYTHONPATH"),
     )))  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="ray") as folder:  # the paths of sockets are short
         done = forked.run("train.py", on_path, folder, cwd=tmp_path, env={

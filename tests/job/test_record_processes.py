@@ -17,7 +17,7 @@ import pyfunc_debug as pfd
 from pyfunc_debug import cli
 from pyfunc_debug.job.children import file_in
 from tests import forked
-from tests.limits import HANG_S
+from tests.limits import HANG_S, LIGHT
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -58,7 +58,7 @@ def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     (folder / "train.py").write_text(textwrap.dedent(PROGRAM))
     options = ["--processes", "--folder-budget", "80MB", "-o", "run"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {**os.environ, "PYTHONPATH": f"{LIGHT}{os.pathsep}{ROOT}", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = forked.run("-m", "pyfunc_debug", "record", *options, "train.py", cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "run", done

@@ -31,16 +31,22 @@ from tests.recorder.test_recorder import call, node
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def recorded(tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
     """A finished recording of 2,000 calls."""
-    path = tmp_path / "done.pfrec"
+    path = tmp_path_factory.mktemp("finished") / "done.pfrec"
     recorder = Recorder(str(path), Policies("full"), Budget(64_000_000), {"pid": 1})
     recorder.node_made(node("graph"))
     for index in range(2000):
         call(recorder, "graph", np.full(100, index), result=np.full(100, -index))
     recorder.close({})
     return path
+
+
+@pytest.fixture
+def recorded(finished, tmp_path) -> Path:
+    """A copy of it, alone in its folder."""
+    return Path(shutil.copy(finished, tmp_path))
 
 
 def open_files() -> list[str]:

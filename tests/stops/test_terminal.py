@@ -13,7 +13,7 @@ import pytest
 
 from pyfunc_debug.stops import interrupts
 from tests import forked
-from tests.limits import HANG_S
+from tests.limits import HANG_S, LIGHT
 from tests.stops.terminals import talk
 
 PROGRAM = """
@@ -108,7 +108,7 @@ def test_ctrl_z_suspends_at_an_edited_prompt_and_fg_comes_back_to_it(program):
         ["bash", "--norc", "--noprofile", "-i"],
         [("$ ", f"{sys.executable} {path}\r"), ("(body #1) ", "\x1a"), (re.compile(r"Stopped[\s\S]*\$ "), "fg\r"),
          ("(body #1) ", "p 6*7\r"), (prompt_after("42"), "c\r"), (re.compile(r"result 8.0[\s\S]*\$ "), "exit\r")],
-        terminal="xterm-256color", env={**os.environ, "PS1": "$ "},
+        terminal="xterm-256color", env={**os.environ, "PS1": "$ ", "PYTHONPATH": LIGHT},
     )  # fmt: skip
     assert code == 0, screen
 
@@ -180,7 +180,12 @@ def test_without_a_terminal_nothing_hangs(program, stdin):
     path = program("import pyfunc_debug as pfd\nb = pfd.break_on('body')\nprint(float(f(tf.constant(4.0))), b)\n")
     if stdin == "closed":
         done = subprocess.run(
-            [sys.executable, path], capture_output=True, text=True, timeout=HANG_S, preexec_fn=lambda: os.close(0)
+            [sys.executable, path],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            preexec_fn=lambda: os.close(0),
+            env={**os.environ, "PYTHONPATH": LIGHT},
         )
     else:
         done = forked.run(path, input={"null": None, "pipe": "n\n"}[stdin])

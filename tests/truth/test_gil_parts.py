@@ -9,7 +9,8 @@ from tests.truth import gil_programs
 from tests.truth.command import seed_of_a_test
 from tests.truth.gil_programs import breaches, generate, recorded
 
-PROGRAMS = 40
+PROGRAMS = 24
+"""With the suite's seed: all modes, kinds, steps and numbers of parallel calls are among them."""
 
 
 def test_the_parts_of_every_call_sum_to_its_time_in_random_programs(tmp_path):

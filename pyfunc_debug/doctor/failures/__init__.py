@@ -28,6 +28,7 @@ from pyfunc_debug.doctor.failures import (
     keras_batches,
     keras_weights,
     keywords,
+    landed,
     leaked_tensor,
     library_metrics,
     loaded_models,
@@ -49,6 +50,7 @@ from pyfunc_debug.doctor.failures import (
     ragged_rows,
     results,
     scalar_zeros,
+    session_gradients,
     stacked,
     structures,
     symbolic_value,
@@ -80,11 +82,13 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     missing_attribute.explain,
     predictions.explain,
     called.explain,
+    landed.explain,
     called_branches.explain,
     autograph.condition,
     older_api.explain,
     keywords.explain,
     mapped.explain,
+    session_gradients.explain,
     no_gradients.explain,
     scalar_zeros.explain,
     flat_losses.explain,
@@ -123,6 +127,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     foreign_code.elsewhere,
     autograph.explain,
     whole_functions.explain,
+    landed.at_last,
 )
 
 OF_VALUES = (symbolic_value.explain, foreign_code.elsewhere)

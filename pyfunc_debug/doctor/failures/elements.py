@@ -60,6 +60,8 @@ def _yielding(situation: Situation, method: str, name: str) -> Explanation | Non
 
 def _applied(situation: Situation) -> Explanation | None:
     """`dataset.apply(f)` with a function of elements: it got the dataset itself."""
+    if hasattr(situation.error, "op"):  # the dataset ran: the function did take a dataset
+        return None
     for outer, inner in zip(situation.spots, situation.spots[1:]):
         statement = outer.source.statement(outer.line)
         for call in calls(statement) if statement is not None else ():

@@ -9,8 +9,8 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.source import dotted, names, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, is_symbolic, root_is, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, explained, runs, when
 from pyfunc_debug.doctor.failures.value_fixes import value_fix
 from pyfunc_debug.program.frames import is_generated
@@ -48,6 +48,8 @@ def elsewhere(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or not wrapping.entry(situation)[1]:
         return None
+    if (opened := _opened(situation, spot, statement)) is not None:
+        return opened
     if _CALLED_WRONG.search(situation.message) or _raised_by(situation, ("tensorflow", "keras")):
         return None
     if situation.kind in _PYTHONS and _in_line(situation, spot) and not _NAMED.search(situation.message):
@@ -68,6 +70,21 @@ def elsewhere(situation: Situation) -> Explanation | None:
         return None
     edit, _ = value_fix(situation, spot, statement, value, None)
     return explained(situation, spot, statement, parts, edit, sure=False)
+
+
+def _opened(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """A `GFile(name)` that was made with a symbolic tensor: it fails where it is first read."""
+    for one in names(statement):
+        value = spot.value(one)
+        path = vars(value).get("_FileIO__name") if type(value).__name__ in ("GFile", "FileIO") else None
+        if not is_symbolic(path):
+            continue
+        called = next((name for name, part in spot.variables.items() if part is path), one)
+        wrap = as_python(situation) or wrapping.mapped_function(situation)
+        return explained(
+            situation, spot, statement, {called: path}, wrap.edit if wrap is not None else None, sure=False
+        )
+    return None
 
 
 def _refused(situation: Situation, spot: Spot, statement: ast.Raise) -> Explanation | None:

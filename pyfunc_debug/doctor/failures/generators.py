@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures import learned_shapes, shapes
+from pyfunc_debug.doctor.failures import learned_shapes, shapes, wrapping
 from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, short
-from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, shape_of, symbolic_parts
 
 RULE = "generator"
 _NEAR = 8
@@ -36,6 +36,9 @@ _RAGGED = re.compile(
 )
 _KEY = re.compile(r"['\"](\w+)['\"]: ")
 _SPEC = "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found <class 'list'>"
+_SPEC_AS_TYPE = re.compile(
+    r"Cannot convert the argument `type_value`: \w*TensorSpec\(.* to a TensorFlow DType", re.DOTALL
+)
 _SYMBOLIC = re.compile(r"SymbolicTensor|symbolic|'Tensor' object")
 
 
@@ -46,6 +49,8 @@ def explain(situation: Situation) -> Explanation | None:
         return _not_callable(situation)
     if _SPEC in text:
         return _lists(situation)
+    if _SPEC_AS_TYPE.search(text):
+        return _spec_as_type(situation)
     for pattern, tell in ((_STRUCTURE, _structure), (_RAGGED, _ragged), (_SHAPE, _shape), (_TYPE, _type)):
         found = pattern.search(text)
         if found is not None:
@@ -71,12 +76,12 @@ def grouped(situation: Situation) -> Explanation | None:
     return _other_nesting(declared[0], file, source, call, yields) if declared else None
 
 
-_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>", re.IGNORECASE)
+_NO_SHAPE = re.compile(r"unknown TensorShape|unknown rank|ndim=None|<unknown>|contains no shape", re.IGNORECASE)
 
 
 def without_shapes(situation: Situation) -> Explanation | None:
     """`from_generator(output_types=...)` without `output_shapes`: elements of unknown shape."""
-    if situation.body or not _NO_SHAPE.search(situation.message):
+    if situation.body or not (_NO_SHAPE.search(situation.message) or _of_unknown_rank(situation)):
         return None
     found = [(*one, types) for one in _calls(situation) if (types := _types_alone(one[2])) is not None]
     if len(found) != 1:
@@ -98,10 +103,43 @@ def without_shapes(situation: Situation) -> Explanation | None:
         placed = source.replaced({call: f"{source.text(call.func)}({', '.join([*rest, f'output_signature={new}'])})"})
         edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
     edit = edit or learned_shapes.shaped(situation)
+    if edit is None and spot is not None and (shapes_of := _of_first(types, _given(call), source, spot)) is not None:
+        placed = source.replaced({call: source.with_argument(call, f"output_shapes={shapes_of}")})
+        edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+        cause = cause.replace("output_signature says both.", "The first element says them, if all have the same.")
     return Explanation(
         "unknown-shape", file, call.lineno, cause, edit,
         "" if edit else "Write output_signature=tf.TensorSpec([...], dtype) in its place.", "likely",
     )  # fmt: skip
+
+
+def _of_unknown_rank(situation: Situation) -> bool:
+    """Whether a size of a tensor was asked for whose rank is not known."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if spot is None or statement is None or "NoneType" not in situation.message:
+        return False
+    value = wrapping.value_here(spot, statement) or statement
+    sized = any(isinstance(one, ast.Attribute) and one.attr == "shape" for one in ast.walk(value))
+    return sized and any(shape_of(one) is None for one in symbolic_parts(value, spot).values())
+
+
+def _of_first(types: ast.expr, given: ast.expr | None, source: Source, spot: Spot) -> str | None:
+    """The shapes of the first element, as the program asks for them when it runs."""
+    if given is None or any(one.arg == "args" for one in _keywords(source, types)):
+        return None
+    np, text = alias(spot, "numpy"), source.text(given)
+    first = f"next(iter({f'({text})' if isinstance(given, ast.Lambda) else text}()))"
+    if isinstance(types, ast.Dict):
+        return f"{{key: {np}.shape(one) for key, one in {first}.items()}}"
+    return f"tuple({np}.shape(one) for one in {first})" if isinstance(types, ast.Tuple) else f"{np}.shape({first})"
+
+
+def _keywords(source: Source, argument: ast.expr) -> list[ast.keyword]:
+    """The keywords of the call that an argument is given to."""
+    call = source.parent(argument)
+    call = source.parent(call) if isinstance(call, ast.keyword) else call
+    return call.keywords if isinstance(call, ast.Call) else []
 
 
 def _types_alone(call: ast.Call) -> ast.expr | None:
@@ -262,12 +300,32 @@ def _keys(found: re.Match[str], file: str, source: Source, call: ast.Call) -> Ex
         if new is not None:
             edit = Edit(file, new[0], new[1], (new[2],))
             return Explanation(RULE, file, written[0].lineno, cause, edit, "", "likely")
+    declared = _undeclared(file, source, call, missing) if missing and not extra else None
+    if declared is not None:
+        return Explanation(RULE, file, declared.first, cause, declared, "", "likely")
     yields = _yields(function)
     line = yields[0].lineno if yields else call.lineno
     advice = "Leave it out of the dict, or write it in the signature."
     if missing:
         advice = f"Yield {', '.join(map(repr, missing[:3]))} too, or leave it out of the signature."
     return Explanation(RULE, file, line, cause, None, advice)
+
+
+def _undeclared(file: str, source: Source, call: ast.Call, keys: list[str]) -> Edit | None:
+    """What declares some keys, written in one dict each, without these."""
+    pieces: dict[ast.expr, str] = {}
+    for one in [call, *_assigned(call, source)]:
+        for part in ast.walk(one):
+            if isinstance(part, ast.Dict) and set(keys) <= {getattr(key, "value", None) for key in part.keys}:
+                left = [
+                    f"{source.text(key)}: {source.text(value)}" for key, value in zip(part.keys, part.values)
+                    if key is not None and getattr(key, "value", None) not in keys
+                ]  # fmt: skip
+                pieces[part] = f"{{{', '.join(left)}}}"
+    if not pieces or any(key is None for one in pieces if isinstance(one, ast.Dict) for key in one.keys):
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    return Edit(file, first, last, source.spliced(pieces, first, last))
 
 
 def _other_nesting(
@@ -368,7 +426,8 @@ def _shape(situation: Situation, found: re.Match[str]) -> Explanation | None:
 
 def _assigned(call: ast.Call, source: Source) -> Iterator[ast.expr]:
     """What the names in a call's declarations stand for, where the file assigns them once."""
-    given = [one.value for one in call.keywords if one.arg in ("output_shapes", "output_signature")] + call.args[2:3]
+    said = ("output_types", "output_shapes", "output_signature")
+    given = [one.value for one in call.keywords if one.arg in said] + call.args[1:3]
     for name in dict.fromkeys(name for one in given for name in names(one)):
         found = [
             one.value for one in ast.walk(source.tree)
@@ -491,6 +550,29 @@ def _ragged(situation: Situation, found: re.Match[str]) -> Explanation | None:
     return Explanation(
         RULE, file, call.lineno, cause, edit, "" if edit else f"Write {spec} for it in output_signature."
     )
+
+
+def _spec_as_type(situation: Situation) -> Explanation | None:
+    """A signature that was given where the dtypes go: as the second argument, or as output_types."""
+    spot = situation.last
+    found = [
+        one[2]
+        for one in _calls(situation)
+        if spot and one[0] == spot.file and one[2].lineno <= spot.line <= _end(one[2])
+    ]
+    if spot is None or len(found) != 1 or (types := _types_alone(found[0])) is None:
+        return None
+    call, text = found[0], spot.source.text
+    rest = [text(one) for one in call.args if one is not types]
+    rest += [f"{one.arg}={text(one.value)}" for one in call.keywords if one.value is not types]
+    new = f"{text(call.func)}({', '.join([*rest, f'output_signature={text(types)}'])})"
+    placed = spot.source.replaced({call: new})
+    cause = (
+        f"{short(text(types), 30)} is a signature, and from_generator takes it for output_types: its second one is "
+        "dtypes alone. output_signature takes TensorSpecs."
+    )
+    edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+    return Explanation(RULE, spot.file, call.lineno, cause, edit, "" if edit else "Pass it as output_signature=.")
 
 
 def _lists(situation: Situation) -> Explanation | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
@@ -22,13 +24,18 @@ _MODULES = ("np", "numpy", "math", "scipy")
 _MOST = 6
 """Lines of a paste that are not the user's own."""
 _SAID = "No gradients provided for any variable"
+_NO_TENSOR = re.compile(
+    r"'(?:numpy\.)?\w+' object has no attribute '(?:_id|dtype)'"
+    r"|Cannot convert the argument `type_value`: [-\d.e]+ to a "
+)
+"""What `tape.gradient` says where it is asked for the gradient of a number of Python's or NumPy's."""
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if NumPy under a tape of the user's is why."""
     if situation.body:
         return None
-    if _SAID not in situation.message:
+    if _SAID not in situation.message and not _of_a_number(situation):
         return _none(situation) if "None" in situation.message else None
     for spot in reversed(situation.spots):
         source = read(spot.file)
@@ -45,7 +52,29 @@ def explain(situation: Situation) -> Explanation | None:
             return found
         if len(blocks) == 1 and (cut := left_behind(spot, blocks[0])) is not None:
             return _left(spot, cut)
+        if len(blocks) == 1 and (found := _between(situation, blocks[0])) is not None:
+            return found
     return _measured(situation)
+
+
+def _of_a_number(situation: Situation) -> bool:
+    """Whether a tape was asked for the gradient of something that is not a tensor."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    asks = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
+    ] if statement is not None else []  # fmt: skip
+    return bool(asks) and _NO_TENSOR.search(situation.message) is not None
+
+
+def _between(situation: Situation, block: ast.With) -> Explanation | None:
+    """The only numpy_function that is called under a tape."""
+    nodes = [node for node in user_nodes(situation) if node.kind != "py_function" and node.site is not None]
+    nodes = [node for node in nodes if (call := node.call()) is not None and call in ast.walk(block)]
+    if len({node.site for node in nodes}) != 1:
+        return None
+    return _of_node(situation, nodes[0], "the tape's variables and the loss")
 
 
 def _measured(situation: Situation) -> Explanation | None:
@@ -55,14 +84,25 @@ def _measured(situation: Situation) -> Explanation | None:
     found = [(node, call) for node in nodes if node.site is not None and (call := node.call()) is not None]
     if len({node.site for node, _ in found}) != 1:
         return None
-    node, call = found[0]
-    assert node.site is not None
+    return _of_node(situation, found[0][0], "the variables and the loss")
+
+
+def _of_node(situation: Situation, node: Node, between: str) -> Explanation | None:
+    """What to say of a numpy_function that has no gradient, and to paste."""
+    call = node.call()
+    if call is None or node.site is None:
+        return None
     cause = (
         f"{node.called} runs in a {dotted(call.func).rpartition('.')[2]}, which has no gradient, and stands between "
-        "the variables and the loss."
+        f"{between}."
     )
+    smooth = in_steps(node.function() or call) is None
+    known = inputs_of(node, situation)
+    plain = plain_call(situation, node, list(known.values())) if smooth and known else None
+    if plain is not None:
+        return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain)
     edit, advice = _differentiable(situation, node, call)
-    cause += _OTHERWISE if in_steps(node.function() or call) is None and not advice.startswith("Ranks") else ""
+    cause += _OTHERWISE if smooth and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
 
 
@@ -211,7 +251,7 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
     whole = cut.inner is not None and not cut.walls and dotted(cut.call.func).partition(".")[0] not in _MODULES
     placed = spot.source.replaced({cut.call: text(cut.inner)}) if whole and cut.inner is not None else None
     edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
-    edit = edit or (None if stops else _function_in_ops(spot, cut))
+    edit = edit or (None if stops else _function_in_ops(spot, cut) or _line_in_ops(spot, cut))
     if edit is not None:
         return Explanation(RULE, spot.file, line, cause, edit, "", "likely")
     advice = "Keep the tensor, and compute the loss with TensorFlow's ops."
@@ -233,6 +273,25 @@ def _function_in_ops(spot: Spot, cut: Cut) -> Edit | None:
     floats = {name: Described("float32", None) for name in parameters(function)}
     pieces = body_in_ops(function, Spot(spot.file, function.lineno, floats, spot.module, ""))
     return as_edit(spot.file, source, pieces or {}, _MOST)
+
+
+def _line_in_ops(spot: Spot, cut: Cut) -> Edit | None:
+    """The one line that leaves TensorFlow, in its ops."""
+    source = spot.source
+    statement = source.statement(cut.call.lineno)
+    value = getattr(statement, "value", None)
+    walls = all(statement is source.statement(wall.lineno) for wall in cut.walls)
+    if not isinstance(statement, (ast.Assign, ast.Return)) or value is None or not walls:
+        return None
+    tensors = {
+        name: Described(one.dtype.name, tuple(one.shape)) for name in names(value)
+        if type(one := spot.value(name)).__name__ == "EagerTensor"
+    }  # fmt: skip
+    text = (
+        as_ops(value, Spot(spot.file, spot.line, {**spot.variables, **tensors}, spot.module, "")) if tensors else None
+    )
+    placed = source.replaced({value: text}) if text is not None else None
+    return None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
 
 
 def _explanation(file: str, source: Source, cuts: list[ast.Call]) -> Explanation:

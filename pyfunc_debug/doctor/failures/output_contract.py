@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyfunc_debug.doctor.failures.nodes import (
     site_spot,
 )
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, read, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, read, short
 from pyfunc_debug.doctor.failures.symbols import alias
 from pyfunc_debug.interception.names.private import converted_place, converting
 
@@ -69,12 +70,7 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
     count, expected = int(found[1]), int(found[2])
     declared = f"Tout declares {expected} ({', '.join(node.tout[:3])})"
     if count == 0:
-        cause = (
-            f"{_begin(node)} returned None in its call, but {declared}: a body needs a `return`, or "
-            "Tout=[] if it returns "
-            "nothing. TensorFlow cannot know that at trace: it fails at the first run."
-        )
-        return _explanation(situation, node, cause, "[]")
+        return _nothing(situation, node, declared)
     if expected == 1 and node.kind == "numpy_function":
         listed = _list(situation, node, count)
         if listed is not None:
@@ -90,9 +86,52 @@ def _count(situation: Situation, node: Node, found: re.Match[str]) -> Explanatio
             *(f"{tf}.{name}" for name in node.tout),
             *[f"{tf}.{node.tout[-1] if node.tout else 'float32'}"] * count,
         ]
-        new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(guess[0]))}]"
-        sure = None not in guess[0]
+        seen = _seen_dtypes(situation, node, count)
+        dtypes = [f"{tf}.{own}" if own is not None else _of_python(dtype, node) for own, dtype in zip(seen, guess[0])]
+        new = f"[{', '.join(dtype or known[position] for position, dtype in enumerate(dtypes))}]"
+        sure = None not in dtypes
     return _explanation(situation, node, cause, new, sure, names=count)
+
+
+def _nothing(situation: Situation, node: Node, declared: str) -> Explanation | None:
+    """A body that returned None: its `return` is missing, or nothing needs what it would return."""
+    call, function = node.call(), node.function()
+    cause = f"{_begin(node)} returned None in its call, but {declared}: "
+    parent = node.source.parent(call) if call is not None else None
+    if isinstance(parent, ast.Lambda) and isinstance(node.source.parent(parent), ast.Call):
+        last = function.body[-1] if isinstance(function, ast.FunctionDef) and not return_values(function) else None
+        target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
+        kept = list(target.elts) if isinstance(target, ast.Tuple) else [target] if target is not None else []
+        cause += "a body needs a `return`. TensorFlow cannot know that at trace: it fails at the first run."
+        if node.file is None or last is None or len(kept) != max(len(node.tout), 1):
+            advice = f"End {node.called} with a `return` of what Tout says."
+            return _explanation(situation, node, cause, None, advice=advice)
+        lines = read(node.file).lines[last.lineno - 1 : last.end_lineno]
+        names = ", ".join(ast.unparse(one) for one in kept)
+        edit = Edit(
+            node.file, last.lineno, last.end_lineno or last.lineno, (*lines, f"{indent_of(lines[0])}return {names}")
+        )
+        return Explanation(RULE, edit.file, edit.last, cause, edit, "", "likely")
+    cause += (
+        "a body needs a `return`, or Tout=[] if it returns nothing. TensorFlow cannot know that at trace: it fails at "
+        "the first run."
+    )
+    return _explanation(situation, node, cause, "[]")
+
+
+def _seen_dtypes(situation: Situation, node: Node, count: int) -> list[str | None]:
+    """The dtypes that a call's values brought along, where it returned that number of values; None for Python's own."""
+    rows = situation.rows(
+        "SELECT dtypes FROM returned WHERE node = ? AND count = ? ORDER BY id DESC LIMIT 1", (node.id, count)
+    )
+    seen = json.loads(rows[0][0]) if rows else []
+    return [*seen, *[None] * count][:count]
+
+
+def _of_python(dtype: str | None, node: Node) -> str | None:
+    """A number of Python's own: NumPy, by which a numpy_function converts it, has floats of 64 bits."""
+    floats = dtype is not None and dtype.endswith(".float32") and node.kind == "numpy_function"
+    return f"{dtype.rpartition('.')[0]}.float64" if floats and dtype is not None else dtype
 
 
 def _list(situation: Situation, node: Node, count: int) -> Explanation | None:
@@ -177,7 +216,11 @@ def _other_dtype(
     if others:
         said = cause.partition(". Nothing")[0]
         edit = _this_return(node, spot, got, wanted) if len(node.tout) == 1 else None
-        cause = f"{said}, as {others:,} calls of it returned: it depends on the way through the body. Each has to."
+        function = node.function()
+        only = isinstance(function, ast.Lambda) or (function is not None and len(return_values(function)) == 1)
+        edit = edit or (_cast(situation, node, position, wanted) if only and _kind(got) == _kind(wanted) else None)
+        why = "it depends on what it is given" if only else "it depends on the way through the body"
+        cause = f"{said}, as {others:,} calls of it returned: {why}. Each has to."
         line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
         advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
         return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None

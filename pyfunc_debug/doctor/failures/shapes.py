@@ -273,6 +273,9 @@ def _literal(node: ast.expr, spot: Spot, free: bool = False) -> Shape | None:
         if free and _axis(part) == -1:
             sizes.append(None)
             continue
+        if value is None and len(parts) > 1 and isinstance(part, (ast.Name, ast.Attribute)):
+            sizes.append(None)  # one number, which nobody knows here
+            continue
         if not isinstance(value, int) or value < 0:
             return None
         sizes.append(value)

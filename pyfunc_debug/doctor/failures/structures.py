@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, failed_node, py_call, return_value, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, names, short
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
 from pyfunc_debug.events import NotConverted
 
@@ -25,7 +25,12 @@ _NO_TENSOR = re.compile(r"NOT CONVERTIBLE TO TENSOR|unsupported type|convert a v
 _TOUT = re.compile(r"Cannot convert the argument `?type_value`?: (.*?) to a TensorFlow DType", re.DOTALL)
 _OUTPUT = re.compile(
     r"with an unsupported type \(<class '(?P<full>[\w.<>]+)'>\)|Unsupported object type (?P<short>\w+)"
+    r"|Unsupported numpy type: NPY_(?P<numpy>DATETIME)"
 )
+_PASSES = frozenset(
+    ("set", "frozenset", "generator", "map", "filter", "zip", "range", "dict_values", "dict_keys", "deque")
+)
+_TIMES = frozenset(("datetime", "date", "Timestamp", "datetime64", "DATETIME"))
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -248,8 +253,8 @@ def _returned(situation: Situation) -> Explanation | None:
         return None
     if returned is not None and composite:
         return _composite(node, call, spot, returned)
-    name = (found["full"] or found["short"]).rpartition(".")[2] if found is not None else ""
-    if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
+    name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
+    if name in ("NoneType", "ndarray", "str", "int", "float", "module"):
         return None
     return _flattened(node, situation, call, spot, name)
 
@@ -293,6 +298,78 @@ def _composite(node: Node, call: ast.Call, spot: Spot, value: NotConverted) -> E
     return _edited(spot, call, {listed[value.position] if listed else tout: new}, cause)
 
 
+def _has_fields(situation: Situation, kind: str) -> bool:
+    """Whether a class is one of the user's, whose objects keep their fields where `vars` finds them."""
+    for _, source in situation.sources():
+        for one in ast.walk(source.tree):
+            if isinstance(one, ast.ClassDef) and one.name == kind:
+                return "__slots__" not in source.code_of(one) and "slots=True" not in source.code_of(one)
+    return False
+
+
+def _not_called(node: Node, situation: Situation, call: ast.Call, kind: str) -> Explanation:
+    """A method without its parentheses in what a body, or what it calls, returns."""
+    cause = f"{_begin(node)} returned a {kind} itself, not what it gives: its parentheses are missing."
+    found: list[tuple[str, Source, ast.expr]] = []
+    for file, source in situation.sources():
+        methods = {
+            part.name for one in ast.walk(source.tree) if isinstance(one, ast.ClassDef) for part in one.body
+            if isinstance(part, ast.FunctionDef) and not part.decorator_list
+        }  # fmt: skip
+        for one in ast.walk(source.tree):
+            value = one.value if isinstance(one, ast.Return) else None
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            found += [
+                (file, source, part) for part in parts
+                if isinstance(part, ast.Attribute) and part.attr in methods and dotted(part).startswith("self.")
+            ]  # fmt: skip
+    if len(found) == 1:
+        file, source, part = found[0]
+        placed = source.replaced({part: f"{source.text(part)}()"})
+        if placed is not None:
+            edit = Edit(file, placed[0], placed[1], (placed[2],))
+            return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
+    return Explanation(RULE, *_site(node, call), cause, None, "Call it: write () behind its name.")
+
+
+def _no_structure(
+    node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str, called: str
+) -> Explanation | None:
+    """What no dtype holds and has no fields: several values one after the other, a path, a time."""
+    function, tout, tf, np = argument(call, 0, "func"), argument(call, 2, "Tout"), *_packages(spot)
+    one = len(node.tout) == 1 and tout is not None and not isinstance(tout, (ast.List, ast.Tuple))
+    text = node.tout[:1] == ("string",)
+    shown = {"DATETIME": "datetime64"}.get(kind, kind)
+    cause = f"{_begin(node)} returned a {shown}, and no dtype of TensorFlow's holds one"
+    if function is None or tout is None or not one:
+        named = _site(node, call)
+        return Explanation(RULE, *named, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays.")
+    if kind in _PASSES:
+        dtype = "object" if text else f"{np}.{node.tout[0]}"
+        what = f"{cause}: its values in an array are one tensor."
+        return _edited(spot, call, {function: f"lambda *x: {np}.array(list({called}(*x)), {dtype})"}, what)
+    if kind.endswith("Path") or (kind in _TIMES and text):
+        pieces = {function: f"lambda *x: str({called}(*x))"} | ({} if text else {tout: f"{tf}.string"})
+        return _edited(spot, call, pieces, f"{cause}: as text it is a string.")
+    if kind in _TIMES:
+        seconds = f'lambda *x: {np}.asarray({called}(*x), "datetime64[s]").astype({np}.int64)'
+        return _edited(
+            spot, call, {function: seconds, tout: f"{tf}.int64"}, f"{cause}: the seconds since 1970 are whole numbers."
+        )
+    return Explanation(
+        RULE, *_site(node, call), f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
+    )
+
+
+def _packages(spot: Spot) -> tuple[str, str]:
+    return alias(spot, "tensorflow"), alias(spot, "numpy")
+
+
+def _site(node: Node, call: ast.Call) -> tuple[str, int]:
+    """File and line of a call of py_function."""
+    return node.site if node.site is not None else (node.file or "", call.lineno)
+
+
 def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
     function, tout, declared = argument(call, 0, "func"), argument(call, 2, "Tout"), None
     if function is None:
@@ -306,6 +383,10 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
     elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
+    elif kind in ("method", "function", "builtin_function_or_method"):
+        return _not_called(node, situation, call, kind)
+    elif not _has_fields(situation, kind):
+        return _no_structure(node, situation, call, spot, kind, called)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
-from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
-from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied, together
-from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, traced_inputs, user_nodes
+from pyfunc_debug.doctor.failures.explanation import Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, argument, user_nodes
+from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.source import parameters, parsed, read, short
-from pyfunc_debug.doctor.failures.symbols import Described
-from pyfunc_debug.doctor.replacement import direct_call, obstacles
+from pyfunc_debug.doctor.failures.source import short
+from pyfunc_debug.doctor.replacement import obstacles
 
 RULE = "serialization"
 _OP = r"(?:EagerPyFunc|PyFuncStateless|PyFunc)\b"
 _SAID = re.compile(rf"unresolved custom op: {_OP}|\"?tf\.{_OP}")
 _TOKEN = re.compile(r"token = \"(pyfunc_\d+)\"")
 _ROOM = 44
-_MOST = 12
-"""Lines of a paste, the user's own between them included."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -38,33 +34,8 @@ def explain(situation: Situation) -> Explanation | None:
         f"TensorFlow Lite runs ops only, no Python: {node.called} is in a {node.kind}, for which it has none. "
         "allow_custom_ops=True lets the converter pass, and the interpreter fails in its place."
     )
-    edit = _in_ops(situation, node)
+    edit = plain_call(situation, node)
     return Explanation(RULE, *node.site, cause, edit, "" if edit is not None else _outside(node))
-
-
-def _in_ops(situation: Situation, node: Node) -> Edit | None:
-    """The body in TensorFlow's ops, and a plain call of it."""
-    function = node.function()
-    call = direct_call(node.site) if node.site is not None else None
-    if function is None or call is None or node.file is None or node.site is None or node.file != node.site[0]:
-        return None
-    if not obstacles(node.file, function):
-        return call
-    kinds = (dtype for dtype, _ in traced_inputs(node, situation))
-    given = {name: Described(dtype, None) for name, dtype in zip(parameters(function), kinds)}
-    spot = body_spot(node, situation, given)
-    pieces = body_in_ops(function, spot) if spot is not None and given else None
-    source = read(node.file)
-    body = as_edit(node.file, source, pieces or {})
-    if body is None or (body.first <= call.last and call.first <= body.last):
-        return None
-    edit = together([body, call], source.lines)
-    after = parsed("\n".join(applied([body], source.lines)))
-    new = next(
-        (one for one in ast.walk(after.tree) if isinstance(one, ast.FunctionDef) and one.lineno == node.line), None
-    )
-    whole = new is not None and not obstacles(node.file, new, source=after)
-    return edit if whole and len(edit.lines) <= _MOST else None
 
 
 def _outside(node: Node) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures import into_variables, keras_calls, learned_shapes, shapes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import (
@@ -153,7 +154,30 @@ def _of_layer(situation: Situation) -> Node | None:
             and node.site is not None and one.lineno <= node.site[1] <= (one.end_lineno or 0)
         ]  # fmt: skip
         found += [node] * bool(classes)
+    if match is not None and not found:  # the layer calls a tf.function, which has a graph of its own
+        found = [node for node in user_nodes(situation) if _is_called_by(match[1], node)]
     return found[0] if len({node.site for node in found}) == 1 else None
+
+
+def _is_called_by(layer: str, node: Node) -> bool:
+    """Whether a node stands in a function of its file that a layer calls, or that such a function calls."""
+    if node.site is None or node.call() is None:
+        return False
+    tree, line = node.source.tree, node.site[1]
+    reached: list[ast.AST] = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == layer]
+    seen: set[str] = set()
+    while reached:
+        one = reached.pop()
+        for call in calls(one):
+            name = dotted(call.func).rpartition(".")[2]
+            if name and name not in seen:
+                seen.add(name)
+                reached += [each for each in all_nodes(tree) if isinstance(each, ast.FunctionDef) and each.name == name]
+    around = [
+        one.name for one in all_nodes(tree)
+        if isinstance(one, ast.FunctionDef) and one.lineno <= line <= (one.end_lineno or one.lineno)
+    ]  # fmt: skip
+    return bool(seen & set(around))
 
 
 _SAID_BY_LAMBDA = " Its Lambda layer tells Keras the shape, not the tensor."
@@ -261,7 +285,7 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
     if by_layer is not None:
         asked, said = None, _SAID_BY_LAMBDA
     edit = learned or (into[2] if into is not None else None) or by_layer or asked or _edit(node, spot, call, known)
-    if edit is None and tensor is not None and op is None:
+    if edit is None and tensor is not None and op is None and not _in_data(node, situation):
         edit = asked = _asked(spot, call, (None, 0))  # a layer's, whose inputs are batches
         edit = edit or _like_its_input(spot, call)
         said = _LIKE_INPUT if edit is not None else said

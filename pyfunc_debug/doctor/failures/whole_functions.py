@@ -98,7 +98,7 @@ def _more(edit: Edit, situation: Situation) -> bool:
         if function is None:
             continue
         if "Metric" in _kinds(spot) and changes_of_self(function):
-            return True  # an attribute that is no variable is set at trace only
+            return True  # an attribute other than a variable is set at trace only
         source, first = spot.source, spot.line + 1
         tensors = symbolic_names(spot)
         if spot is situation.spots[-1]:
@@ -217,6 +217,15 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
     return None
 
 
+def _under_a_tape(spot: Spot) -> bool:
+    """Whether a frame's line is under `with tf.GradientTape()`."""
+    statement = spot.source.statement(spot.line)
+    around = [] if statement is None else [statement, *spot.source.around(statement)]
+    return any(
+        isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items) for one in around
+    )
+
+
 def _undecorated(situation: Situation, index: int) -> Edit | None:
     """The function without its `@tf.function`, where eager code calls it by its name."""
     inside = [spot for spot in situation.spots[index:] if spot.function is not None]
@@ -226,6 +235,8 @@ def _undecorated(situation: Situation, index: int) -> Edit | None:
     function = spot.function
     if len(graphs) != 1 or graphs[0] is not spot or outer is None or outer.by or outer.generated:
         return None
+    if any(_under_a_tape(one) for one in inside):
+        return None  # with values it would run, and have no gradient
     statement = outer.source.statement(outer.line)
     name = getattr(function, "name", "")
     called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []

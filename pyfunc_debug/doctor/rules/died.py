@@ -29,11 +29,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     hung = {call for _, call, _ in facts.notices["hang"]}
     works = any(one.get("working") for _, _, one in facts.notices["hang"])
     how = "It did not come to its end" if works else "Nothing moved in it any more"
+    finding = "forked-process" if facts.notices["forked"] else "hang"
     if ended == "died" and hung.issuperset(call.id for call in calls):
         yield Finding(
             "died", "note", node.id, tuple(call.id for call in calls),
-            f"{what}. {how} (see the finding hang): then a signal ended it",
-            "see the finding hang, which has the line", node.file, node.line, evidence=tuple(shown[1:4]),
+            f"{what}. {how} (see the finding {finding}): then a signal ended it",
+            f"see the finding {finding}, which has the line", node.file, node.line, evidence=tuple(shown[1:4]),
         )  # fmt: skip
         return
     if ended == "died":

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import code, forked_pools, handed, pastes
+from pyfunc_debug.doctor import code, ended_children, forked_pools, handed, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.unlocked import unlocked
+from pyfunc_debug.program.waiting import FOR_PROCESSES
 from pyfunc_debug.records import Finding
 
 NAMES = ("hang",)
@@ -28,6 +29,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             if call is not None and call in running | by_hand:
                 yield _endless(facts, node, call, noticed)
             continue
+        if facts.notices["forked"] and (noticed["what"] in FOR_PROCESSES or not noticed["frames"]):
+            continue  # the finding forked-process says it
         frames = noticed["frames"]
         place = tuple(frames[-1][:2]) if frames else (None, None)
         body = facts.nodes[node].body if node is not None else "a call"
@@ -39,6 +42,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         waits = f"waited for {what}" if what else "was in C code, where Python cannot look"
         age = max(float(str(one["age_s"])) for _, _, one in found)
         several = f"{len(found):,} calls of {name}" if len(found) > 1 else f"call #{call} of {name}"
+        if noticed.get("main"):
+            several = "the main thread"
         after = " They went on later" if ended and len(found) > 1 else " It went on later" if ended else ""
         pool = max(int(str(one["pool"])) for _, _, one in found)
         held, more = _held(facts, noticed, bool(ended))
@@ -61,7 +66,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         elif "queue" in str(what) and not ended:
             nobody = "took one out" if "room" in str(what) else "put one in"
             message = f"{message.rstrip('.')}. Nobody {nobody}: whoever should is at its end, waits itself, or failed"
-        forked = forked_pools.found(facts, file, line, str(what))
+        gone: list[dict[str, Any]] = noticed.get("ended") or []  # type: ignore[assignment]
+        if gone:
+            message = f"{message.rstrip('.')}.{ended_children.sentence(gone, int(str(noticed['alive'])))}"
+        forked = None if gone else forked_pools.found(facts, file, line, str(what))
         if forked is not None:
             message = f"{message.rstrip('.')}.{forked.text}"
         frames = noticed["frames"]
@@ -69,7 +77,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence = [f"{facts.source_line(one[0], one[1])} {one[3]}".rstrip() for one in lines]
         evidence = [*evidence[-4:], *more]
         fixed = _of_lock(facts, noticed, str(name)) or handed.over(facts, dead, file, line)
-        fix = fixed[2] if fixed is not None else _timed(facts, file, line, str(what), pool)
+        fix = ended_children.fix(facts, file, line, gone)
+        fix = fix or (fixed[2] if fixed is not None else "") or _timed(facts, file, line, str(what), pool)
         if fixed is not None and fixed[0]:
             file, line = fixed[:2]
         fix = fix or (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 from pyfunc_debug.analysis.inputs import AUTOTUNE, Loop, loops_of
 from pyfunc_debug.analysis.stages import StageAnswer
-from pyfunc_debug.doctor import code, pastes, pipelines
+from pyfunc_debug.doctor import code, indexed_generators, pastes, pipelines
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.rules import needless_python, recomputed
+from pyfunc_debug.doctor.rules import needless_python, recomputed, single_elements
 from pyfunc_debug.gil.whatif import percent
-from pyfunc_debug.records import Finding, Node
+from pyfunc_debug.records import Finding, Frame, Node
 
 NAMES = ("input-bound",)
 _SHARE = 0.4
@@ -20,6 +23,12 @@ _REST_NS = 50_000
 """A loop that does less than this with an element is there for its input only."""
 _BUSY = 0.95
 """From this share of the steps' time on, Python's work on the input sets the pace of a loop inside a graph."""
+_NEARLY = 0.8
+"""The same where a generator made its elements without a pause: the rest is the beginning and the end of each pass."""
+_LONG_NS = 1_000_000
+"""A call of Python loops that takes longer works for its element: no batch makes that shorter."""
+_IDLE = 0.25
+"""Share of a generator's time between its calls, at most, on a machine on which other processes take turns."""
 _GAIN = 1.15
 _HOLDS = 0.8
 _AGAIN = 0.3
@@ -35,13 +44,39 @@ def check(facts: Facts) -> Iterator[Finding]:
         if loop.steps < _STEPS or loop.wait_ns < facts.least_ns(_WAIT_NS) or loop.site is None:
             continue
         rest_ns = (loop.step_ns - loop.wait_ns) / loop.steps
-        if share >= _BUSY if _beside(loop) else (share >= _SHARE and rest_ns >= _REST_NS):
+        bound = share >= _SHARE and rest_ns >= _REST_NS
+        if _beside(loop):
+            bound = share >= _BUSY or (share >= _NEARLY and _without_pause(facts, loop))
+        if bound:
             yield _finding(facts, loop, share)
 
 
 def _beside(loop: Loop) -> bool:
     """Whether Python's work on the input may have gone on beside the steps: then they did not wait for all of it."""
     return loop.at_most and any("Parallel" in kind or "Prefetch" in kind for kind in loop.kinds)
+
+
+def _without_pause(facts: Facts, loop: Loop) -> bool:
+    """Whether a loop's generator always began the next element at once: then nobody asked later than it could give."""
+    passes = max(
+        (int(entry["iterators"]) for entry in facts.meta["inputs"] if _same_site(entry["site"], loop.site)), default=0
+    )
+    for number in loop.nodes:
+        if facts.nodes[number].origin == "user" or not passes:
+            continue
+        calls = facts.reader.rows(
+            "SELECT start_ns, end_ns FROM call WHERE node = ? AND end_ns IS NOT NULL ORDER BY start_ns", (number,)
+        )
+        gaps = sorted(after[0] - before[1] for before, after in pairwise(calls))
+        idle = sum(gaps[: len(gaps) - passes + 1])  # the others are between two passes
+        busy = sum(end - start for start, end in calls)
+        if idle <= min(_IDLE, facts.least_ns(1.0 - _BUSY)) * (busy + idle):
+            return True
+    return False
+
+
+def _same_site(site: Any, frame: Frame | None) -> bool:
+    return frame is not None and bool(site) and (site[0], site[1]) == (frame.file, frame.line)
 
 
 def _may_be_bound(facts: Facts) -> bool:
@@ -64,15 +99,22 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             f"Python worked on the input for {percent(share)} of the time of the {loop.steps:,} steps of the loop at "
             f"{where}: "
         ) + (
-            "the input sets their pace, a faster model would not help" if share >= _BUSY
+            "the input sets their pace, a faster model would not help" if share >= _BUSY or _beside(loop)
             else f"the steps wait for it, and a faster input brings up to x{1 / (1 - share):.1f}"
         )  # fmt: skip
     else:
         message = f"{loop.sentence}: a faster input brings up to x{1 / (1 - share):.1f}"
+    file: str = site.file
+    line: int | None = site.line
     if slow is not None and slow.origin != "user":
+        message += f". It waits for {_generator(facts, slow)}, which gives one element at a time, on one thread"
+        if facts.source(slow.file):
+            file, line = slow.file or file, _yields_at(facts, slow)
+    for number in _singles(facts, loop, slow):
+        who = _generator(facts, facts.nodes[number])
         message += (
-            f". It waits for the generator {facts.name(slow)}, which gives one element at a time, whatever "
-            "num_parallel_calls says"
+            f". T{who[1:]} was asked {facts.calls(number).count:,} times for a single element, each time by the way "
+            "into Python and back"
         )
     bodies = f"its pipeline calls {', '.join(loop.bodies)}" if loop.bodies else "its pipeline calls no Python"
     if slow is not None:
@@ -82,10 +124,59 @@ def _finding(facts: Facts, loop: Loop, share: float) -> Finding:
             f"{calls.count:,} calls"
         )
     return Finding(
-        "input-bound", "warning", None, (), message, cures[0], site.file, site.line,
+        "input-bound", "warning", None, (), message, cures[0], file, line,
         confidence="likely" if loop.at_most else "measured",
         evidence=(bodies, *_held(facts, slow), *[f"also: {one}" for one in cures[1:] if "\n" not in one][:2]),
     )  # fmt: skip
+
+
+def _generator(facts: Facts, node: Node) -> str:
+    """`the generator render`, or the lambda that makes one."""
+    name = facts.name(node)
+    return name if name.startswith("the lambda") else f"the generator {name}"
+
+
+def _yields_at(facts: Facts, node: Node) -> int | None:
+    """The line at which a generator yields; that of its function where several do."""
+    function = facts.function(node)
+    found = [one for one in code.own_nodes(function) if isinstance(one, ast.Yield)] if function is not None else []
+    return found[0].lineno if len(found) == 1 else node.line
+
+
+def _singles(facts: Facts, loop: Loop, slow: Node | None) -> list[int]:
+    """Generators of a loop for whose elements the way into Python takes longer than Python itself, with a paste."""
+    if slow is not None:
+        return []
+    found = single_elements.picking(facts)
+    return [one for one in loop.nodes if one in found and single_elements.batched(facts, facts.nodes[one], found[one])]
+
+
+def _holds_gil(facts: Facts, node: Node) -> bool:
+    """Whether a generator's code holds the GIL nearly all the time: calls side by side would wait for each other."""
+    return any(
+        one.node.id == node.id and one.grade == "native" and (one.held_share or 0.0) >= _HOLDS
+        for one in facts.contention.nodes
+    )
+
+
+def _without_loops(facts: Facts, node: Node) -> str:
+    """What helps a body that holds the GIL: neither parallel calls nor batches do."""
+    return (
+        f"{facts.name(node)}: NumPy on whole arrays or tf.* in place of Python loops, which hold the GIL; or compute "
+        "its results once, in several processes, and read them from files"
+    )
+
+
+def _of_generator(facts: Facts, node: Node) -> str:
+    """Its dataset as a map over indices, where calls could run side by side; else the same in words."""
+    name = facts.name(node)
+    if _holds_gil(facts, node):
+        return _without_loops(facts, node)
+    found = pastes.dataset_call(facts, node)
+    return (indexed_generators.as_map(facts, *found) if found is not None else "") or (
+        f"yield in {name} only what is cheap, as names or indices, and do the slow part in dataset.map(..., "
+        "num_parallel_calls=tf.data.AUTOTUNE)"
+    )
 
 
 def _order(cure: str) -> int:
@@ -123,15 +214,19 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     cached = _cached(facts, slow) if slow is not None else ""
     if cached:
         yield cached
+    if slow is not None and not graph_code and _holds_gil(facts, slow):
+        yield _without_loops(facts, slow)
     for stage in facts.stages:
         node = stage.contention.node
         if node.id in loop.nodes and (slow is None or facts.calls(node.id).total_ns >= _SOME * loop.wait_ns):
-            yield from _of_stage(facts, loop, stage)
+            works = _holds_gil(facts, node) and facts.calls(node.id).total_ns >= _LONG_NS * facts.calls(node.id).count
+            for cure in _of_stage(facts, loop, stage):
+                if not works or not cure.startswith(("batch(", "the body in TensorFlow ops")):
+                    yield cure
     if slow is not None and slow.origin != "user":
-        yield (
-            f"yield in {facts.name(slow)} only what is cheap, as names or indices, and do the slow part in "
-            "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
-        )
+        yield _of_generator(facts, slow)
+    for number in _singles(facts, loop, slow):
+        yield single_elements.batched(facts, facts.nodes[number], single_elements.picking(facts)[number])
     if "Prefetch" not in loop.kinds and not loop.at_most:
         rest_ns = loop.step_ns - loop.wait_ns
         gain = loop.step_ns / max(loop.wait_ns, rest_ns, 1)
@@ -143,22 +238,28 @@ def _cures(facts: Facts, loop: Loop, slow: Node | None) -> Iterator[str]:
     if "Map" in loop.kinds and not loop.bodies:
         yield "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE)"
     if not cached:
-        draws = _draws(facts, loop)
-        yield (
-            f"dataset = dataset.cache()  # before the stage of {draws}, which draws random numbers"
-            if draws
-            else "dataset = dataset.cache()  # after the slow stage, if it gives the same elements in each epoch"
-        )
+        draws, name = _draws(facts, loop), pipelines.dataset_name(facts, loop.site)
+        cache = f"{name} = {name}.cache()"
+        if draws is None:
+            yield f"{cache}  # after the slow stage, if it is read more than once and gives the same each time"
+        elif draws.origin == "user":  # nothing is before a generator
+            body, function = facts.name(draws), facts.function(draws)
+            sure = function is not None and bool(code.global_random(function, facts.tree(draws.file)))
+            yield f"{cache}  # " + (
+                f"before the stage of {body}, which draws random numbers"
+                if sure
+                else f"after the stage of {body}, if it gives the same for the same element each time; else before it"
+            )
 
 
-def _draws(facts: Facts, loop: Loop) -> str:
+def _draws(facts: Facts, loop: Loop) -> Node | None:
     """The first body of a pipeline that draws random numbers: behind it a cache would keep those of the first pass."""
     for one in reversed(loop.nodes):
         node = facts.nodes[one]
         function, tree = facts.function(node), facts.tree(node.file)
         if function is not None and tree is not None and code.is_random(function, tree):
-            return facts.name(node)
-    return ""
+            return node
+    return None
 
 
 def _tried(facts: Facts, node: Node) -> bool:

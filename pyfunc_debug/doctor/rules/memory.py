@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 (one for one in facts.nodes.values() if (one.file, one.line) == (noticed["file"], noticed["line"])),
                 None,
             )
-        if node is not None and not _in_one_graph(facts, node, count):
+        if node is not None and node.origin == "user" and not _in_one_graph(facts, node, count):
             yield _finding(facts, node, noticed)
     yield from _kept(facts)
 

@@ -95,12 +95,14 @@ def _constant(facts: Facts, node: Node, ids: str) -> Iterator[Finding]:
     different = max((row[0] for row in inputs), default=0)
     if different < _LEAST_INPUTS:
         return
+    several = len(node.tout) > 1
+    which = f"the same values as its first result (of {len(node.tout)})" if several else "the same values"
+    meant = f"the first result of {facts.name(node)}" if several else facts.name(node)
     yield Finding(
         "constant-output", "note", node.id, (first, last),
-        f"{node.body} returned the same values in all {count:,} calls, for {different:,} different inputs. Either it "
+        f"{node.body} returned {which} in all {count:,} calls, for {different:,} different inputs. Either it "
         "does not use its input as it should, or it can be computed once, outside",
-        f"if {facts.name(node)} is meant to be constant, call it once, before the loop or the dataset; else use its "
-        "input",
+        f"if {meant} is meant to be constant, compute it once, before the loop or the dataset; else use the input",
         node.file, node.line, evidence=(f"call #{first}: {facts.inputs(first)} -> {facts.outputs(first)}",
                                         f"call #{last}: {facts.inputs(last)} -> {facts.outputs(last)}"),
     )  # fmt: skip

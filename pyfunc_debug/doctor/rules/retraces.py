@@ -21,6 +21,8 @@ _MANY_OBJECTS = 5
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
 _SIZES = re.compile(r": shape \((\d[^)]*)\), was \((\d[^)]*)\)$")
+_METHOD = re.compile(r"__inference_Dataset_([a-z]+(?:_map)?)_")
+"""The method of a dataset that a function was traced for, in the name of its graph."""
 _OPTION = re.compile(r"\w+=")
 _NUMBER = re.compile(r"`(\w+)(\[\d+\])*`: Python value (-?[\d.]+(?:e[-+]?\d+)?), was (-?[\d.]+(?:e[-+]?\d+)?)(?:$|:)")
 _COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
@@ -35,11 +37,16 @@ def check(facts: Facts) -> Iterator[Finding]:
     runs = Counter(
         dict(facts.reader.rows("SELECT function, count(*) FROM run WHERE kind = 'forward' GROUP BY function"))
     )
-    again: dict[tuple[int, str], list[GraphTrace]] = {}
+    again: dict[tuple[int, str, str], list[GraphTrace]] = {}
+    seen: set[tuple[int, str]] = set()
     for trace in facts.traces:
-        if trace.error is None and trace.reason and facts.functions[trace.function].origin == "user":
-            again.setdefault((trace.function, _rule(trace)), []).append(trace)
-    for (number, rule), traces in again.items():
+        if trace.error is None and facts.functions[trace.function].origin == "user":
+            method = _METHOD.match(trace.name or "")  # two lambdas of one line are one function, and have two
+            which = trace.function, method[1] if method is not None else ""
+            if trace.reason and (which in seen or not which[1]):
+                again.setdefault((trace.function, _rule(trace), which[1]), []).append(trace)
+            seen.add(which)
+    for (number, rule, _), traces in again.items():
         function = facts.functions[number]
         least = _MANY if rule == "retrace" else _MANY_OBJECTS
         if len(traces) < least or runs[number] >= _WORTH * (len(traces) + 1):
@@ -102,8 +109,9 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         )
     elif rule == "function-in-loop":
         message = (
-            f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them"
-            f"{ran}: {cost:,.0f} ms together. Each tf.function object has graphs of its own{stay}"
+            f"{function.name} was made a tf.function {len(traces) + 1:,} times, and TensorFlow traced each of them: "
+            f"{cost:,.0f} ms together{f',{ran} in all' if ran else ''}. Each tf.function object has graphs of its "
+            f"own{stay}"
         )
         fix = (
             made_once(facts, function)
@@ -264,7 +272,14 @@ def _compiled_lambda(facts: Facts, function: Function) -> str:
     ]  # fmt: skip
     if tf is None or "<lambda>" not in function.name or len(given) != 1:
         return ""
-    return hoisted(facts, function.file, given[0], "compiled", f"{tf}.function({{}})")
+    own = pastes.source(facts, function.file)
+    every = [
+        one for one in pastes.walk(facts.tree(function.file), ast.Lambda)
+        if isinstance(call := own.parent(one), ast.Call) and pastes.last_name(call.func) == "map"
+    ]  # fmt: skip
+    place = sorted(every, key=lambda one: (one.lineno, one.col_offset)).index(given[0])
+    name = f"compiled_{place + 1}" if place else "compiled"  # the pastes for several are made together
+    return hoisted(facts, function.file, given[0], name, f"{tf}.function({{}})")
 
 
 def _map_of(facts: Facts, function: Function) -> ast.Call | None:

@@ -33,20 +33,26 @@ def check(facts: Facts) -> Iterator[Finding]:
     wall = facts.wall_ns
     if not wall:
         return
+    for node, size in picking(facts).items():
+        if facts.calls(node).total_ns >= max(facts.least_ns(_LEAST_NS), _SHARE * wall):
+            yield _finding(facts, facts.nodes[node], size, wall)
+
+
+def picking(facts: Facts) -> dict[int, int]:
+    """Nodes of generators that only pick many small elements, and the size of the batches behind them."""
     by_token = {node.token: node for node in facts.nodes.values() if node.token}
-    told: set[int] = set()
+    found: dict[int, int] = {}
     for loop in facts.meta.get("inputs") or []:
         for batch, source in zip(loop["stages"], loop["stages"][1:]):  # the last first
             if batch["kind"] != "Batch" or not isinstance(batch["batch"], int) or source["kind"] != "FlatMap":
                 continue
             for node in filter(None, map(by_token.get, source["tokens"])):
                 calls, function = facts.calls(node.id), facts.function(node)
-                if node.id in told or calls.count < _FEWEST or function is None or not _only_picks(function):
+                if calls.count < _FEWEST or function is None or not _only_picks(function):
                     continue
-                total, mean = calls.total_ns, calls.total_ns / calls.count
-                if total >= max(facts.least_ns(_LEAST_NS), _SHARE * wall) and mean <= _MOST_NS:
-                    told.add(node.id)
-                    yield _finding(facts, node, batch["batch"], wall)
+                if calls.total_ns / calls.count <= _MOST_NS:
+                    found.setdefault(node.id, batch["batch"])
+    return found
 
 
 def _only_picks(function: Any) -> bool:
@@ -66,23 +72,17 @@ def _finding(facts: Facts, node: Node, size: int, wall: int) -> Finding:
         f"{facts.name(node)} gives one element at a time: its {calls.count:,} elements{many} took "
         f"{calls.total_ns / 1e9:.1f} s of {wall / 1e9:.1f} s, though it only picks them. That is the way into Python "
         f"and back, for each; .batch({size}) comes behind it",
-        _batched(facts, node, size)
+        batched(facts, node, size)
         or f"yield arrays of {size} elements in {facts.name(node)}, and leave out .batch({size})",
         node.file, node.line,
         evidence=(f"{calls.total_ns / calls.count / 1e3:.0f} us an element",), confidence="likely",
     )  # fmt: skip
 
 
-def _batched(facts: Facts, node: Node, size: int) -> str:
+def batched(facts: Facts, node: Node, size: int) -> str:
     """A function that makes batches in Python, its call in from_generator, and the batch() behind left out."""
-    for frame in node.stack:
-        calls = [
-            one for one in pastes.around(facts.tree(frame.file), frame.line, ast.Call)
-            if pastes.last_name(one.func) == "from_generator"
-        ]  # fmt: skip
-        if len(calls) == 1:
-            return _pieces(facts, frame.file, calls[0], size)
-    return ""
+    found = pastes.dataset_call(facts, node)
+    return "" if found is None else _pieces(facts, *found, size)
 
 
 def _pieces(facts: Facts, file: str, call: ast.Call, size: int) -> str:

@@ -17,6 +17,8 @@ from pyfunc_debug.records import Finding, Node
 
 NAMES = ("gil-wait", "inside-waits", "parallel-calls", "tiny-calls")
 _WAIT_SHARE = 0.4
+_AT_ONCE_SHARE = 0.25
+"""The same for parallel calls of which more at once would bring nothing: beside other processes they wait less."""
 _WAIT_NS = 200_000_000
 _SHOWN_NS = 5_000_000
 """Less than this is shown as 0.00 s."""
@@ -49,7 +51,7 @@ def _contention(facts: Facts) -> Iterator[Finding]:
         if one.node.origin != "user":
             continue
         stage = stages.get(one.node.id)
-        if stage is not None and ((stage.at_once > 1.5 and _much(one)) or _holds(facts, one, stage)):
+        if stage is not None and ((stage.at_once > 1.5 and _much(one, _AT_ONCE_SHARE)) or _holds(facts, one, stage)):
             best = max(stage.ceilings, key=lambda ceiling: ceiling.speedup)
             if best.speedup < _GAIN:
                 reported.add(one.node.id)
@@ -74,10 +76,10 @@ def _span_ns(facts: Facts, node: int) -> int:
     return int(last or 0) - int(first or 0)
 
 
-def _much(one: NodeContention) -> bool:
+def _much(one: NodeContention, share: float = _WAIT_SHARE) -> bool:
     """What it waited for us is not the program's."""
     waited, total = one.wait_ns + (one.reacquire_ns or 0) - one.ours_ns, one.wait_ns + one.body_ns
-    return one.grade in ("native", "op-start") and waited >= max(_WAIT_NS, _WAIT_SHARE * total)
+    return one.grade in ("native", "op-start") and waited >= max(_WAIT_NS, share * total)
 
 
 def _is_main(label: str) -> bool:

@@ -17,6 +17,8 @@ _SYMBOLIC = re.compile(
 """What is said where a line met a tensor without its value or its shape: nothing else is cured by running eagerly."""
 _GENERATED = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+) +\*$', re.MULTILINE)
 """A frame in AutoGraph's words, of code that it converted."""
+_ENDED = ("KeyboardInterrupt", "SystemExit")
+"""The program was ended while it happened to trace."""
 _LONGEST = 300
 _KEPT = 2000
 """Characters of a message that older recordings hold: the last word may be cut."""
@@ -31,7 +33,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and exception type; of traces in each other, the innermost that is the user's."""
     noticed = {one["trace"]: one for _, _, one in facts.notices["trace-failed"]}
     explained = [str(one["error"]) for _, _, one in facts.notices["failure"]]
-    failed = [trace for trace in facts.traces if trace.error and facts.functions[trace.function].origin == "user"]
+    failed = [
+        trace
+        for trace in facts.traces
+        if trace.error and trace.error not in _ENDED and facts.functions[trace.function].origin == "user"
+    ]
     outer = {trace.parent for trace in failed}
     groups: dict[tuple[int, str | None], list[GraphTrace]] = {}
     for trace in failed:

@@ -17,6 +17,8 @@ from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
 
 NAMES = ("trace-only",)
+_BY_KERAS = (".learning_rate", ".trainable")
+"""Attributes of Keras' objects: what is set goes to a variable, by an op of the graph, or is Keras' own matter."""
 _MOST = 4
 """Lines of draws that are shown."""
 _PYTHONS = {
@@ -435,6 +437,8 @@ def _sets(write: code.Write) -> bool:
 def _of_tensorflow(write: code.Write) -> bool:
     """What is part of the graph (metrics, assignments), and what the first trace makes on purpose, as variables."""
     text = write.text
+    if _assigns(write) and write.target.endswith(_BY_KERAS):
+        return True
     return any(word in text for word in ("Variable(", "keras.", ".assign", ".update_state")) or "metric" in text.lower()
 
 

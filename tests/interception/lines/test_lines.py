@@ -56,6 +56,7 @@ def line_of(function, text):
         return next(n for n, line in enumerate(file, 1) if n >= code.co_firstlineno and text in line)
 
 
+@pytest.mark.slow
 def test_counts_equal_planted_counts():
     total, wrong, _ = gutter_programs.wrong_lines()
     assert total > 100

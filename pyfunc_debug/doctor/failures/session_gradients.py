@@ -1,0 +1,90 @@
+"""TensorFlow 1: an optimizer finds no gradient, as a py_func stands between the variables and the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from pyfunc_debug.doctor.failures.explanation import Explanation
+from pyfunc_debug.doctor.failures.nodes import Node, user_nodes
+from pyfunc_debug.doctor.failures.plain_call import plain_call
+from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.source import short
+from pyfunc_debug.doctor.failures.symbols import Described, shape_of
+from pyfunc_debug.interception.tokens import token_of
+
+RULE = "cut-gradient"
+_SAID = "No gradients provided for any variable"
+_PYTHON = ("PyFunc", "PyFuncStateless")
+"""Ops without a gradient; EagerPyFunc has one."""
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp")
+_FARTHEST = 20_000
+
+
+def explain(situation: Situation) -> Explanation | None:
+    """The explanation, if the graph of the loss says so."""
+    if situation.body or _SAID not in situation.message:
+        return None
+    loss = _loss(situation.inner.__traceback__)
+    nodes = {node.token: node for node in user_nodes(situation)}
+    cuts = [
+        (node, op) for op in (_before([loss.op]) if loss is not None else ())
+        if op.type in _PYTHON and (node := nodes.get(token_of(op))) is not None and _trains(op)
+    ]  # fmt: skip
+    if not cuts or cuts[0][0].site is None or len({node.site for node, _ in cuts}) != 1:
+        return None
+    return _explanation(situation, *cuts[0])
+
+
+def _explanation(situation: Situation, node: Node, op: Any) -> Explanation:
+    assert node.site is not None
+    call, function = node.call(), node.function()
+    flat = in_steps(function) if function is not None else None
+    cause = (
+        f"{node.called} runs in a {node.kind}, which has no gradient, and stands between the variables and the loss."
+    )
+    inputs = [Described(one.dtype.base_dtype.name, shape_of(one)) for one in op.inputs]
+    edit = plain_call(situation, node, inputs) if flat is None else None
+    if edit is not None:
+        return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", edit)
+    if flat is not None and call is not None:
+        advice = (
+            f"`{short(node.source.text(flat), 30)}` (line {flat.lineno}) moves in steps: it has no gradient in ops, "
+            "either. Give the loss something smooth."
+        )
+        return Explanation(RULE, *node.site, cause, None, advice)
+    advice = (
+        f"Write {node.called} with TensorFlow's ops, or register a gradient for it: tf.RegisterGradient, and "
+        'gradient_override_map({"PyFunc": ...}) around this line.'
+    )
+    return Explanation(RULE, *node.site, cause, None, advice)
+
+
+def _loss(traceback: TracebackType | None) -> Any:
+    """The tensor that the optimizer was given: TensorFlow's own frame knows it."""
+    found = None
+    while traceback is not None:
+        given = traceback.tb_frame.f_locals.get("loss")
+        if traceback.tb_frame.f_code.co_name in ("minimize", "compute_gradients") and hasattr(given, "op"):
+            found = given
+        traceback = traceback.tb_next
+    return found
+
+
+def _before(ops: list[Any]) -> Iterator[Any]:
+    """Ops that others are computed from, and these."""
+    seen: set[int] = set()
+    waiting = list(ops)
+    while waiting and len(seen) < _FARTHEST:
+        op = waiting.pop()
+        if id(op) not in seen:
+            seen.add(id(op))
+            yield op
+            waiting.extend(one.op for one in op.inputs)
+
+
+def _trains(op: Any) -> bool:
+    """Whether what an op is given was computed from variables."""
+    return any(one.type in _VARIABLES for one in _before([tensor.op for tensor in op.inputs]))

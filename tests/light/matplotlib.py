@@ -1,0 +1,3 @@
+"""Stands before matplotlib on the path of fresh processes: see LIGHT in tests/limits.py."""
+
+raise ImportError("left out: Keras imports it with TensorFlow where it is installed")
