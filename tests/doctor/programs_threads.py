@@ -625,3 +625,18 @@ def a_learning_rate_that_keras_sets_in_the_graph():
 
     for _ in range(3):
         train_step(tf.constant(0.5))
+
+
+@triggers("none-gradient", says="gradient_override_map is for ops that its graph makes")
+def a_gradient_map_of_a_graph_around_eager_code():
+    def clipped(x):
+        return np.clip(x.numpy(), 0.0, 1.0)
+
+    name = f"ClippedGrad{uuid.uuid4().hex}"
+    tf.RegisterGradient(name)(lambda op, grad: grad)
+    w = tf.Variable([0.5, 2.0])
+    with tf.GradientTape() as tape:
+        with tf.Graph().gradient_override_map({"PyFunc": name}):
+            y = tf.py_function(clipped, [w * 1.0], tf.float32)
+        loss = tf.reduce_sum(y)
+    tape.gradient(loss, w)

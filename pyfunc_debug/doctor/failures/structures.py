@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, failed_node, py_call, return_value, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, names, short
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
 from pyfunc_debug.events import NotConverted
 
@@ -254,7 +254,7 @@ def _returned(situation: Situation) -> Explanation | None:
     if returned is not None and composite:
         return _composite(node, call, spot, returned)
     name = (found["full"] or found["short"] or found["numpy"]).rpartition(".")[2] if found is not None else ""
-    if name in ("NoneType", "ndarray", "str", "int", "float", "function", "module"):
+    if name in ("NoneType", "ndarray", "str", "int", "float", "module"):
         return None
     return _flattened(node, situation, call, spot, name)
 
@@ -305,6 +305,31 @@ def _has_fields(situation: Situation, kind: str) -> bool:
             if isinstance(one, ast.ClassDef) and one.name == kind:
                 return "__slots__" not in source.code_of(one) and "slots=True" not in source.code_of(one)
     return False
+
+
+def _not_called(node: Node, situation: Situation, call: ast.Call, kind: str) -> Explanation:
+    """A method without its parentheses in what a body, or what it calls, returns."""
+    cause = f"{_begin(node)} returned a {kind} itself, not what it gives: its parentheses are missing."
+    found: list[tuple[str, Source, ast.expr]] = []
+    for file, source in situation.sources():
+        methods = {
+            part.name for one in ast.walk(source.tree) if isinstance(one, ast.ClassDef) for part in one.body
+            if isinstance(part, ast.FunctionDef) and not part.decorator_list
+        }  # fmt: skip
+        for one in ast.walk(source.tree):
+            value = one.value if isinstance(one, ast.Return) else None
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            found += [
+                (file, source, part) for part in parts
+                if isinstance(part, ast.Attribute) and part.attr in methods and dotted(part).startswith("self.")
+            ]  # fmt: skip
+    if len(found) == 1:
+        file, source, part = found[0]
+        placed = source.replaced({part: f"{source.text(part)}()"})
+        if placed is not None:
+            edit = Edit(file, placed[0], placed[1], (placed[2],))
+            return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
+    return Explanation(RULE, *_site(node, call), cause, None, "Call it: write () behind its name.")
 
 
 def _no_structure(
@@ -358,6 +383,8 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
     elif kind in ("ShouldUseWrapper", "TensorArray", "_EagerTensorArray"):
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
+    elif kind in ("method", "function", "builtin_function_or_method"):
+        return _not_called(node, situation, call, kind)
     elif not _has_fields(situation, kind):
         return _no_structure(node, situation, call, spot, kind, called)
     else:

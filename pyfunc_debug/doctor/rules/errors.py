@@ -131,6 +131,9 @@ def converting(message: str) -> bool:
     return bool(_CONVERTING.search(message))
 
 
+_TYPES_OF_TENSORFLOW = re.compile(r"(?:^|\.)(?:InvalidArgument|Internal|Unimplemented|Unknown)Error$")
+
+
 def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
     """How severe it is: the program ended with it, or it went on."""
     ended = facts.meta.get("ended")
@@ -138,6 +141,8 @@ def _outcome(facts: Facts, kind: str) -> tuple[Severity, str]:
         return "warning", ""
     if ended.get("body") == kind or ended.get("error") == kind:
         return "error", ""
+    if all(_TYPES_OF_TENSORFLOW.search(str(one)) for one in (kind, ended.get("error"))):
+        return "warning", ""  # TensorFlow may have raised another type for it
     return "note", ". The program went on: it caught the exception, or skips such elements"
 
 

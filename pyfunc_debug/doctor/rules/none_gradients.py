@@ -85,6 +85,18 @@ def _of_another_op(facts: Facts, nodes: Sequence[Node]) -> Finding | None:
     if made is None or other is None:
         return None
     file, call = made
+    function = facts.functions.get(nodes[0].function) if nodes[0].function is not None else None
+    if function is None or function.kind == "eager":
+        name = pastes.text_of(facts, file, call.func)
+        return Finding(
+            "none-gradient", "warning", nodes[0].id, (),
+            f"gradient_override_map is for ops that its graph makes, and {name} runs eagerly here: it has no effect. "
+            f"The gradient of {facts.name(nodes[0])} is the one that TensorFlow finds in it, or none",
+            f"give it a gradient with @tf.custom_gradient: a function that returns what {name} gives, and the function "
+            "of its gradient",
+            file, other.key.lineno, tuple(one.id for one in nodes) if len(nodes) > 1 else (),
+            evidence=(f"line {other.key.lineno}: {facts.line(file, other.key.lineno)}",),
+        )  # fmt: skip
     return Finding(
         "none-gradient", "warning", nodes[0].id, (),
         f"{other.cause(pastes.text_of(facts, file, call.func))}, and {facts.name(nodes[0])} has the one that "
