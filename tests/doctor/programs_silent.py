@@ -1181,6 +1181,47 @@ def a_draw_under_another_name():
     list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(noise))
 
 
+@triggers("trace-only", says="tf.cast(left, tf.float32) + size / 2", pastes=True)
+def a_draw_of_whole_numbers_in_fractions():
+    def crop(image, size=2):
+        left = np.random.randint(0, 3)
+        return image[left : left + size], left + size / 2
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 4), np.float32)).map(crop))
+
+
+@triggers("trace-only", says="0.5 * tf.cast(turn, tf.float32)", pastes=True)
+def a_draw_times_a_fraction():
+    def turned(x):
+        turn = np.random.randint(4)
+        angle = 0.5 * turn
+        return x * angle
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(turned))
+
+
+@triggers("trace-only", says="return tf.cast(y, tf.float32) / 4 + tf.cast(x, tf.float32) / 4", pastes=True)
+def two_draws_in_a_function_that_the_traced_one_calls():
+    def shift():
+        x = np.random.randint(0, 4)
+        y = np.random.randint(0, 4)
+        return y / 4 + x / 4
+
+    def moved(image):
+        return image + shift()
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 2), np.float32)).map(moved))
+
+
+@triggers("trace-only", says="left = tf.random.uniform([], 0, 3, tf.int32)", pastes=True)
+def a_draw_that_only_counts():
+    def crop(image):
+        left = np.random.randint(0, 3)
+        return image[left : left + 2]
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((6, 4), np.float32)).map(crop))
+
+
 @triggers("dataset-in-loop", says="compiled = tf.function(lambda", pastes=True)
 def a_dataset_for_each_request():
     def parse(record):

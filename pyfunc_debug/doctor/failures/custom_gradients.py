@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.symbols import calls
+from pyfunc_debug.doctor.failures.symbols import alias, calls, lookup
 
 RULE = "structure"
 _COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
@@ -57,7 +57,9 @@ def explain(situation: Situation) -> Explanation | None:
     if counted is None:
         used = {spot.function for spot in situation.spots}
         found = [one for one in made if one.function in used] or made
-        return _variables(found[0]) if len(found) == 1 else None
+        if len(found) != 1:
+            return None
+        return _as_inputs(found[0], situation) or _variables(found[0])
     wanted, given = int(counted[1]), int(counted[2])
     fitting = [one for one in made if {_count(part.value) for part in one.returned} == {given}]
     return _counted(fitting[0], wanted, given, situation) if len(fitting) == 1 else None
@@ -192,6 +194,35 @@ def _of_body(call: ast.Call, situation: Situation) -> set[int | None]:
         stacked = isinstance(result, ast.Call) and dotted(result.func).rpartition(".")[2] in _STACKS
         return {len(parts.elts)} if stacked and isinstance(parts, (ast.List, ast.Tuple)) else {None}
     return {None}
+
+
+def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
+    """A variable of Keras' that is given as an argument: as a tensor it is an input, with a gradient of its own."""
+    name, count = made.function.name, situation.message.count("<tf.Variable")
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
+        given = [one for part in called for one in part.args if _of_keras(lookup(one, spot))]
+        if len(called) != 1 or not given or len(given) != count:
+            continue
+        tf, text = alias(spot, "tensorflow"), spot.source.text
+        shown = " and ".join(map(text, given))
+        are = "is a variable" if count == 1 else "are variables"
+        cause = (
+            f"{shown} {are} of Keras', which custom_gradient takes for no input of {name}: it asks {made.grad.name} "
+            "for `variables`. As a tensor it is one, with the gradient that is returned in its place."
+        )
+        placed = spot.source.replaced({one: f"{tf}.convert_to_tensor({text(one)})" for one in given})
+        if placed is None:
+            return None
+        edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
+        return Explanation(RULE, spot.file, spot.line, cause, edit)
+    return None
+
+
+def _of_keras(value: object) -> bool:
+    """Whether a value is a variable of Keras 3."""
+    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
 
 
 def _variables(made: _Made) -> Explanation | None:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import comparisons, smoothed
+from pyfunc_debug.doctor.failures.smooth import NEAR, comparisons, ranks_in_ops, smoothed
 from pyfunc_debug.doctor.failures.source import dotted, names, parameters, short
 from pyfunc_debug.doctor.failures.symbols import calls, root_is
 
 RULE = "cut-gradient"
+_FARTHEST = 8
+"""Lines from the first to the last that one paste changes."""
 _SAID = "No gradients provided for any variable"
 _FLAT = {
     "argmax", "argmin", "argsort", "round", "rint", "floor", "ceil", "sign", "equal", "not_equal", "greater", "less",
@@ -38,7 +40,8 @@ def explain(situation: Situation) -> Explanation | None:
                 return Explanation(RULE, spot.file, function.lineno, cause, None, advice)
             flat = _flat(function.body, predicted, spot)
             if flat:
-                return _explanation(f"the loss {function.name}", predicted, flat, spot)
+                of_ranks = _ranks(function, predicted, flat, spot)
+                return of_ranks or _explanation(f"the loss {function.name}", predicted, flat, spot)
     for file, source in situation.sources():
         module = next((one.module for one in situation.spots if one.file == file), {})
         for layer in _lambdas(source.tree):
@@ -47,6 +50,23 @@ def explain(situation: Situation) -> Explanation | None:
             if flat:
                 return _explanation("a Lambda layer", given, flat, spot)
     return None
+
+
+def _ranks(function: ast.FunctionDef, predicted: str, flat: list[ast.expr], spot: Spot) -> Explanation | None:
+    """A loss of ranks, where nothing else of it moves in steps."""
+    pieces = ranks_in_ops(function.body, {predicted}, spot)
+    inside = {id(part) for one in pieces for part in ast.walk(one)}
+    if not pieces or any(id(one) not in inside for one in flat):
+        return None
+    first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
+    if last - first >= _FARTHEST:
+        return None
+    cause = (
+        f"`{short(spot.source.text(flat[0]), 50)}` in the loss {function.name} gives ranks. They move in steps, so "
+        f"that no variable has a gradient. These are smooth: values nearer than {NEAR} share a rank."
+    )
+    edit = Edit(spot.file, first, last, spot.source.spliced(pieces, first, last))
+    return Explanation(RULE, spot.file, flat[0].lineno, cause, edit, "", "likely")
 
 
 def _lambdas(tree: ast.Module) -> Iterator[ast.Lambda]:
@@ -70,8 +90,14 @@ def _explanation(where: str, predicted: str, flat: list[ast.expr], spot: Spot) -
     if placed is not None:
         edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, spot.file, found.lineno, f"{cause} This is close, and has one.", edit, "", "likely")
-    of = spot.source.text(found.args[0]) if isinstance(found, ast.Call) and found.args else predicted
-    others = {f"{dotted(one.func)} (line {one.lineno})" for one in flat[1:] if isinstance(one, ast.Call)}
+    within = found
+    while isinstance(within, ast.Call) and within.args and within in flat:
+        within = within.args[0]
+    of = spot.source.text(within) if within is not found else predicted
+    others = {
+        f"{dotted(one.func)} (line {one.lineno})" for one in flat[1:]
+        if isinstance(one, ast.Call) and (dotted(one.func), one.lineno) != (name, found.lineno)
+    }  # fmt: skip
     also = f" and what is made of it: {', '.join(sorted(others))}" if others else ""
     advice = (
         f"Let {where.removeprefix('the loss ')} compute with {short(of, 30)} itself, without {name}{also}; or keep it "

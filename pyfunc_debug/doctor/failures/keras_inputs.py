@@ -50,11 +50,20 @@ def keras_input(
             advice += "in a function for compile(metrics=[...])."
             return explained(situation, spot, statement, parts, None, advice=advice)
         tf, said = alias(spot, "tensorflow"), _said_shape(spot, statement)
+        tout = argument(piece, 2, "Tout")
+        if isinstance(tout, (ast.List, ast.Tuple)) and len(tout.elts) > 1:
+            advice = f"Put it in {keras}.layers.Lambda, and say the shape of each result there: {tf}.ensure_shape."
+            return explained(situation, spot, statement, parts, None, advice=advice)
+        listed = isinstance(tout, (ast.List, ast.Tuple)) and _taken_apart(spot, statement)
+        if isinstance(tout, (ast.List, ast.Tuple)):  # it gives a list then, which has no shape
+            start = text.rindex(spot.source.text(tout))
+            text = f"{text[:start]}{spot.source.text(tout.elts[0])}{text[start + len(spot.source.text(tout)) :]}"
+        brackets = ("[", "]") if listed else ("", "")
         size = spot.source.text(said[1]) if said is not None else written(shape) if shape is not None else ""
         zeros = "" if size else _of_zeros(piece, spot, inputs)
         if zeros:
             above = f"{indent_of(spot.source.lines[statement.lineno - 1])}size = {zeros}  # of zeros"
-            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)")
+            new = _in_lambda(keras, inputs, f"{tf}.ensure_shape({text}, size)").join(brackets)
             first, last = statement.lineno, statement.end_lineno or statement.lineno
             lines = (above, *spot.source.spliced({piece: new}, first, last))
             return explained(situation, spot, statement, parts, Edit(spot.file, first, last, lines), False)
@@ -62,6 +71,9 @@ def keras_input(
             advice = f"Put it in {keras}.layers.Lambda, and say its shape there: {tf}.ensure_shape(y, [None, ...])."
             return explained(situation, spot, statement, parts, None, advice=advice)
         text, sure = f"{tf}.ensure_shape({text}, {size})", False
+        if listed:
+            edit = wrapping.replace_expression(spot, piece, f"[{_in_lambda(keras, inputs, text)}]")
+            return explained(situation, spot, statement, parts, edit, sure)
         if said is not None and len(inputs) == 1 and "." not in inputs[0]:
             new = f"{keras}.layers.Lambda(lambda {inputs[0]}: {text})({inputs[0]})"
             first, last = statement.lineno, said[0].end_lineno or said[0].lineno
@@ -85,6 +97,17 @@ def keras_input(
         )
     new = _in_lambda(keras, inputs, text)
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _taken_apart(spot: Spot, statement: ast.stmt) -> bool:
+    """Whether the program takes the one element out of the list that a call with Tout=[...] gives."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    named = {one.id for one in targets if isinstance(one, ast.Name)}
+    return any(isinstance(one, (ast.List, ast.Tuple)) for one in targets) or any(
+        isinstance(one, ast.Subscript) and dotted(one.value) in named
+        and isinstance(one.slice, ast.Constant) and one.slice.value == 0
+        for one in ast.walk(spot.function or spot.source.tree)
+    )  # fmt: skip
 
 
 def _returns_nothing(call: ast.Call) -> bool:

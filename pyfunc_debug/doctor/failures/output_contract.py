@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
@@ -28,6 +29,8 @@ _DTYPE = re.compile(r"(\d+)-th value returned by pyfunc_\d+ is (\w+), but expect
 _TENSOR = re.compile(r"Tensor conversion requested dtype (\w+) for Tensor with dtype (\w+)")
 _CONVERT = re.compile(r"Cannot convert (.*?) to EagerTensor of dtype (\w+)", re.DOTALL)
 _UNSUPPORTED = re.compile(r"Unsupported object type (NoneType|\w+)")
+_OF_TEXT = ("float32", "float64", "int32", "int64")
+"""Dtypes that tf.strings.to_number gives."""
 _WORDS = {"float": "float32", "double": "float64", "half": "float16", "str": "string"}
 
 
@@ -221,6 +224,11 @@ def _other_dtype(
         line = (edit.file, edit.first) if edit is not None else node.site or ("", 0)
         advice = "" if edit else f"Cast what each `return` of {node.called} gives to {wanted}."
         return Explanation(RULE, *line, cause, edit, advice, "likely") if line[0] else None
+    if got == "string" and wanted in _OF_TEXT and _holds_numbers(situation, wanted):
+        edit = _cast(situation, node, position, wanted, of_text=True)
+        if edit is not None:
+            cause = cause.replace("Nothing is converted", "It is text of numbers, and nothing is converted")
+            return Explanation(RULE, *(node.site or (edit.file, edit.first)), cause, edit)
     if _kind(got) == _kind(wanted):
         edit = _cast(situation, node, position, wanted)
         if edit is not None:
@@ -266,8 +274,23 @@ def _kind(dtype: str) -> str:
     return dtype.rstrip("0123456789").removeprefix("u")
 
 
-def _cast(situation: Situation, node: Node, position: int, wanted: str) -> Edit | None:
-    """The body's `return`, with a cast."""
+def _holds_numbers(situation: Situation, wanted: str) -> bool:
+    """Whether the text that TensorFlow was converting is of numbers, each of it, as lines of a file are."""
+    frames = converting(situation.inner.__traceback__)
+    value: Any = frames[-1].f_locals.get("value") if frames else None
+    array: Any = value.numpy() if hasattr(value, "numpy") else value
+    texts: Any = array.ravel().tolist() if hasattr(array, "ravel") else array
+    texts = texts if isinstance(texts, (list, tuple)) else [texts]
+    try:
+        for one in texts:
+            (int if "int" in wanted else float)(one)
+    except (ValueError, TypeError):
+        return False
+    return bool(texts) and all(isinstance(one, (str, bytes)) for one in texts)
+
+
+def _cast(situation: Situation, node: Node, position: int, wanted: str, of_text: bool = False) -> Edit | None:
+    """The body's `return`, with a cast; text as the numbers that it says."""
     function = node.function()
     value = return_value(function) if function is not None else None
     if isinstance(value, ast.Tuple) and len(value.elts) > position:
@@ -283,7 +306,8 @@ def _cast(situation: Situation, node: Node, position: int, wanted: str) -> Edit 
         return None
     tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
     text = source.text(value)
-    new = f"{tf}.cast({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
+    cast = f"{tf}.strings.to_number" if of_text else f"{tf}.cast"
+    new = f"{cast}({text}, {tf}.{wanted})" if node.kind == "py_function" else f"{np}.asarray({text}, {np}.{wanted})"
     found = source.replaced({value: new})
     return None if found is None else Edit(node.file, found[0], found[1], (found[2],))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument
@@ -94,6 +94,35 @@ def _first_rank(function: ast.AST, name: str) -> int | None:
         if found and found[1] in sorted_:
             return int(found[2].startswith(("1,", "1.0,")) or one.endswith("+1"))
     return None
+
+
+def ranks_in_ops(body: Iterable[ast.stmt], known: set[str], spot: Spot) -> dict[ast.expr, str]:
+    """`tf.argsort(tf.argsort(x))` in a function of ops: smooth of what the model gave, and floats of what it did not.
+
+    Args:
+      body: The function's statements.
+      known: The names that depend on the model.
+      spot: A frame of its module.
+
+    Returns:
+      The calls, and what stands in their places; nothing where other text than that of an order is around.
+    """
+    found: dict[ast.expr, str] = {}
+    for statement in body:
+        for one in ast.walk(statement):
+            inner = one.args[0] if isinstance(one, ast.Call) and len(one.args) == 1 and not one.keywords else None
+            if not isinstance(one, ast.Call) or not isinstance(inner, ast.Call) or inner.keywords:
+                continue
+            if any(dotted(part.func).rpartition(".")[2] != "argsort" for part in (one, inner)) or len(inner.args) != 1:
+                continue
+            tf, text = alias(spot, "tensorflow"), spot.source.text(inner.args[0])
+            if not known & set(names(inner)):
+                found[one] = f"{tf}.cast({spot.source.text(one)}, {tf}.float32)"
+                continue
+            text = text if isinstance(inner.args[0], (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
+            apart = f"{tf}.sigmoid(({text}[..., :, None] - {text}[..., None, :]) / {NEAR})"
+            found[one] = f"{tf}.reduce_sum({apart}, axis=-1) - 0.5"
+    return found
 
 
 def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:

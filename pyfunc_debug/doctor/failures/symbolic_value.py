@@ -122,6 +122,7 @@ def _iterate(
     if value is None or not parts:
         return unnamed(situation, spot, statement)
     edit: Edit | None = None
+    said = ""
     for one in ast.walk(value):
         if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and symbolic_parts(one.generators[0].iter, spot):
             edit = _comprehension(spot, one, tf)
@@ -131,7 +132,9 @@ def _iterate(
     if edit is None and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
         count = len(statement.targets[0].elts)
         shape = shape_of(next(iter(parts.values())))
-        num = "" if shape and shape[0] is not None else f", num={count}"
+        columns = isinstance(value, ast.Name) and _of_columns(shape, count, situation)
+        num = ", axis=-1" if columns else "" if shape and shape[0] is not None else f", num={count}"
+        said = f"Its first axis is the batch: the {count} names stand for its columns." if columns else said
         edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")
     if (
         edit is None
@@ -144,11 +147,19 @@ def _iterate(
         text = as_ops(value, spot)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
     code = short(spot.source.text(statement).split("\n")[0], 44)
-    cause = f"`{code}` looped in Python over {few(parts)} {when(situation)}: it has no elements yet. {runs(situation)}"
+    said = said or runs(situation)
+    cause = f"`{code}` looped in Python over {few(parts)} {when(situation)}: it has no elements yet. {said}"
     advice = "" if edit is not None else f"Loop with {tf}.map_fn(f, x), or take the parts with {tf}.unstack(x)."
     if edit is None and is_loss(situation):
         advice = "A loss needs a gradient, and NumPy and Python give none: compute it with TensorFlow's ops."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
+
+
+def _of_columns(shape: tuple[int | None, ...] | None, count: int, situation: Situation) -> bool:
+    """Whether the names on the left of `a, b = y` stand for the last axis: the first is a batch of another size."""
+    if shape is None or len(shape) < 2 or shape[-1] != count or shape[0] == count:
+        return False
+    return shape[0] is not None or wrapping.entry(situation)[1] == "Keras"
 
 
 def function_in_python(situation: Situation) -> Edit | None:

@@ -18,6 +18,7 @@ from pyfunc_debug.doctor.failures.nodes import (
     body_spot,
     owner,
     py_call,
+    return_value,
     site_spot,
     traced_inputs,
     user_nodes,
@@ -25,7 +26,7 @@ from pyfunc_debug.doctor.failures.nodes import (
 )
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, parameters, read, short
+from pyfunc_debug.doctor.failures.source import Function, dotted, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import (
     Described,
     alias,
@@ -54,6 +55,7 @@ _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 _READ = ("ParseTensor", "DecodeImage")
+_BY_NUMBER = ("sin", "cos", "tan", "exp", "log", "log1p", "sqrt", "square", "abs", "tanh", "sinh", "cosh", "sign")
 _FARTHEST = 400
 _THROUGH = {
     "Identity", "Cast", "AddV2", "Mul", "Sub", "RealDiv", "Neg", "Relu", "Pack", "Reshape", "ExpandDims", "IdentityN",
@@ -97,7 +99,10 @@ def _of_file(situation: Situation, tensor: Any) -> Explanation | None:
     if spot is None or not (tensor is None or _is_input(tensor) or any(True for _ in _made_of(tensor, _READ))):
         return None
     found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.Call) and _reads(one)]
-    if len(found) != 1 or "contains no shape" not in situation.message:
+    of_image = "contains no shape" in situation.message
+    if len(found) != 1 or not (of_image or _PLAIN.search(situation.message)):
+        return None
+    if not of_image and dotted(found[0].func).rpartition(".")[2] != "decode_image":  # it may have any rank
         return None
     call, tf = found[0], alias(spot, "tensorflow")
     name, text = dotted(call.func).rpartition(".")[2], spot.source.text(call)
@@ -292,6 +297,9 @@ def _explanation(situation: Situation, node: Node, op: Any, tensor: Any) -> Expl
         edit = _for_an_index(situation, node, op, spot, call)
         said = f" {node.called} tells how many dimensions it has, once, for index 0." if edit is not None else said
     last = situation.last
+    if edit is None and (function := node.function()) is not None:
+        edit = _of_each_number(spot, call, function)
+        said = f" {node.called} computes number by number: its result has the shape of its inputs." if edit else said
     what = f"{_begin(node)} gave a tensor of unknown shape"
     where = ""
     if last is not None and last.line != node.site[1]:
@@ -405,7 +413,8 @@ def _into_variable(
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
     number = _same_body(situation, node)
     seen, calls = shapes.recorded(situation.rows, number)
-    fits = _as_traced(situation, number, [shape for _, shape in _inputs(situation, node, op)])
+    given = _inputs(situation, node, op) or _of_other_traces(node, situation)
+    fits = _as_traced(situation, number, [shape for _, shape in given])
     if seen and fits:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
         return (
@@ -416,7 +425,7 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     function = node.function()
     inputs: dict[str, Any] = {}
     if function is not None:
-        of_node = zip(parameters(function), _inputs(situation, node, op))
+        of_node = zip(parameters(function), given)
         inputs = {name: Described(dtype, shape) for name, (dtype, shape) in of_node}
     for name, number in written_inputs(node, situation).items():
         inputs[name] = Described("int64", (), number)
@@ -432,8 +441,16 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     return found, False, guessed
 
 
+def _of_other_traces(node: Node, situation: Situation) -> list[tuple[str, Shape | None]]:
+    """What a node is given that was made by the same line in a graph: an eager call has no inputs known at trace."""
+    others = (traced_inputs(one, situation) for one in user_nodes(situation) if one.site == node.site)
+    return next((inputs for inputs in others if inputs), [])
+
+
 def _as_traced(situation: Situation, number: int, inputs: list[Shape | None]) -> bool:
     """Whether calls of a node were given what is traced now: an eager try before may have had another size."""
+    if any(one is None for one in inputs) and _of_eager(situation, number):
+        return False
     rows = situation.rows(
         "SELECT DISTINCT v.position, v.shape FROM value v JOIN call c ON c.id = v.call WHERE c.node = ? AND "
         "c.kind = 'forward' AND v.role = 'input' AND v.shape IS NOT NULL", (number,),
@@ -446,6 +463,11 @@ def _as_traced(situation: Situation, number: int, inputs: list[Shape | None]) ->
         ):
             return False
     return True
+
+
+def _of_eager(situation: Situation, number: int) -> bool:
+    """Whether a node's calls came from eager code."""
+    return bool(situation.rows("SELECT id FROM node WHERE id = ? AND token IS NULL", (number,)))
 
 
 def _same_body(situation: Situation, node: Node) -> int:
@@ -507,6 +529,33 @@ def _like_its_input(spot: Spot, call: ast.Call) -> Edit | None:
     text = f"{alias(spot, 'tensorflow')}.ensure_shape({spot.source.text(call)}, {one.id}.shape)"
     found = spot.source.replaced({call: text})
     return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def _of_each_number(spot: Spot, call: ast.Call, function: Function) -> Edit | None:
+    """The result with the shape that its inputs have together: for a body that computes number by number."""
+    inp, tout, value = argument(call, 1, "inp"), argument(call, 2, "Tout"), return_value(function)
+    inputs = inp.elts if isinstance(inp, (ast.List, ast.Tuple)) else []
+    lines = [] if isinstance(function, ast.Lambda) else function.body
+    if value is None or isinstance(tout, (ast.List, ast.Tuple, ast.Dict)) or len(lines) > 1 or len(inputs) != 2:
+        return None
+    if not all(isinstance(one, ast.Name) for one in inputs) or not _by_number(value, set(parameters(function))):
+        return None
+    tf, (one, other) = alias(spot, "tensorflow"), map(spot.source.text, inputs)
+    size = f"{tf}.broadcast_static_shape({one}.shape, {other}.shape)"
+    found = spot.source.replaced({call: f"{tf}.ensure_shape({spot.source.text(call)}, {size})"})
+    return None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+
+
+def _by_number(node: ast.AST, given: set[str]) -> bool:
+    """Whether an expression computes each number of its result from the numbers in the same place."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return _by_number(node.left, given) and _by_number(node.right, given)
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return _by_number(node.operand, given)
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return dotted(node.func).rpartition(".")[2] in _BY_NUMBER and _by_number(node.args[0], given)
+    number = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+    return number or (isinstance(node, ast.Name) and node.id in given)
 
 
 def _of_compiled(spot: Spot, call: ast.Call) -> Edit | None:

@@ -128,12 +128,18 @@ def _finding(
     )  # fmt: skip
 
 
+def _went_on(facts: Facts, kind: _Kind) -> bool:
+    """Whether the first call of a kind ended: of one that failed TensorFlow kept nothing."""
+    rows = facts.reader.rows("SELECT status FROM call WHERE id = ?", (kind.first,))
+    return not rows or rows[0][0] != "error"
+
+
 def _dropped(facts: Facts, kinds: list[_Kind]) -> Finding | None:
     """More values than Tout has: TensorFlow keeps the first ones."""
     kinds = [
         kind for kind in kinds
         if kind.node.kind == "py_function" and kind.declared and kind.count is not None
-        and kind.count > len(kind.declared)
+        and kind.count > len(kind.declared) and _went_on(facts, kind)
     ]  # fmt: skip
     if not kinds:
         return None

@@ -299,14 +299,16 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
     """Random numbers that are drawn while the graph is built: from then on they are constants."""
     data, draw = function.kind == "tf.data", draws[0]
     edits = [edit for one in draws for edit in _drawn_in_graph(facts, function, one)]
+    edits += _as_floats(facts, function, draws) if None not in edits else []
     places = {(one.first, one.last) for one in edits if one is not None}
     first = _drawn_in_graph(facts, function, draw) if None in edits or len(places) < len(edits) else edits
     asked = "each element gets the same" if data else f"all {runs:,} runs got what was drawn then"
+    where = _drawn_in(facts, function, draws)
     if len(draws) == 1:
-        what, ran = f"line {draw.line} of {function.name} draws a random number in Python. It ran", " number" * data
+        what, ran = f"line {draw.line} of {where} draws a random number in Python. It ran", " number" * data
     else:
         lines = f"{', '.join(str(one.line) for one in draws[:-1])} and {draws[-1].line}"
-        what, ran = f"lines {lines} of {function.name} draw random numbers in Python. They ran", " numbers" * data
+        what, ran = f"lines {lines} of {where} draw random numbers in Python. They ran", " numbers" * data
     return Finding(
         "trace-only", "warning", None, (),
         f"{what} {_times(traces)}, when "
@@ -315,6 +317,51 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
+
+
+def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:
+    """The function whose lines draw: the traced one, or one that it calls."""
+    holders = [pastes.around(facts.tree(function.file), one.line, ast.FunctionDef) for one in draws]
+    inner = {one[-1].name for one in holders if one}
+    name = inner.pop() if len(inner) == 1 and all(holders) else ""
+    return function.name if name in ("", function.name.rpartition(".")[2]) else f"{name}, for {function.name},"
+
+
+def _as_floats(facts: Facts, function: Function, draws: Sequence[code.Write]) -> list[Edit | None]:
+    """Where a whole number that was drawn is computed with fractions, a cast: TensorFlow computes in one dtype only."""
+    tree, tf = facts.tree(function.file), pastes.module(facts, function.file, "tensorflow") or "tf"
+    pieces: dict[ast.expr, str] = {}
+    for draw in draws:
+        line = facts.line(function.file, draw.line)
+        holder = pastes.around(tree, draw.line, ast.FunctionDef)[-1:]
+        made = [
+            one.targets[0].id for one in pastes.walk(holder[0] if holder else None, ast.Assign)
+            if one.lineno == draw.line and isinstance(one.targets[0], ast.Name)
+        ]  # fmt: skip
+        if not made or not str(in_graph(line, draw.text, draw.called)).endswith("tf.int32)"):
+            continue
+        for one in pastes.walk(holder[0], ast.BinOp):
+            operands = list(_operands(one))
+            if any(isinstance(part, ast.Div) or _is_float(part) for part in operands):
+                pieces |= {
+                    part: f"{tf}.cast({part.id}, {tf}.float32)" for part in operands
+                    if isinstance(part, ast.Name) and part.id == made[0] and part.lineno > draw.line
+                }  # fmt: skip
+    return pastes.each_replaced(facts, function.file, pieces)
+
+
+def _operands(node: ast.expr) -> Iterator[ast.AST]:
+    """The operators and operands of a computation, without what stands in calls and indices."""
+    if isinstance(node, ast.BinOp):
+        yield node.op
+        yield from _operands(node.left)
+        yield from _operands(node.right)
+    else:
+        yield node
+
+
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
