@@ -17,6 +17,7 @@ import jupyter_ext
 import pyfunc_debug as pfd
 from pyfunc_debug import cli
 from pyfunc_debug.doctor.failures.explanation import is_instruction
+from pyfunc_debug.doctor.rules.failed_programs import NAMES
 from tests import forked
 from tests.limits import HANG_S
 
@@ -33,14 +34,16 @@ def programs():
             yield pytest.param(source + "\n", expected.strip(), id=f"{file.stem}-{head.split()[0]}")
 
 
-def run(path: Path):
-    """What the program raised, what was printed on stderr, and the recording."""
+def run(path: Path, names: dict[str, object] | None = None):
+    """What the program raised, what was printed on stderr, and the recording; its globals are put into `names`."""
     error, told = None, io.StringIO()
+    names = {} if names is None else names
+    names["__name__"] = "__main__"
     with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
         recording = pfd.record(gil=False)
         try:
             with recording:
-                exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+                exec(compile(path.read_text(), str(path), "exec"), names)
         except Exception as raised:
             error = raised
     tf.compat.v1.reset_default_graph()  # a map_fn whose function fails leaves the device of variables in it
@@ -64,10 +67,34 @@ def apply(told: str, path: Path) -> bool:
     return False
 
 
+IN_OPS = {
+    "whole-schedule_of_a_table_with_an_end": (
+        "place = tf.minimum(tf.cast(step, tf.int32), len(self.table) - 1)", "return tf.gather(self.table, place)",
+    ),
+    "whole-schedule_of_a_list_in_epochs": (
+        "epoch = tf.minimum(tf.cast(step, tf.int32) // 2, 2)", "return tf.gather(rates, epoch) * 0.5",
+    ),
+    "whole-rate_by_a_variable": ("lr = tf.gather(rates, tf.cast(step, tf.int32) // 2)",),
+    "whole-table_of_a_module": ("return tf.gather(self.table, tf.minimum(tf.cast(step, tf.int32), 4)) * 2.0",),
+}  # fmt: skip
+"""What is read by the step, and the lines that read it by ops: all of it can be."""
+IN_STEPS = "whole-schedule_that_chooses_by_the_step"
+"""Not all of this one can be."""
+
+
+def test_programs_that_are_looked_at_more_closely_are_there_and_have_lines_to_paste():
+    expected = {str(one.id): one.values[1] for one in programs()}
+    closely = [name for name in expected if "-chain_" in name or name.startswith("losses-")]
+    assert len(closely) > 20
+    assert [name for name in (*closely, *IN_OPS, IN_STEPS) if expected[name] not in NAMES] == []
+
+
 @pytest.mark.parametrize(("source", "expected"), list(programs()))
 def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_program(
     source, expected, tmp_path, request
 ):
+    name = request.node.callspec.id
+    chain, loss = "-chain_" in name, name.startswith("losses-")
     path = tmp_path / "program.py"
     path.write_text(source)
     error, told, recording = run(path)
@@ -86,7 +113,7 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
     head = lines[:pasted]
     assert len(head) <= 6 + (not words)
     assert all(len(line) <= 80 for line in head)
-    most = 12 if "-chain_" in request.node.name else 6
+    most = 12 if chain else 6
     assert len([line for line in lines[len(head) :] if line.strip() not in own]) <= most
     findings = recording.findings()
     finding = next(one for one in findings if one.rule == rule)
@@ -99,29 +126,21 @@ def test_the_text_under_the_traceback_is_short_names_the_cause_and_mends_the_pro
         assert not apply(told, path)
         return
     assert finding.fix.split("\n")[1:] == lines[len(head) :]
-    for number in range(_ROUNDS):
+    assert [line for line in IN_OPS.get(name, ()) if line not in told] == []
+    assert ("run_eagerly=True" in told) or name != IN_STEPS
+    assert "run_eagerly" not in told or not (loss or name in IN_OPS)
+    assert ".py_function(" not in told or not loss, "a loss of NumPy's is written in ops"
+    for number in range(1 if chain or loss else _ROUNDS):  # those are mended at once
         assert apply(told, path), told
         mended = tmp_path / str(number) / "program.py"  # AutoGraph and TensorFlow remember code by file and line
         mended.parent.mkdir()
         path = path.rename(mended)
-        error, told, recording = run(path)
+        names: dict[str, object] = {}
+        error, told, recording = run(path, names)
         if error is None:
+            assert not loss or all(np.isfinite(one).all() for one in names["model"].get_weights()), "it trains"
             return
     raise AssertionError(f"it still fails: {error}\n{told}\n{path.read_text()}")
-
-
-@pytest.mark.parametrize(
-    "source", [pytest.param(one.values[0], id=one.id) for one in programs() if "-chain_" in str(one.id)]
-)
-def test_a_chain_of_traps_in_one_function_is_mended_by_one_paste(source, tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(source)
-    _, told, _ = run(path)
-    assert apply(told, path)
-    mended = tmp_path / "mended" / "program.py"
-    mended.parent.mkdir()
-    error, told, _ = run(path.rename(mended))
-    assert error is None, told
 
 
 KEPT = """
@@ -165,45 +184,6 @@ def test_a_loss_that_numpy_computes_is_not_run_eagerly_as_nothing_of_it_has_a_gr
     _, told, _ = run(path)
     assert "while Keras traced call" in " ".join(told.split())
     assert "run_eagerly" not in told
-
-
-@pytest.mark.parametrize(
-    "source", [pytest.param(one.values[0], id=one.id) for one in programs() if str(one.id).startswith("losses-")]
-)
-def test_a_loss_of_numpys_is_written_in_ops_at_once_and_trains(source, tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(source)
-    _, told, _ = run(path)
-    assert apply(told, path)
-    assert ".py_function(" not in told
-    assert "run_eagerly" not in told
-    mended = tmp_path / "mended" / "program.py"
-    mended.parent.mkdir()
-    given = {"__name__": "__main__"}
-    exec(compile(path.rename(mended).read_text(), str(mended), "exec"), given)
-    weights = given["model"].get_weights()
-    assert all(np.isfinite(one).all() for one in weights)
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("schedule_of_a_table_with_an_end", ("place = tf.minimum(tf.cast(step, tf.int32), len(self.table) - 1)",
-                                             "return tf.gather(self.table, place)")),
-        ("schedule_of_a_list_in_epochs", ("epoch = tf.minimum(tf.cast(step, tf.int32) // 2, 2)",
-                                          "return tf.gather(rates, epoch) * 0.5")),
-        ("rate_by_a_variable", ("lr = tf.gather(rates, tf.cast(step, tf.int32) // 2)",)),
-        ("table_of_a_module", ("return tf.gather(self.table, tf.minimum(tf.cast(step, tf.int32), 4)) * 2.0",)),
-        ("schedule_that_chooses_by_the_step", ("run_eagerly=True",)),
-    ],
-)  # fmt: skip
-def test_what_is_read_by_the_step_is_read_by_ops_where_all_of_it_can_be(name, lines, tmp_path):
-    source = next(one.values[0] for one in programs() if one.id == f"whole-{name}")
-    path = tmp_path / "program.py"
-    path.write_text(source)
-    _, told, _ = run(path)
-    assert [line for line in lines if line not in told] == []
-    assert "run_eagerly" not in told or lines == ("run_eagerly=True",)
 
 
 COMPILED = """

@@ -70,7 +70,7 @@ PROGRAM = """
     told = ray.get([one.train.remote(rank) for rank, one in enumerate(actors)])
     ends = [os.pidfd_open(pid) for _, pid in told]
     ray.kill(actors[1])
-    with contextlib.suppress(ray.exceptions.ActorDiedError):
+    with contextlib.suppress(ray.exceptions.RayActorError):  # died, or unavailable: as its end is told first
         ray.get(actors[0].__ray_terminate__.remote())
     for end in ends:
         select.select([end], [], [])
@@ -96,9 +96,8 @@ def test_each_actor_has_its_file_and_computes_what_it_computes_without_us(tmp_pa
             **os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "TF_CPP_MIN_LOG_LEVEL": "3",
             **PATIENT,
         })  # fmt: skip
-    assert done.stdout == "lake 18 True\nTrue [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]\n", done.stderr[
-        -3000:
-    ]
+    said = [line for line in done.stdout.splitlines() if "(raylet)" not in line]
+    assert said == ["lake 18 True", "True [[0.0, 2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0, 10.0]]"], done.stderr[-3000:]
     processes = pfd.open(str(tmp_path / "run")).ledger().processes
     assert [(one.name, one.calls, one.state) for one in sorted(processes, key=lambda one: one.name)] == [
         ("Trainer", 5, "unfinished"), ("trainer-0", 5, "complete"),

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
+from pyfunc_debug.doctor.failures.left_behind import left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, parameters, parsed, short
@@ -217,13 +218,15 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
     return None
 
 
-def _under_a_tape(spot: Spot) -> bool:
-    """Whether a frame's line is under `with tf.GradientTape()`."""
+def _leaves_the_tape(spot: Spot) -> bool:
+    """Whether a frame is under `with tf.GradientTape()`, of which nothing that it differentiates keeps a gradient."""
     statement = spot.source.statement(spot.line)
     around = [] if statement is None else [statement, *spot.source.around(statement)]
     return any(
-        isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items) for one in around
-    )
+        isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
+        and left_behind(spot, one) is not None
+        for one in around
+    )  # fmt: skip
 
 
 def _undecorated(situation: Situation, index: int) -> Edit | None:
@@ -235,7 +238,7 @@ def _undecorated(situation: Situation, index: int) -> Edit | None:
     function = spot.function
     if len(graphs) != 1 or graphs[0] is not spot or outer is None or outer.by or outer.generated:
         return None
-    if any(_under_a_tape(one) for one in inside):
+    if any(map(_leaves_the_tape, inside)):
         return None  # with values it would run, and have no gradient
     statement = outer.source.statement(outer.line)
     name = getattr(function, "name", "")
