@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from pyfunc_debug.doctor.failures.made_values import made_dtype, made_return
+from pyfunc_debug.doctor.failures.made_values import DTYPES, made_dtype, made_return
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic, lookup, root_is
 
-_KNOWN = {
-    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-    "complex64", "complex128", "string",
-}  # fmt: skip
+_KNOWN = {*DTYPES, "string"}
 _TEXT = {
     "decode", "lower", "upper", "strip", "join", "read", "replace", "format", "basename", "dirname", "splitext", "sub",
 }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.smooth import NEAR, comparisons, ranks_in_ops, smoothed
-from pyfunc_debug.doctor.failures.source import dotted, names, parameters, short
+from pyfunc_debug.doctor.failures.source import dotted, is_tape, names, parameters, short
 from pyfunc_debug.doctor.failures.symbols import calls, root_is
 
 RULE = "cut-gradient"
@@ -120,10 +120,7 @@ def _losses(spot: Spot) -> Iterator[tuple[ast.FunctionDef, bool]]:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "gradient" and call.args
         for name in names(call.args[0])
     }  # fmt: skip
-    blocks = [
-        one for one in ast.walk(tree)
-        if isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
-    ]  # fmt: skip
+    blocks = filter(is_tape, ast.walk(tree))
     taped = [
         dotted(call.func) for block in blocks for one in ast.walk(block) if isinstance(one, ast.Assign)
         and {part.id for part in one.targets if isinstance(part, ast.Name)} & asked for call in calls(one.value)

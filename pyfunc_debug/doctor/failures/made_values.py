@@ -15,10 +15,11 @@ from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.doctor.failures.symbols import is_symbolic
 
-_DTYPES = frozenset(
+DTYPES = frozenset(
     ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
      "complex64", "complex128")
 )  # fmt: skip
+"""Dtypes that NumPy and TensorFlow call the same."""
 
 
 def made_value(node: ast.expr, spot: Spot, arrays: bool = False) -> Any:
@@ -81,7 +82,7 @@ def made_dtype(made: Any) -> str | None:
         return None
     of_python = type(made) is float or (isinstance(made, (list, tuple)) and all(type(one) is float for one in made))
     kind = "float32" if of_python and kind == "float64" else kind
-    return kind if kind in _DTYPES else None
+    return kind if kind in DTYPES else None
 
 
 def _evaluated(node: ast.expr, spot: Spot, made: Mapping[str, Any], arrays: bool = False) -> Any:

@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
-from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short
+from pyfunc_debug.doctor.failures.source import Source, dotted, is_tape, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import Described
 
 RULE = "cut-gradient"
@@ -39,10 +39,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _none(situation) if "None" in situation.message else None
     for spot in reversed(situation.spots):
         source = read(spot.file)
-        blocks = [
-            one for one in ast.walk(source.tree)
-            if isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
-        ]  # fmt: skip
+        blocks = [one for one in ast.walk(source.tree) if isinstance(one, ast.With) and is_tape(one)]
         if len(blocks) > 1:
             blocks = [one for one in blocks if source.function(one.lineno) is source.function(spot.line)]
         cuts = [cut for block in blocks for cut in _cuts(block) if not _is_given_away(cut, source, spot)]

@@ -227,6 +227,11 @@ def _free(node: ast.AST, bound: frozenset[str], found: list[ast.Name]) -> None:
         _free(one, bound, found)
 
 
+def is_tape(node: ast.AST) -> bool:
+    """Whether a statement is `with tf.GradientTape() as tape:`."""
+    return isinstance(node, ast.With) and any("GradientTape(" in ast.unparse(item) for item in node.items)
+
+
 def parameters(function: Function) -> list[str]:
     """Names of a function's positional parameters, without `self`."""
     found = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]

@@ -307,7 +307,7 @@ def _has_fields(situation: Situation, kind: str) -> bool:
     return False
 
 
-def _not_called(node: Node, situation: Situation, call: ast.Call, kind: str) -> Explanation:
+def _not_called(node: Node, situation: Situation, spot: Spot, kind: str) -> Explanation:
     """A method without its parentheses in what a body, or what it calls, returns."""
     cause = f"{_begin(node)} returned a {kind} itself, not what it gives: its parentheses are missing."
     found: list[tuple[str, Source, ast.expr]] = []
@@ -329,21 +329,22 @@ def _not_called(node: Node, situation: Situation, call: ast.Call, kind: str) -> 
         if placed is not None:
             edit = Edit(file, placed[0], placed[1], (placed[2],))
             return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
-    return Explanation(RULE, *_site(node, call), cause, None, "Call it: write () behind its name.")
+    return Explanation(RULE, spot.file, spot.line, cause, None, "Call it: write () behind its name.")
 
 
-def _no_structure(
-    node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str, called: str
-) -> Explanation | None:
+def _no_structure(node: Node, call: ast.Call, spot: Spot, kind: str, called: str) -> Explanation | None:
     """What no dtype holds and has no fields: several values one after the other, a path, a time."""
-    function, tout, tf, np = argument(call, 0, "func"), argument(call, 2, "Tout"), *_packages(spot)
+    function, tout = argument(call, 0, "func"), argument(call, 2, "Tout")
+    tf, np = alias(spot, "tensorflow"), alias(spot, "numpy")
     one = len(node.tout) == 1 and tout is not None and not isinstance(tout, (ast.List, ast.Tuple))
     text = node.tout[:1] == ("string",)
     shown = {"DATETIME": "datetime64"}.get(kind, kind)
     cause = f"{_begin(node)} returned a {shown}, and no dtype of TensorFlow's holds one"
+    words = Explanation(
+        RULE, spot.file, spot.line, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
+    )
     if function is None or tout is None or not one:
-        named = _site(node, call)
-        return Explanation(RULE, *named, f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays.")
+        return words
     if kind in _PASSES:
         dtype = "object" if text else f"{np}.{node.tout[0]}"
         what = f"{cause}: its values in an array are one tensor."
@@ -356,18 +357,7 @@ def _no_structure(
         return _edited(
             spot, call, {function: seconds, tout: f"{tf}.int64"}, f"{cause}: the seconds since 1970 are whole numbers."
         )
-    return Explanation(
-        RULE, *_site(node, call), f"{cause}.", None, f"Make {node.called} return numbers, text, or arrays."
-    )
-
-
-def _packages(spot: Spot) -> tuple[str, str]:
-    return alias(spot, "tensorflow"), alias(spot, "numpy")
-
-
-def _site(node: Node, call: ast.Call) -> tuple[str, int]:
-    """File and line of a call of py_function."""
-    return node.site if node.site is not None else (node.file or "", call.lineno)
+    return words
 
 
 def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kind: str) -> Explanation | None:
@@ -384,9 +374,9 @@ def _flattened(node: Node, situation: Situation, call: ast.Call, spot: Spot, kin
         cause = f"{_begin(node)} returned a TensorArray, which no op has for an output: its parts as one tensor can be."
         return _edited(spot, call, {function: f"lambda *x: {called}(*x).stack()"}, cause)
     elif kind in ("method", "function", "builtin_function_or_method"):
-        return _not_called(node, situation, call, kind)
+        return _not_called(node, situation, spot, kind)
     elif not _has_fields(situation, kind):
-        return _no_structure(node, situation, call, spot, kind, called)
+        return _no_structure(node, call, spot, kind, called)
     else:
         new, order = f"lambda *x: list(vars({called}(*x)).values())", "in the order of its fields"
     cause = (

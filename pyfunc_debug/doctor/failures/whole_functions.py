@@ -18,7 +18,7 @@ from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradie
 from pyfunc_debug.doctor.failures.left_behind import left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, parameters, parsed, short
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, is_tape, parameters, parsed, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, is_symbolic, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 from pyfunc_debug.doctor.failures.value_uses import needs_values, symbolic_names
@@ -222,11 +222,7 @@ def _leaves_the_tape(spot: Spot) -> bool:
     """Whether a frame is under `with tf.GradientTape()`, of which nothing that it differentiates keeps a gradient."""
     statement = spot.source.statement(spot.line)
     around = [] if statement is None else [statement, *spot.source.around(statement)]
-    return any(
-        isinstance(one, ast.With) and any("GradientTape(" in ast.unparse(item) for item in one.items)
-        and left_behind(spot, one) is not None
-        for one in around
-    )  # fmt: skip
+    return any(isinstance(one, ast.With) and is_tape(one) and left_behind(spot, one) is not None for one in around)
 
 
 def _undecorated(situation: Situation, index: int) -> Edit | None:
