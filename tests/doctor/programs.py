@@ -2133,6 +2133,41 @@ def a_list_that_a_map_appends_to():
     list(tf.data.Dataset.range(4).map(collect))
 
 
+@triggers("trace-only", says='state["last"] = x', pastes=True)
+def a_key_that_a_step_makes():
+    state = {}
+
+    @tf.function
+    def step(x):
+        state["last"] = x
+        return x * 2
+
+    for value in (1.0, 2.0, 3.0):
+        step(tf.constant(value))
+
+
+@triggers("trace-only", says="tf.Variable(state['mean'])", pastes=True)
+def a_mean_that_a_map_moves():
+    state = {"mean": 0.0}
+
+    def scale(x):
+        state["mean"] = 0.9 * state["mean"] + 0.1 * tf.reduce_mean(x)
+        return x - state["mean"]
+
+    list(tf.data.Dataset.from_tensor_slices(np.ones((4, 2), np.float32)).map(scale))
+
+
+@near("trace-only")
+def a_seed_that_a_body_sets():
+    @tf.function
+    def step(x):
+        tf.py_function(lambda n: random.seed(int(n)), [x], [])
+        return x * 2
+
+    for value in (1, 2, 3):
+        step(tf.constant(value))
+
+
 @triggers("trace-only", says="seen['n'].assign_add(1)", pastes=True)
 def a_counter_in_a_map():
     seen = {"n": 0}

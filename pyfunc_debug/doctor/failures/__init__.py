@@ -46,6 +46,7 @@ from pyfunc_debug.doctor.failures import (
     older_api,
     output_contract,
     predictions,
+    python_loops,
     python_objects,
     ragged_rows,
     results,
@@ -65,6 +66,7 @@ from pyfunc_debug.doctor.failures import (
 )
 from pyfunc_debug.doctor.failures.added_imports import with_imports
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.lambda_names import distinct
 from pyfunc_debug.doctor.failures.situation import Locate, Query, Situation, situation
 
 __all__ = ["Edit", "Explanation", "explain", "from_facts"]
@@ -120,6 +122,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     library_metrics.explain,
     loss_closures.explain,
     python_objects.explain,
+    python_loops.explain,
     keras_weights.explain,
     symbolic_value.explain,
     map_arguments.explain,
@@ -130,7 +133,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     landed.at_last,
 )
 
-OF_VALUES = (symbolic_value.explain, foreign_code.elsewhere)
+OF_VALUES = (symbolic_value.explain, none_shape.explain, foreign_code.elsewhere)
 """Those whose paste is for the one line that needed a value."""
 
 
@@ -151,5 +154,5 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         if explanation is not None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
-            return with_imports(explanation, found)
+            return distinct(with_imports(explanation, found))
     return None

@@ -6,6 +6,7 @@ import ast
 import re
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.python_loops import left_by_a_tensor
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import indent_of, short
 from pyfunc_debug.doctor.failures.symbols import alias
@@ -94,6 +95,10 @@ def _undefined(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explana
 
 def _return(spot: Spot, statement: ast.stmt, found: re.Match[str]) -> Explanation | None:
     edit = None
+    loop = next((one for one in spot.source.around(statement) if isinstance(one, (ast.For, ast.FunctionDef))), None)
+    leaves = [one for one in ast.walk(statement) if isinstance(one, ast.Return)]
+    if isinstance(loop, ast.For) and leaves:  # to be left in the round that the tensor says
+        return left_by_a_tensor(spot, loop, leaves[0])
     if isinstance(statement, ast.If) and not statement.orelse:
         inner = next((one for one in statement.body if isinstance(one, ast.Return) and one.value is not None), None)
         if inner is not None and inner.value is not None:

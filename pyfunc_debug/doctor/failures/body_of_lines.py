@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.code import stored_names
+from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.made_values import made_dtype, made_lines
-from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_lines, made_shape
+from pyfunc_debug.doctor.failures.shapes import written
+from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, indent_of, names
 from pyfunc_debug.doctor.failures.symbols import alias, dtype_of, is_symbolic
 
@@ -17,10 +19,11 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, 
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Break, ast.Continue)
 
 
-def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
+def body_of_lines(situation: Situation, spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     """`values = x.numpy()` and the lines that go on with `values`, as the body of one py_function.
 
     Args:
+      situation: The failure.
       spot: The frame that failed.
       statement: Its statement, the first that needs a value.
 
@@ -63,11 +66,16 @@ def body_of_lines(spot: Spot, statement: ast.stmt) -> tuple[Edit, bool] | None:
     listed = ", ".join(given)
     lists = [isinstance(one, (list, tuple)) for one in values]  # of which a py_function takes the first
     given_back = [f"{tf}.constant({one})" if is_list else one for one, is_list in zip(out, lists)]
+    called = f"{tf}.py_function({name}, [{listed}], {tout})"
+    if len(out) == 1 and wrapping.entry(situation)[1] == "Keras":  # which asks for the shape, too
+        wanted_name = ast.Name(out[0], ast.Load(), lineno=1, col_offset=0)
+        size = made_shape(lambda inputs: made_lines(lines, spot, wanted_name, inputs))
+        called = f"{tf}.ensure_shape({called}, {written(size)})" if size else called
     pasted = (
         f"{blanks}def {name}({listed}):",
         *(f"    {line}" if line.strip() else line for line in text),
         f"{blanks}    return {', '.join(given_back)}",
-        f"{blanks}{', '.join(out)} = {tf}.py_function({name}, [{listed}], {tout})",
+        f"{blanks}{', '.join(out)} = {called}",
     )
     return Edit(spot.file, first, last, pasted), None not in dtypes
 

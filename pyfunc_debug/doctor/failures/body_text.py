@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.body_edits import (
     RULE,
     first_statement,
@@ -64,7 +65,8 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
         return None
     hashed = "unhashable" in situation.message  # by a part of it, too: `set(tuple(words[:2]))`
     pieces: dict[ast.expr, str] = {}
-    for one in ast.walk(statement):
+    header = wrapping.value_of(statement) if hasattr(statement, "body") else None
+    for one in ast.walk(header or statement):
         inside = one.args if isinstance(one, ast.Call) else [one.slice] if isinstance(one, ast.Subscript) else []
         for part in [one] if hashed else inside:
             if isinstance(part, ast.Name) and holds(spot, part.id, "EagerTensor"):

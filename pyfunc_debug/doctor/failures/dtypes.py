@@ -145,6 +145,9 @@ class Guess:
 
     def _call(self, node: ast.Call) -> str | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        table = lookup(node.func.value, self._spot) if isinstance(node.func, ast.Attribute) else None
+        if name in ("get", "setdefault", "pop") and type(table) is dict and table:
+            return _of_value(next(iter(table.values())))
         for one in (*node.args, *(keyword.value for keyword in node.keywords)):
             given = dotted(one).rpartition(".")[2] or (one.value if isinstance(one, ast.Constant) else "")
             if given in _KNOWN:

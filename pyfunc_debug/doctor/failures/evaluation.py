@@ -100,19 +100,26 @@ def eagerly() -> Iterator[None]:
         yield
 
 
-def made_array(tensor: Any, number: int = 0) -> Any:
+ONES = -1
+"""The number of the values that are all the same."""
+
+
+def made_array(tensor: Any, number: int = 0, size: int = SIZE) -> Any:
     """Values for a tensor, by its dtype and shape; None where these are not known, or hold too much or text.
 
     Args:
       tensor: A symbolic tensor, or what is known of one.
-      number: Another number gives other values.
+      number: Another number gives other values; that of `ONES` gives ones.
+      size: What stands for a size that is not known.
     """
     numpy, shape, dtype = sys.modules["numpy"], shape_of(tensor), dtype_of(tensor)
     if shape is None:
         return None
-    sizes = tuple(SIZE if one is None else one for one in shape)
+    sizes = tuple(size if one is None else one for one in shape)
     if numpy.prod(sizes, dtype=float) > _MOST:
         return None
+    if number == ONES:
+        return numpy.ones(sizes, dtype) if dtype == "bool" or "int" in dtype or "float" in dtype else None
     random = numpy.random.default_rng(number)  # a generator of its own: the program's numbers stay its own
     if "float" in dtype or "complex" in dtype:
         found = random.uniform(0.1, 0.9, sizes) if number == 0 else random.normal(size=sizes)

@@ -63,8 +63,7 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
     floats = [one for one in wanted if "float" in one]
     if len(whole) != 1 or len(floats) != 1:
         return None
-    operands = [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
-    found = [one for one in operands if _dtype(one, spot) == whole[0]]
+    found = [one for one in _sides(statement) if _dtype(one, spot) == whole[0]]
     found = [one for one in found if not any(one is not other and one in ast.walk(other) for other in found)]
     if len(found) != 1:
         return None
@@ -85,8 +84,7 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
     tf, made = alias(spot, "tensorflow"), _assigned(spot.function or spot.source.tree)
     found: dict[ast.expr, str] = {
         side: f"{tf}.cast({side.id}, {tf}.{narrow})"
-        for one in ast.walk(statement) if isinstance(one, ast.BinOp)
-        for side in (one.left, one.right)
+        for side in _sides(statement)
         if isinstance(side, ast.Name) and side.id in made and _dtype(side, spot) == wide
     }  # fmt: skip
     new = spot.source.replaced(found) if found else None
@@ -98,6 +96,12 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
         "TensorFlow's ops take two tensors of one dtype."
     )
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, new[0], new[1], (new[2],)), "", "likely")
+
+
+def _sides(statement: ast.stmt) -> list[ast.expr]:
+    """What the statement's operations take: `total` and `x` of `total += x`."""
+    added = [statement.target, statement.value] if isinstance(statement, ast.AugAssign) else []
+    return added + [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
 
 
 def _kept(statement: ast.stmt, name: ast.expr) -> bool:
@@ -135,8 +139,7 @@ def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
     if not wanted <= set(_WHOLE) or len(wanted) != 2:
         return None
     narrow, wide = sorted(wanted, key=_WHOLE.index)
-    operands = [side for one in ast.walk(statement) if isinstance(one, ast.BinOp) for side in (one.left, one.right)]
-    found = [one for one in operands if _dtype(one, spot) == narrow]
+    found = [one for one in _sides(statement) if _dtype(one, spot) == narrow]
     if len(found) != 1:
         return None
     return _cast(

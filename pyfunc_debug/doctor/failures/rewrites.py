@@ -126,7 +126,9 @@ class _Ops(ast.NodeTransformer):
             if on_tensor:
                 return self._method(node, node.func)
             of_tensors = any(root_is(node.func, self.spot, one) for one in ("tensorflow", "keras"))
-            if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
+            if in_arguments and of_tensors and node.func.attr == "constant":
+                return self._constant(node)
+            if in_arguments and of_tensors and node.func.attr in _OF_KERAS:
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
             if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
@@ -143,6 +145,22 @@ class _Ops(ast.NodeTransformer):
         if imported is not None:  # `from numpy.fft import rfft`
             return self._of_library(ast.Call(imported, node.args, node.keywords), imported, "numpy", floats, written)
         return self._builtin(node)
+
+    def _constant(self, node: ast.Call) -> ast.AST:
+        """`tf.constant` of tensors: it takes values only."""
+        given = dict(zip(("value", "dtype", "shape"), node.args)) | {str(one.arg): one.value for one in node.keywords}
+        value, dtype, shape = (given.get(one) for one in ("value", "dtype", "shape"))
+        if value is None or not self.is_tainted(value):
+            return node
+        self.changed = True
+        if isinstance(value, (ast.List, ast.Tuple)):
+            nested = any(isinstance(one, (ast.List, ast.Tuple)) for one in value.elts)
+            value = self._op("convert_to_tensor" if nested else "stack", [value])
+        value = value if dtype is None else self._op("cast", [value, dtype])
+        if shape is None:
+            return value
+        scalar = isinstance(value, ast.Name) and shape_of(self.spot.value(value.id)) == ()
+        return self._op("fill", [shape, value]) if scalar else self._op("broadcast_to", [value, shape])
 
     def _of_library(
         self, node: ast.Call, func: ast.Attribute, library: str, floats: bool, written: ast.Call
@@ -259,6 +277,8 @@ class _Ops(ast.NodeTransformer):
         if name in ("int", "float", "bool") and len(node.args) == 1:
             kind = {"int": "int32", "float": "float32", "bool": "bool"}[name]
             return self._op("cast", [*node.args, syntax.expression(f"{self._tf}.{kind}")])
+        if name == "round" and len(node.args) == 1 and not node.keywords and self._floats(node.args[0]):
+            return self._op("round", node.args)
         if name in ("list", "tuple") and len(node.args) == 1:
             return self._op("unstack", node.args)
         if name == "range":
@@ -284,7 +304,13 @@ class _Ops(ast.NodeTransformer):
         if of_two is not None and self.is_tainted(of_two) and self._computes(of_two.func):
             made = self._made(copy.deepcopy(of_two))
             return self._text(in_ops([self.visit(one) for one in of_two.args], made, self._tf))
+        listed = isinstance(node.value, (ast.List, ast.Tuple)) and not isinstance(node.slice, (ast.Tuple, ast.Slice))
+        chosen = self._bools(node.slice)
         self.generic_visit(node)
+        if in_index and listed:
+            whole = syntax.expression(f"{self._tf}.int32")
+            index = self._op("cast", [node.slice, whole]) if chosen else node.slice
+            return self._op("gather", [node.value, index])
         if in_index and not in_value:
             if isinstance(node.slice, (ast.Tuple, ast.Slice)) or self._bools(node.slice):
                 raise _NoOpError
@@ -340,6 +366,16 @@ class _Ops(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if self.is_tainted(node) and self._of_keys(node):
+            raise _NoOpError
+        return self.generic_visit(node)
+
+    def _of_keys(self, node: ast.Compare) -> bool:
+        """Whether it asks for a key of a dict's, or for a part of a text: Python compares values there."""
+        asks = isinstance(node.ops[0], (ast.In, ast.NotIn))
+        return asks and isinstance(lookup(node.comparators[0], self.spot), (dict, set, frozenset, str))
+
 
 class _Conditions(_Ops):
     """The same, and `and`, `or`, `not`, chains of comparisons and conditional expressions."""
@@ -366,6 +402,8 @@ class _Conditions(_Ops):
         if not tainted:
             return node
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            if self._of_keys(node):
+                raise _NoOpError
             found: ast.expr = self._op("reduce_any", [self._op("equal", [node.left, node.comparators[0]])])
             return found if isinstance(node.ops[0], ast.In) else self._op("logical_not", [found])
         if len(node.ops) > 1:

@@ -30,6 +30,7 @@ _VALUE = re.compile(
     r"|(?<![a-z])Tensor is unhashable"
     r"|len is not well defined for a symbolic Tensor"
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
+    r"|Expected any non-tensor type, but got a tensor instead"
     r"|(?:not|got|found) '?<tf\.Tensor '"
     r"|of type <class '[\w.]*(?:SymbolicTensor|KerasTensor)'>"
     r"|(?:float|int)\(\) argument must be .*(?:SymbolicTensor|KerasTensor|'Tensor')"
@@ -89,8 +90,10 @@ def _bool(
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
     edit = chosen(spot, statement) if wrapping.entry(situation)[1] == "Keras" else None
+    asks = any(isinstance(one, (ast.In, ast.NotIn)) for one in ast.walk(value))  # which AutoGraph does not convert
     if (
         edit is None
+        and not asks
         and isinstance(statement, (ast.If, ast.While))
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
@@ -179,9 +182,11 @@ def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -
     if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func).endswith(".unstack"):
         return None  # what failed is inside
     shape = shape_of(next(iter(symbolic_parts(loop.iter, spot).values())))
+    if loop.ifs:
+        return _masked(spot, node, loop, tf)
     if shape and shape[0] is not None:
         return wrapping.replace_expression(spot, loop.iter, f"{tf}.unstack({spot.source.text(loop.iter)})")
-    if len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name):
+    if len(node.generators) > 1 or not isinstance(loop.target, ast.Name):
         return None
     if any(isinstance(one, (ast.ListComp, ast.GeneratorExp)) for one in ast.walk(node.elt)):
         return None  # map_fn takes no lists of lists
@@ -190,3 +195,23 @@ def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -
     stacked = isinstance(outer, ast.Call) and dotted(outer.func).endswith(".stack") and len(outer.args) == 1
     piece = outer if stacked and isinstance(outer, ast.expr) else node
     return wrapping.replace_expression(spot, piece, f"{tf}.map_fn(lambda {loop.target.id}: {body}, {over})")
+
+
+def _masked(spot: Spot, node: ast.ListComp | ast.GeneratorExp, loop: ast.comprehension, tf: str) -> Edit | None:
+    """`[v for v in x if v > 1]` as `tf.boolean_mask(x, x > 1)`: a comparison with numbers, of each of a vector."""
+    test, over = loop.ifs[0], spot.source.text(loop.iter)
+    shape = shape_of(spot.value(over))
+    plain = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _ORDERS)
+    if not plain or len(loop.ifs) > 1 or len(node.generators) > 1 or shape is None or len(shape) != 1:
+        return None
+    left, right = test.left, test.comparators[0]  # type: ignore[attr-defined]
+    number = isinstance(right, ast.Constant) or dotted(right) not in ("", dotted(loop.target))
+    if not all(isinstance(one, ast.Name) for one in (node.elt, loop.target, left)) or not number:
+        return None
+    if not dotted(node.elt) == dotted(left) == dotted(loop.target):
+        return None
+    kept = f"{over} {spot.source.text(test)[len(dotted(left)) :].strip()}"
+    return wrapping.replace_expression(spot, node, f"{tf}.boolean_mask({over}, {kept})")
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import Any
 
 from pyfunc_debug.doctor.code import all_nodes
 from pyfunc_debug.doctor.failures import into_variables, keras_calls, learned_shapes, shapes
+from pyfunc_debug.doctor.failures.dtypes import assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.made_values import made_return, made_shape
 from pyfunc_debug.doctor.failures.nodes import (
     Node,
     argument,
@@ -51,6 +54,8 @@ _SAID = re.compile(
 _PLAIN = re.compile(r"unknown TensorShape|[Uu]nknown rank|found ndim=None|Shape with unknown rank")
 """Words for a lost rank, and for nothing else. Keras cuts the frames in which the tensor was."""
 _LAMBDA = "could not automatically infer the shape of the Lambda's output"
+_GIVEN = re.compile(r"<KerasTensor shape=\(([^)]*)\), dtype=(\w+)")
+_SIZE = re.compile(r"\w+")
 _CALLING = re.compile(r"when calling (\w+)\.call\(\)")
 _LOOP = re.compile(r"has shape (\([^)]*\)) before the loop, but shape <unknown> after")
 _OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
@@ -413,7 +418,7 @@ def _into_variable(
 def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[list[Shape | None], bool, str]:
     number = _same_body(situation, node)
     seen, calls = shapes.recorded(situation.rows, number)
-    given = _inputs(situation, node, op) or _of_other_traces(node, situation)
+    given = _inputs(situation, node, op) or _of_other_traces(node, situation) or _of_keras(situation, node)
     fits = _as_traced(situation, number, [shape for _, shape in given])
     if seen and fits:
         often = "its 1 call" if calls == 1 else f"all {calls:,} calls"
@@ -432,6 +437,10 @@ def _shapes(situation: Situation, node: Node, op: Any, call: ast.Call) -> tuple[
     spot = body_spot(node, situation, {**inputs, **owner(node, situation)})
     found = shapes.guessed(function, spot) if function is not None and spot is not None else []
     found = [*found, *[None] * (len(node.tout) - len(found))][: len(node.tout)]
+    if len(found) == 1 and function is not None and spot is not None and (found[0] is None or None in found[0][1:]):
+        body = functools.partial(made_return, function, spot, arrays=node.kind == "numpy_function")
+        made = made_shape(body)
+        found = [made if found[0] is None or (made is not None and len(made) == len(found[0])) else found[0]]
     found = found if fits else [(None, *one[1:]) if one else one for one in found]  # it is called with other sizes, too
     if all(one is None for one in found) and len(node.tout) == 1:
         same = [one for one in inputs.values() if one.shape]
@@ -445,6 +454,26 @@ def _of_other_traces(node: Node, situation: Situation) -> list[tuple[str, Shape 
     """What a node is given that was made by the same line in a graph: an eager call has no inputs known at trace."""
     others = (traced_inputs(one, situation) for one in user_nodes(situation) if one.site == node.site)
     return next((inputs for inputs in others if inputs), [])
+
+
+def _of_keras(situation: Situation, node: Node) -> list[tuple[str, Shape | None]]:
+    """What a layer hands on to its node, by the Keras inputs that the failure names: batches, of any size."""
+    call, given = node.call(), _GIVEN.findall(str(situation.error))
+    around = node.source.around(call) if call is not None else ()
+    method = next((one for one in around if isinstance(one, ast.FunctionDef)), None)
+    inp = argument(call, 1, "inp") if call is not None else None
+    if method is None or not given or not isinstance(inp, (ast.List, ast.Tuple)):
+        return []
+    known = {
+        name: (
+            dtype,
+            tuple(None if one == "None" or not at else int(one) for at, one in enumerate(_SIZE.findall(sizes))),
+        )
+        for name, (sizes, dtype) in zip(parameters(method), given)
+    }
+    made = assignments(method)
+    names = [dotted(one) for one in inp.elts]
+    return [known[name] for name in names] if all(name in known and name not in made for name in names) else []
 
 
 def _as_traced(situation: Situation, number: int, inputs: list[Shape | None]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_by_python, known_losses, row_loops, wrapping
+from pyfunc_debug.doctor.failures import control_flow, kept_by_python, known_losses, row_loops, state_changes, wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
@@ -19,6 +19,9 @@ from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of
 def value_fix(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, attribute: str | None
 ) -> tuple[Edit | None, bool]:
+    kept = state_changes.edit(spot, statement, situation.message)
+    if kept is not None:
+        return kept, True
     if (
         isinstance(statement, ast.Assign)
         and isinstance(statement.targets[0], ast.Subscript)
@@ -58,7 +61,7 @@ def value_fix(
         and control_flow.converts(function)
     ):
         return converted(spot, function), True
-    lines = body_of_lines(spot, statement) if function is not None and not is_loss(situation) else None
+    lines = body_of_lines(situation, spot, statement) if function is not None and not is_loss(situation) else None
     if lines is not None and not in_data and function is not None and not whole_as_ops(function, spot):
         return lines
     if not in_data or function is None or whole_as_ops(function, spot):
@@ -73,6 +76,8 @@ def value_fix(
 
 _SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")
 """What `y = y.numpy()` becomes as ops."""
+_FORMATS = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]")
+"""What `%` puts a value into."""
 _FARTHEST = 20
 """Lines from the first to the last that one paste changes."""
 
@@ -105,8 +110,8 @@ def _branches(function: ast.AST, spot: Spot) -> bool:
 
 
 def stored(statement: ast.stmt, spot: Spot) -> dict[str, object]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return {name: one for target in targets for name, one in symbolic_parts(target, spot).items()}
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return {name: one for target in targets if target is not None for name, one in symbolic_parts(target, spot).items()}
 
 
 def _item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
@@ -133,13 +138,27 @@ def _print(spot: Spot, statement: ast.stmt) -> Edit | None:
     for argument in call.args:
         if isinstance(argument, ast.Starred):
             return None
-        for one in argument.values if isinstance(argument, ast.JoinedStr) else [argument]:
+        for one in _shown(argument):
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
                 shown += [repr(one.value.strip()).replace("'", '"')] * bool(one.value.strip())
             else:
                 value = one.value if isinstance(one, ast.FormattedValue) else one
                 shown.append(as_ops(value, spot) or spot.source.text(value) or ast.unparse(value))
     return wrapping.replace_expression(spot, call, f"{alias(spot, 'tensorflow')}.print({', '.join(shown)})")
+
+
+def _shown(argument: ast.expr) -> list[ast.expr]:
+    """The texts and values of `f"loss {x:.3f}"` and of `"loss %.3f" % x`, in their order."""
+    if isinstance(argument, ast.JoinedStr):
+        return list(argument.values)
+    if isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Mod):
+        text = argument.left.value if isinstance(argument.left, ast.Constant) else None
+        values = argument.right.elts if isinstance(argument.right, ast.Tuple) else [argument.right]
+        texts = _FORMATS.split(text) if isinstance(text, str) else []
+        if len(texts) == len(values) + 1:
+            pairs = zip(texts, [*values, ast.Constant("")])
+            return [part for words, value in pairs for part in (ast.Constant(words), value)]
+    return [argument]
 
 
 def converted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Edit | None:

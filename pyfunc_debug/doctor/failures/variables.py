@@ -5,22 +5,30 @@ from __future__ import annotations
 import ast
 import textwrap
 
+from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import indent_of, names, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, names, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, symbolic_parts
+from pyfunc_debug.doctor.failures.traced_text import few
 
 RULE = "variable-in-function"
 _SAID = "tf.function only supports singleton tf.Variables created on the first call"
+_NOT_LIFTED = "Unable to lift tensor"
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tf.function made a variable in a later trace."""
     spot = situation.last
-    if spot is None or _SAID not in situation.message:
+    if spot is None or not (_SAID in situation.message or _NOT_LIFTED in situation.message):
         return None
     statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
+    copied = _copy(spot, function, statement)
+    if copied is not None or _NOT_LIFTED in situation.message:
+        return copied
     given = _second_optimizer(situation, spot, function, statement)
     if given is not None:
         return given
@@ -33,6 +41,29 @@ def explain(situation: Situation) -> Explanation | None:
     edit = _lifted(spot, function, statement) or _once(spot, statement)
     target = "__init__" if "self." in code else f"a line above {function.name}"
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Move the line into {target}.")
+
+
+def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
+    """`v = tf.Variable(x)` of what the function was given: a tensor of its own does, as nothing assigns to it."""
+    call = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    if not isinstance(call, ast.Call) or not root_is(call.func, spot, "tensorflow") or not dotted(call.func).endswith(
+        ".Variable"
+    ):  # fmt: skip
+        return None
+    value = argument(call, 0, "initial_value")
+    parts = symbolic_parts(value, spot) if value is not None else {}
+    assigned = any(dotted(one.func).startswith(f"{name}.assign") for one in calls(function))
+    if value is None or not parts or not isinstance(statement.targets[0], ast.Name) or assigned:  # type: ignore[attr-defined]
+        return None
+    tf, text = alias(spot, "tensorflow"), spot.source.text(value)
+    dtype = argument(call, 5, "dtype")
+    new = f"{tf}.identity({text})" if dtype is None else f"{tf}.cast({text}, {spot.source.text(dtype)})"
+    cause = (
+        f"`{short(spot.source.text(statement), 36)}` makes a variable of {few(parts)}, which has no value while "
+        f"{function.name} is traced. Nothing here assigns to {name}: a tensor does."
+    )
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, call, new))
 
 
 def _second_optimizer(

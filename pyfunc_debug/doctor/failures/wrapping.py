@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyfunc_debug.doctor.failures import into_variables, shapes
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.made_values import made_dtype, made_value
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_shape, made_value
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.symbols import (
@@ -309,7 +309,8 @@ def expression(situation: Situation) -> Wrap | None:
         return None
     part = _with_what_it_needs(_needing_values(value, spot), value, spot)
     inputs = list(symbolic_parts(part, spot))
-    if not all(name.isidentifier() for name in inputs):
+    wrapped = any(dotted(one.func).endswith("py_function") for one in calls(part))
+    if wrapped or not all(name.isidentifier() for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
     listed = ", ".join(inputs)
@@ -329,7 +330,8 @@ def expression(situation: Situation) -> Wrap | None:
     tout = declared or tout
     strings = [name for name in inputs if dtype_of(spot.value(name)) == "string"]
     inner = values_of(part, spot, strings) if strings else spot.source.text(part)
-    if (isinstance(part, ast.Subscript) or of_arrays is not None) and not strings:
+    keys = "unhashable" in situation.message
+    if (isinstance(part, ast.Subscript) or of_arrays is not None or keys) and not strings:
         inner = values_of(part, spot, inputs)
     if isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list and drops the rest
         inner = f"{tf}.constant({inner})"
@@ -340,9 +342,34 @@ def expression(situation: Situation) -> Wrap | None:
         plain = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
         plain = into_variables.as_numpy_function(part, inputs, dtype, spot) or plain
         new = into.taking(plain, dtype, spot)
-    edit = _edit(spot, {part: new})
-    known = dtype is not None and (into is not None or not fits(spot))  # Keras asks for the shape, too
+    size = None
+    if into is None and asks and entry(situation)[1] == "Keras":
+        size = made_shape(lambda given: made_value(part, spot, of_arrays is not None, given))
+    if size:
+        new = f"{tf}.ensure_shape({new}, {shapes.written(size)})"
+    beside = _float_beside(part, spot)
+    if beside is not None and beside != tout and into is None:
+        new = f"{tf}.cast({new}, {beside})"
+    whole = spot.source.parent(part)
+    constant = isinstance(whole, ast.Call) and dotted(whole.func).rpartition(".")[2] == "constant"
+    alone = constant and len(whole.args) == 1 and not whole.keywords  # type: ignore[union-attr]
+    edit = _edit(spot, {whole if alone and isinstance(whole, ast.expr) else part: new})
+    known = dtype is not None and (into is not None or bool(size) or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
+
+
+def _float_beside(part: ast.expr, spot: Spot) -> str | None:
+    """The dtype of the floats that an expression is computed with: TensorFlow computes with two of one dtype only."""
+    kinds, inner = set(), part
+    for around in spot.source.around(part):
+        if not isinstance(around, ast.BinOp):
+            break
+        other = around.left if around.right is inner else around.right
+        if next(calls(other), None) is None:
+            kinds |= {dtype_of(one) for one in symbolic_parts(other, spot).values()}
+        inner = around
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return f"{alias(spot, 'tensorflow')}.{kind}" if "float" in kind else None
 
 
 def _with_what_it_needs(part: ast.expr, value: ast.expr, spot: Spot) -> ast.expr:
@@ -353,11 +380,22 @@ def _with_what_it_needs(part: ast.expr, value: ast.expr, spot: Spot) -> ast.expr
         if isinstance(outer, ast.Attribute) and outer.attr not in ("shape", "dtype"):
             called = parents.get(outer)
             part = called if isinstance(called, ast.Call) and called.func is outer else outer
-        elif isinstance(outer, ast.Subscript) and not (outer.value is not part and symbolic_parts(outer.value, spot)):
+        elif isinstance(outer, ast.expr) and (_asks_for_a_key(outer, part) or _is_index(outer, part, spot)):
             part = outer
         else:
             break
     return part
+
+
+def _is_index(node: ast.AST, part: ast.expr, spot: Spot) -> bool:
+    """Whether it is a part of the expression, or `array[part]` of no tensor."""
+    of_tensor = isinstance(node, ast.Subscript) and node.value is not part and symbolic_parts(node.value, spot)
+    return isinstance(node, ast.Subscript) and not of_tensor
+
+
+def _asks_for_a_key(node: ast.AST, part: ast.expr) -> bool:
+    """Whether it is `part in table`."""
+    return isinstance(node, ast.Compare) and node.left is part and isinstance(node.ops[0], (ast.In, ast.NotIn))
 
 
 def _of_map_fn(function: Function | None, part: ast.expr, spot: Spot) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +14,7 @@ from pyfunc_debug.doctor.failures.each_time import each_time
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.source import names
+from pyfunc_debug.doctor.failures.state_changes import in_python
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
 
@@ -104,7 +106,8 @@ def _listed(what: Sequence[object]) -> str:
 def _seed(function: Definition) -> ast.Expr | None:
     """The statement of a function that seeds Python's, NumPy's or TensorFlow's global random numbers."""
     statements = (one for one in code.own_nodes(function) if isinstance(one, ast.Expr))
-    return next((one for one in statements if SEEDS.search(f"{ast.unparse(one)}")), None)
+    built = (one for one in statements if not any(isinstance(part, ast.Lambda) for part in ast.walk(one)))
+    return next((one for one in built if SEEDS.search(ast.unparse(one))), None)
 
 
 def _seeded_once(
@@ -215,6 +218,8 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     )  # fmt: skip
     if empty:
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
+    if "[" in name and found is not None and not _begins(facts.tree(function.file), name):
+        return _kept(facts, function, found, write)
     of_object = _attribute(facts, function, write, inside) if "." in name else []
     if of_object and None not in of_object:
         return of_object
@@ -223,6 +228,39 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     made = pastes.above(facts, function.file, pastes.first_line(found), f"{name} = tf.Variable({name})")
     read = _read_in_ops(facts, function, name, write.line)
     return [made, *read, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",))]
+
+
+def _begins(tree: ast.AST | None, target: str) -> bool:
+    """Whether the file gives `state["n"]` a number to begin with, as a variable needs one."""
+    asked = syntax.expression(target)
+    for one in pastes.walk(tree, ast.Assign):
+        texts = [ast.unparse(part) for part in one.targets]
+        if target in texts and _is_number(one.value):
+            return True
+        if isinstance(asked, ast.Subscript) and ast.unparse(asked.value) in texts and isinstance(one.value, ast.Dict):
+            key = ast.unparse(asked.slice)
+            pairs = zip(one.value.keys, one.value.values)
+            if any(name is not None and ast.unparse(name) == key and _is_number(value) for name, value in pairs):
+                return True
+    return False
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _kept(facts: Facts, function: Function, found: Definition, write: code.Write) -> list[Edit | None] | str:
+    """The line as a py_function's body, where it is a change of a dict's or a list's that no variable can be."""
+    statement = next((one for one in pastes.walk(found, ast.stmt) if ast.unparse(one) == write.text), None)
+    tf, local = pastes.module(facts, function.file, "tensorflow") or "tf", code.local_names(found)
+    inputs = [one for one in names(statement) if one in local and one != write.name] if statement is not None else []
+    edit = None
+    if statement is not None:
+        edit = in_python(pastes.source(facts, function.file), found, statement, inputs, tf)
+    if edit is None or function.file is None:
+        name = function.name.rpartition(".")[2]
+        return f"return from {name} what line {write.line} keeps, and keep it where {name} is called"
+    return [dataclasses.replace(edit, file=function.file)]
 
 
 def _read_in_ops(facts: Facts, function: Function, name: str, but: int) -> list[Edit | None]:
@@ -431,7 +469,10 @@ def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit 
 
 def _sets(write: code.Write) -> bool:
     """`self.size = x.shape[0]`: what a function of a dataset finds out once, and may mean so."""
-    return isinstance(syntax.parse(write.text).body[0], ast.Assign)
+    statement = syntax.parse(write.text).body[0]
+    if not isinstance(statement, ast.Assign):
+        return False
+    return not any(isinstance(one, ast.expr) and ast.unparse(one) == write.target for one in ast.walk(statement.value))
 
 
 def _of_tensorflow(write: code.Write) -> bool:

@@ -1,0 +1,161 @@
+"""Python's own state changed with a tensor's value, `counts[int(label)] += 1`: the lines as a py_function's body."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+from collections.abc import Sequence
+
+from pyfunc_debug.doctor.code import Definition, all_nodes, own_nodes
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, names, parameters
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, symbolic_parts
+
+_LONGEST = 8
+"""Lines that are moved into a body."""
+_CONVERTS = ("int", "float", "str", "bool", "bytes")
+
+
+def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
+    """A statement that keeps something of a symbolic tensor where only Python sees it, in a py_function.
+
+    Args:
+      spot: The frame that failed.
+      statement: Its statement.
+      message: What TensorFlow said.
+
+    Returns:
+      What to paste; None for every other statement, and where the function goes on with what was kept.
+    """
+    function, statement = spot.function, _with_its_file(spot.source, statement)
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        target = _kept_in(statement)
+        if target is None or is_symbolic(lookup(target.value, spot)):
+            return None
+        if _root(target) in _made_here(function) or _reads_again(function, statement, target):
+            return None
+    elif not isinstance(statement, ast.With):
+        return None
+    inputs = list(symbolic_parts(statement, spot))
+    if not inputs or not all(one.isidentifier() for one in inputs):
+        return None
+    hashed = inputs if "unhashable" in message else []
+    made = in_python(spot.source, function, statement, inputs, alias(spot, "tensorflow"), hashed)
+    return None if made is None else dataclasses.replace(made, file=spot.file)
+
+
+def in_python(
+    source: Source,
+    function: Definition,
+    statement: ast.stmt,
+    inputs: Sequence[str],
+    tf: str,
+    hashed: Sequence[str] = (),
+) -> Edit | None:
+    """A statement as the body of a py_function that gives nothing back.
+
+    Args:
+      source: The file.
+      function: The function that is traced.
+      statement: The statement.
+      inputs: Names of the tensors in it.
+      tf: What the file calls TensorFlow.
+      hashed: Tensors that are keys, which only values can be.
+
+    Returns:
+      What to paste, without the name of the file.
+    """
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    if last - first >= _LONGEST or any(isinstance(one, (ast.Return, ast.Yield)) for one in ast.walk(statement)):
+        return None
+    lines = list(source.lines[first - 1 : last])
+    blanks = indent_of(lines[0])
+    if hashed:
+        if first != last:
+            return None
+        lines = [f"{blanks}{ast.unparse(_Keys(set(hashed)).visit(copy.deepcopy(statement)))}"]
+    taken = {one.id for one in all_nodes(source.tree) if isinstance(one, ast.Name)}
+    name = next(one for one in ("keep", "keep_in_python", "body") if one not in taken)
+    outer = [
+        one
+        for part in own_nodes(function)
+        if isinstance(part, ast.Global)
+        for one in part.names
+        if one in names(statement)
+    ]
+    listed = ", ".join(inputs)
+    return Edit(
+        "", first, last,
+        (
+            f"{blanks}def {name}({listed}):",
+            *([f"{blanks}    global {', '.join(outer)}"] if outer else []),
+            *(f"    {line}" if line.strip() else line for line in lines),
+            f"{blanks}{tf}.py_function({name}, [{listed}], [])",
+        ),
+    )  # fmt: skip
+
+
+class _Keys(ast.NodeTransformer):
+    """`x.numpy()` for the tensors in an index, where nothing makes a number of them yet."""
+
+    def __init__(self, hashed: set[str]) -> None:
+        self._hashed = hashed
+        self._in_key = False
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.value = self.visit(node.value)
+        before, self._in_key = self._in_key, True
+        node.slice = self.visit(node.slice)
+        self._in_key = before
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return node if dotted(node.func) in _CONVERTS else self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        key = self._in_key and node.id in self._hashed
+        return ast.Call(ast.Attribute(node, "numpy", ast.Load()), [], []) if key else node
+
+
+def _with_its_file(source: Source, statement: ast.stmt) -> ast.stmt:
+    """`with open(name) as file:` around a statement that writes into the file."""
+    for one in source.around(statement):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        if isinstance(one, ast.With):
+            opened = {dotted(item.optional_vars) for item in one.items if item.optional_vars is not None}
+            if opened & set(names(statement)):
+                return one
+    return statement
+
+
+def _kept_in(statement: ast.Assign | ast.AugAssign) -> ast.Subscript | ast.Attribute | None:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return targets[0] if len(targets) == 1 and isinstance(targets[0], (ast.Subscript, ast.Attribute)) else None
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return dotted(node)
+
+
+def _made_here(function: Function) -> set[str]:
+    """Names that a function gives values to: what they hold is gone after it."""
+    return {
+        one.id for one in own_nodes(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    } - set(parameters(function))
+
+
+def _reads_again(function: Function, statement: ast.stmt, target: ast.expr) -> bool:
+    """Whether the function reads, in another statement, what it keeps."""
+    own = set(map(id, ast.walk(statement)))
+    holder = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ast.unparse(target)
+    return any(
+        id(one) not in own and isinstance(one, (ast.Name, ast.Attribute)) and ast.unparse(one) == holder
+        for one in own_nodes(function)
+    )
