@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+_MORE = re.compile(
+    r"Drop|Noise|Normalization|Random|Lambda|RNN|LSTM|GRU|Attention|Bidirectional|TimeDistributed|Wrapper"
+)
+"""Layers that draw numbers, keep something, run a user's code, or hold such."""
+
 
 def is_layer(value: object) -> bool:
     """Whether it is a layer or model of Keras'."""
@@ -15,14 +20,16 @@ def is_layer(value: object) -> bool:
 
 def is_loss(value: object) -> bool:
     """Whether it is a loss object of Keras' own."""
-    return type(value).__module__.startswith("keras.src.losses") and not isinstance(value, type)
+    bases = type(value).__mro__
+    return bases[0].__module__.startswith("keras.") and any(one.__name__ == "Loss" for one in bases)
 
 
 def repeats(layer: Any) -> bool:
     """Whether a layer or model is of Keras' own, is built, and draws or keeps nothing when it is called."""
-    inner = [*getattr(layer, "_flatten_layers", lambda: [layer])()]
-    kinds = {f"{type(one).__module__}.{type(one).__name__}" for one in (layer, *inner)}
-    return bool(getattr(layer, "built", False)) and all(
-        kind.startswith("keras.src.") and not re.search(r"Drop|Noise|Normalization|Random|Lambda|RNN|LSTM|GRU", kind)
-        for kind in kinds
+    kind = type(layer)
+    own = (
+        kind.__module__.startswith("keras.")
+        and not _MORE.search(kind.__name__)
+        and bool(getattr(layer, "built", False))
     )
+    return own and all(repeats(one) for one in getattr(layer, "layers", ()))
