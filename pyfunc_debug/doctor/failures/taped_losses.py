@@ -51,10 +51,9 @@ def _is_about(situation: Situation, spot: Spot, block: ast.With) -> bool:
         return True
     if any(isinstance(one.func, ast.Attribute) and one.func.attr == "gradient" for one in calls(statement)):
         return True
+    known = [spot.variables[name] for name in gradients_named(spot.source) if name in spot.variables]
     return "None" in situation.message and any(
-        value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value))
-        for name in gradients_named(spot.source)
-        if (value := spot.variables.get(name, 0)) != 0
+        value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value)) for value in known
     )
 
 

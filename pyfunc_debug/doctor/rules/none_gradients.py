@@ -131,7 +131,8 @@ def _of_data(facts: Facts, node: Node) -> bool:
     inputs = [one.id for one in given.elts if isinstance(one, ast.Name)]
     parameters = [one.arg for one in (*own.args.posonlyargs, *own.args.args) if one.arg != "self"]
     places = pastes.run_sites(facts, function.id)
-    if len(inputs) != len(given.elts) or not set(inputs) <= set(parameters) or not places:
+    watches = any(pastes.last_name(one.func) == "watch" for one in pastes.walk(own, ast.Call))
+    if len(inputs) != len(given.elts) or not set(inputs) <= set(parameters) or not places or watches:
         return False
     for file, line in places:
         call = pastes.call_at(facts, file, line, function.name.rpartition(".")[2])
