@@ -102,9 +102,10 @@ class _Leaves:
         variable = type(value).__name__ == "ResourceVariable" or _of_keras(value)
         if variable and is_float(value) and getattr(value, "trainable", True):
             return self._pair(id(value), plain(getattr(value, "value", value) if _of_keras(value) else value))
-        if is_symbolic(value):
-            return self._pair(id(value), made_array(value)) if watched else self._constant(value)
-        return self._pair(id(value), value.numpy()) if watched and is_tensor(value) else None
+        if watched and (is_symbolic(value) or is_tensor(value)):
+            self._count += 1  # in each run the same, while the tensors are others
+            return self._pair(("watched", self._count), made_array(value) if is_symbolic(value) else value.numpy())
+        return self._constant(value) if is_symbolic(value) else None
 
     def _constant(self, value: Any) -> Pair | None:
         array = made_array(value)
