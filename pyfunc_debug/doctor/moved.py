@@ -6,6 +6,7 @@ What it reads of the function or loop around it becomes its arguments.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.built_once import CHANGES
@@ -41,8 +42,17 @@ def around(source: Source, own: ast.FunctionDef) -> tuple[ast.stmt, list[str]] |
     return holder, [one for one in dict.fromkeys(order) if one in read and one != own.name]
 
 
-def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
-    """The lines that define it once, and call it with what it read; "" where tensors cannot stand for all of it."""
+def with_arguments(
+    facts: Facts, file: str | None, own: ast.FunctionDef, changing: Mapping[str, str] | None = None
+) -> str:  # fmt: skip
+    """The lines that define it once, and call it with what it read; "" where tensors cannot stand for all of it.
+
+    Args:
+      facts: The recording.
+      file: Its file.
+      own: The function.
+      changing: Parameters of it that get another number each time, and their dtypes: as tensors one graph serves all.
+    """
     source = pastes.source(facts, file)
     found = around(source, own)
     if file is None or found is None or not found[1]:
@@ -71,7 +81,7 @@ def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
     word = "function" if isinstance(holder, ast.FunctionDef) else "loop"
     gap = [""] * (2 if isinstance(holder, ast.FunctionDef) else 1)
     pieces: dict[ast.expr, str] = {
-        one: f"{own.name}({', '.join([*map(source.text, one.args), *read])})" for one in calls
+        one: f"{own.name}({', '.join([*_given(facts, file, own, one, changing or {}), *read])})" for one in calls
     }
     edits = pastes.each_replaced(facts, file, pieces)
     return pastes.written(
@@ -80,6 +90,15 @@ def with_arguments(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:
         Edit(file, above, above - 1, (*made, *gap)),
         *edits,
     )  # fmt: skip
+
+
+def _given(facts: Facts, file: str, own: ast.FunctionDef, call: ast.Call, changing: Mapping[str, str]) -> list[str]:
+    """What a call passes, with numbers that change as tensors."""
+    text, tf = pastes.source(facts, file).text, pastes.module(facts, file, "tensorflow") or "tf"
+    return [
+        f"{tf}.constant({text(one)}, {tf}.{changing[name]})" if name in changing else text(one)
+        for name, one in zip(code.parameters(own), call.args)
+    ]
 
 
 def in_words(facts: Facts, file: str | None, own: ast.FunctionDef) -> str:

@@ -35,8 +35,20 @@ def written(*edits: Edit | None) -> str:
     """
     if None in edits:
         return ""
-    known = sorted((one for one in edits if one is not None), key=lambda one: (-one.first, -one.last))
+    known = _joined(sorted((one for one in edits if one is not None), key=lambda one: (-one.first, -one.last)))
     return "\n".join("\n".join((one.instruction(), *one.lines)) for one in known)
+
+
+def _joined(edits: list[Edit]) -> list[Edit]:
+    """The same edits, and one for those that replace lines next to each other."""
+    found: list[Edit] = []
+    for one in edits:
+        below = found[-1] if found else None
+        if below is not None and one.file == below.file and one.first <= one.last == below.first - 1 <= below.last - 1:
+            found[-1] = Edit(one.file, one.first, below.last, (*one.lines, *below.lines))
+        else:
+            found.append(one)
+    return found
 
 
 def source(facts: Facts, file: str | None) -> Source:

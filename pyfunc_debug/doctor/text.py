@@ -49,7 +49,9 @@ def fix_lines(fix: str, width: int = 80) -> list[str]:
         )  # fmt: skip
     first, *others = fix.splitlines()
     if _is_paste(fix):
-        return [f"  -> {first}", *(f"  -> {line}" if is_instruction(line) else line for line in others)]
+        count = 1 + sum(map(is_instruction, others))
+        head = [f"  Paste {'both' if count == 2 else f'all {count}'}, in this order:"] if count > 1 else []
+        return [*head, f"  -> {first}", *(f"  -> {line}" if is_instruction(line) else line for line in others)]
     return [f"  -> {first}", *(f"     {line}".rstrip() for line in others)]
 
 

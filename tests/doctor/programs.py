@@ -269,6 +269,25 @@ def a_python_float():
 
 
 @near("none-gradient")
+def a_body_of_drawn_data():
+    w = tf.Variable(tf.ones([4, 1]))
+
+    def clipped(x):
+        return np.clip(x.numpy(), -1, 1)
+
+    @tf.function
+    def score(x):
+        y = tf.ensure_shape(tf.py_function(clipped, [x], tf.float32), [None, 4])
+        return tf.matmul(y, w)
+
+    for _ in range(3):
+        x = tf.random.normal([8, 4], seed=1)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(score(x) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
+@near("none-gradient")
 def labels_are_not_differentiated():
     def loss(labels, predictions):
         return tf.reduce_mean((labels.numpy() - predictions) ** 2)

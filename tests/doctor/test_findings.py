@@ -155,7 +155,8 @@ def test_the_command_that_stops_there_is_the_users_with_its_breakpoint_in_place_
 def test_lines_of_a_paste_begin_in_their_own_columns_and_an_empty_line_ends_it():
     fix = "Replace a.py:2 by:\n    return 1\nPut above a.py:1:\nimport os"
     one = Finding("rule", "note", None, (), "message", fix, "a.py", 2)
-    assert findings_text([one, one]).split("\n")[1:7] == [
+    assert findings_text([one, one]).split("\n")[1:8] == [
+        "  Paste both, in this order:",
         "  -> Replace a.py:2 by:", "    return 1", "  -> Put above a.py:1:", "import os", "",
         "note: a.py:2: message [rule]",
     ]  # fmt: skip

@@ -52,7 +52,8 @@ def explain(situation: Situation) -> Explanation | None:
     if in_graph is not None:
         own = [one for one in made if one.function.name == in_graph[1]]
         wanted, given = (int(in_graph[place]) - own[0].results for place in (2, 3)) if len(own) == 1 else (0, 0)
-        fits = len(own) == 1 and wanted == len(parameters(own[0].function)) and 0 < given != wanted
+        fits = len(own) == 1 and (_any_number(own[0]) or wanted == len(parameters(own[0].function)))
+        fits = fits and 0 < given != wanted
         return _counted(own[0], wanted, given, situation) if fits else None
     if counted is None:
         used = {spot.function for spot in situation.spots}
@@ -82,6 +83,11 @@ def _count(value: ast.expr | None) -> int:
     return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else 1
 
 
+def _any_number(made: _Made) -> bool:
+    """Whether a function takes as many inputs as it is given: `def log_prob(*parameters)`."""
+    return made.function.args.vararg is not None and not parameters(made.function)
+
+
 def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Explanation | None:
     name, grad, inputs = made.function.name, made.grad.name, parameters(made.function)
     result = made.returned[0]
@@ -102,7 +108,10 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
         )
         edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, made.file, call.lineno, cause, edit, "" if edit else "Give it by position.")
-    takes = f"{wanted} input{'s' if wanted > 1 else ''} ({', '.join(inputs[:wanted])})"
+    listed = (
+        f"*{made.function.args.vararg.arg}" if made.function.args.vararg and not inputs else ", ".join(inputs[:wanted])
+    )
+    takes = f"{wanted} input{'s' if wanted > 1 else ''} ({listed})"
     cause = (
         f"{grad} returns {given} gradients, but {name} has {takes}: it returns one for each, None where none is meant."
     )
@@ -129,7 +138,7 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
         )
     edit = None if placed is None else Edit(made.file, placed[0], placed[1], (placed[2],))
     # The derivative itself is the author's to know.
-    advice = "" if edit else f"Return the gradient of each of {', '.join(inputs[:wanted])}, in this order."
+    advice = "" if edit else f"Return the gradient of each of {listed}, in this order."
     return Explanation(RULE, made.file, result.lineno, cause, edit, advice, "likely" if edit else "measured")
 
 

@@ -12,15 +12,17 @@ import builtins
 import copy
 import re
 import sys
+import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import dotted, names
 from pyfunc_debug.doctor.failures.symbols import dtype_of, is_symbolic, shape_of
 
+T = TypeVar("T")
 _LIBRARIES = ("numpy", "scipy", "math", "tensorflow", "keras")
 _BUILTINS = {
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map",
@@ -31,7 +33,9 @@ _DOES_MORE = re.compile(
     r"load\w*|save\w*|open\w*|file|fromfile|tofile|genfromtxt|memmap|raw_ops|debugging|distribute|cond|while_loop|map_fn|"
     r"frompyfunc|fromfunction|set\w*_?err\w*|set_\w+|ctypeslib|f2py|test|testing|experimental\.(?!numpy)\w+|dump\w*)(\.|$)"
 )
-_KERAS_OPS = re.compile(r"(?:\w+\.)?keras\.ops\.(?!cond|convert|random|while_loop|map$|scan)\w+")
+_KERAS_OPS = re.compile(
+    r"(?:\w+\.)?keras\.(?:ops\.(?!cond|convert|random|while_loop|map$|scan)\w+|(?:losses|metrics|activations)\.[a-z_]+)"
+)
 SIZE, _MOST = 3, 300_000
 """For a size that is not known; and the elements of an input that is not made."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), slice)
@@ -46,6 +50,26 @@ def given_names(tree: ast.AST, spot: Spot, known: Mapping[str, Any]) -> dict[str
       spot: The frame that knows its names.
       known: Values of other names.
     """
+    if not computes(tree):
+        return None
+    found: dict[str, Any] = {}
+    for name in names(tree):
+        value = known[name] if name in known else spot.value(name)
+        if name in known:
+            found[name] = value
+        elif is_symbolic(value) or (value is None and name in _BUILTINS):
+            continue
+        elif (module := library(value, name)) is not None:
+            found[name] = module
+        elif value is not None and _is_plain(value):
+            found[name] = copy.deepcopy(value)
+        else:
+            return None
+    return found
+
+
+def computes(tree: ast.AST) -> bool:
+    """Whether an expression names nothing that does more than compute: random numbers, files, the program's state."""
     only_compute = {
         part for one in ast.walk(tree) if isinstance(one, ast.Attribute) and _KERAS_OPS.fullmatch(dotted(one))
         for part in ast.walk(one)
@@ -54,25 +78,12 @@ def given_names(tree: ast.AST, spot: Spot, known: Mapping[str, Any]) -> dict[str
         if one in only_compute:
             continue
         if isinstance(one, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
-            return None
+            return False
         if isinstance(one, (ast.Attribute, ast.Name)) and _DOES_MORE.search(dotted(one)):
-            return None
+            return False
         if isinstance(one, ast.Attribute) and (one.attr.startswith("_") or _DOES_MORE.search(one.attr)):
-            return None
-    found: dict[str, Any] = {}
-    for name in names(tree):
-        value = known[name] if name in known else spot.value(name)
-        if name in known:
-            found[name] = value
-        elif is_symbolic(value) or (value is None and name in _BUILTINS):
-            continue
-        elif (module := _library(value, name)) is not None:
-            found[name] = module
-        elif value is not None and _is_plain(value):
-            found[name] = copy.deepcopy(value)
-        else:
-            return None
-    return found
+            return False
+    return True
 
 
 def evaluated(tree: ast.expr, given: Mapping[str, Any]) -> Any:
@@ -93,15 +104,43 @@ def evaluated(tree: ast.expr, given: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def eagerly() -> Iterator[None]:
-    """Outside of the graph that is being traced, and without warnings."""
-    numpy, tensorflow = sys.modules["numpy"], sys.modules["tensorflow"]
-    with tensorflow.init_scope(), warnings.catch_warnings(), numpy.errstate(all="ignore"):
+    """Outside of the graph that is being traced, and without warnings. No tape sees what runs."""
+    with sys.modules["tensorflow"].init_scope(), quietly():
+        yield
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings."""
+    with warnings.catch_warnings(), sys.modules["numpy"].errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
 
 
 ONES = -1
 """The number of the values that are all the same."""
+
+
+def apart(function: Callable[..., T], *given: Any) -> T | None:
+    """What a function gives in a thread of its own, where no graph of the program's is open and tapes see what runs.
+
+    Args:
+      function: The function.
+      given: What it is given.
+
+    Returns:
+      None where it raises.
+    """
+    found: list[T] = []
+
+    def run() -> None:
+        with suppress(Exception):
+            found.append(function(*given))
+
+    thread = threading.Thread(target=run, name="pyfunc-debug-explain", daemon=True)
+    thread.start()
+    thread.join()
+    return found[0] if found else None
 
 
 def made_array(tensor: Any, number: int = 0, size: int = SIZE) -> Any:
@@ -132,7 +171,7 @@ def made_array(tensor: Any, number: int = 0, size: int = SIZE) -> Any:
     return numpy.asarray(found).astype(dtype)
 
 
-def _library(value: object, name: str) -> Any:
+def library(value: object, name: str) -> Any:
     """The package that a name stands for, if it is one that computes."""
     if name == "tf" and value is None:
         return sys.modules.get("tensorflow")

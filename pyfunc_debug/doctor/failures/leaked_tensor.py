@@ -11,8 +11,8 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, is_tape, read, short
-from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, root_is, shape_of
+from pyfunc_debug.doctor.failures.source import dotted, is_tape, parameters, read, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
@@ -118,14 +118,14 @@ def _unrolled(text: str, situation: Situation) -> Edit | None:
         return None
     file, line = made[-1]
     spot = next((one for one in reversed(situation.spots) if one.file == file and _inside(one, line)), None)
-    source, frame = read(file), spot or files[file]
+    source, frame = read(file), spot or _called_with(situation, file, line) or files[file]
     loops = [
         one for one in ast.walk(source.tree)
         if isinstance(one, ast.For) and one.lineno < line <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
     pieces: dict[ast.expr, str] = {}
     for loop in sorted(loops, key=lambda one: -one.lineno):
-        new = _in_python(loop.iter, frame, spot is not None)
+        new = _in_python(loop.iter, frame, frame is not files[file])
         if new is not None:
             pieces[loop.iter] = new
         elif pieces:
@@ -134,6 +134,24 @@ def _unrolled(text: str, situation: Situation) -> Edit | None:
         return None
     first, last = min(one.lineno for one in pieces), max(one.end_lineno or one.lineno for one in pieces)
     return Edit(file, first, last, source.spliced(pieces, first, last)) if last - first <= _NEAR else None
+
+
+def _called_with(situation: Situation, file: str, line: int) -> Spot | None:
+    """A frame of the function that holds a line, with what it was called with: it has returned."""
+    function = read(file).function(line)
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    for spot in reversed(situation.spots):
+        statement = spot.source.statement(spot.line)
+        found = (
+            [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == function.name]
+            if statement
+            else []
+        )
+        if len(found) == 1 and spot.file == file:
+            given = {name: lookup(one, spot) for name, one in zip(parameters(function), found[0].args)}
+            return Spot(file, line, given, spot.module, "")
+    return None
 
 
 def _inside(spot: Spot, line: int) -> bool:
@@ -149,8 +167,8 @@ def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
         if all(type(one) is int for one in sizes) and 0 < len(range(*sizes)) <= _MOST:
             return f"range({', '.join(map(spot.source.text, given.args))})"
     if own and isinstance(given, ast.Name):
-        value = spot.value(given.id)
-        shape = shape_of(value) if is_symbolic(value) else None
+        value = spot.variables.get(given.id)
+        shape = shape_of(value) if is_symbolic(value) or type(value).__name__ == "EagerTensor" else None
         if shape and shape[0] is not None and 0 < shape[0] <= _MOST:
             return f"{alias(spot, 'tensorflow')}.unstack({given.id})"
     return None

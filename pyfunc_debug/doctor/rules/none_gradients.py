@@ -11,7 +11,8 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import listed, several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.overrides import override
+from pyfunc_debug.doctor.failures.overrides import override, with_custom_gradient
+from pyfunc_debug.doctor.failures.source import Source
 from pyfunc_debug.doctor.locations import path, sites
 from pyfunc_debug.doctor.rules import cut_gradients
 from pyfunc_debug.records import Finding, Node
@@ -23,6 +24,10 @@ _LEAVES = re.compile(
     r"|tf\.(?:math\.)?(?:round|floor|ceil|sign|argmax|argmin)\(|tf\.cast\(.*, tf\.u?int\d+\)"
 )
 """What takes a body out of TensorFlow."""
+_MAKES_DATA = re.compile(
+    r"(?:np|numpy|rng|\w+\.random|random|tf\.(?:random|zeros|ones|constant|range|fill|linspace))(?:\.\w+)*$|next$|iter$"
+)
+"""What makes numbers that nothing trains."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -50,6 +55,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         without = noticed["inputs"]
         trained = [position for position in without if position in noticed.get("trained", ())]
         if not trained and len(without) < len(noticed.get("wanted", without)):
+            continue
+        if not trained and _of_data(facts, facts.nodes[node]):
             continue
         known = facts.nodes[node]
         key = (known.body, known.file, known.line, *(trained or without))
@@ -87,11 +94,13 @@ def _of_another_op(facts: Facts, nodes: Sequence[Node]) -> Finding | None:
     file, call = made
     function = facts.functions.get(nodes[0].function) if nodes[0].function is not None else None
     if function is None or function.kind == "eager":
-        name = pastes.text_of(facts, file, call.func)
+        name, tf = pastes.text_of(facts, file, call.func), pastes.module(facts, file, "tensorflow") or "tf"
+        edit = with_custom_gradient(pastes.source(facts, file), call, file, tf)
         return Finding(
             "none-gradient", "warning", nodes[0].id, (),
             f"gradient_override_map is for ops that its graph makes, and {name} runs eagerly here: it has no effect. "
             f"The gradient of {facts.name(nodes[0])} is the one that TensorFlow finds in it, or none",
+            pastes.written(edit) if edit is not None else
             f"give it a gradient with @tf.custom_gradient: a function that returns what {name} gives, and the function "
             "of its gradient",
             file, other.key.lineno, tuple(one.id for one in nodes) if len(nodes) > 1 else (),
@@ -105,6 +114,65 @@ def _of_another_op(facts: Facts, nodes: Sequence[Node]) -> Finding | None:
         tuple(one.id for one in nodes) if len(nodes) > 1 else (),
         evidence=(f"line {other.key.lineno}: {facts.line(file, other.key.lineno)}",),
     )  # fmt: skip
+
+
+def _of_data(facts: Facts, node: Node) -> bool:
+    """Whether a node of a tf.function is given its arguments only, and each call passes data for them.
+
+    Data are drawn numbers, arrays, constants and elements of a loop; a tape that watches one wants its gradient.
+    """
+    function = facts.functions.get(node.function) if node.function is not None else None
+    made, own = pastes.call_of(facts, node), None
+    if function is not None:
+        own = facts.definition(function.file, function.line)
+    given = pastes.argument(made[1], 1, "inp") if made is not None else None
+    if function is None or not isinstance(own, ast.FunctionDef) or not isinstance(given, (ast.List, ast.Tuple)):
+        return False
+    inputs = [one.id for one in given.elts if isinstance(one, ast.Name)]
+    parameters = [one.arg for one in (*own.args.posonlyargs, *own.args.args) if one.arg != "self"]
+    places = pastes.run_sites(facts, function.id)
+    watches = any(pastes.last_name(one.func) == "watch" for one in pastes.walk(own, ast.Call))
+    if len(inputs) != len(given.elts) or not set(inputs) <= set(parameters) or not places or watches:
+        return False
+    for file, line in places:
+        call = pastes.call_at(facts, file, line, function.name.rpartition(".")[2])
+        for name in inputs:
+            value = pastes.argument(call, parameters.index(name), name) if call is not None else None
+            if value is None or not _is_data(facts, file, value):
+                return False
+    return True
+
+
+def _is_data(facts: Facts, file: str, value: ast.expr) -> bool:
+    """Whether an expression is a constant, what draws numbers or makes an array, or a name of such."""
+    if isinstance(value, ast.Constant):
+        return True
+    if isinstance(value, ast.Call):
+        return _MAKES_DATA.match(ast.unparse(value.func)) is not None
+    if not isinstance(value, ast.Name):
+        return False
+    own = pastes.source(facts, file)
+    scope = _scope(own, value)
+    inside = [one for one in ast.walk(scope) if _scope(own, one) is scope]
+    found = [
+        one.value for one in inside if isinstance(one, ast.Assign)
+        if any(isinstance(part, ast.Name) and part.id == value.id for to in one.targets for part in ast.walk(to))
+    ]  # fmt: skip
+    watched = any(
+        isinstance(one, ast.Call) and pastes.last_name(one.func) == "watch" and value.id in ast.unparse(one)
+        for one in inside
+    )
+    looped = any(
+        isinstance(part, ast.Name) and part.id == value.id
+        for one in inside if isinstance(one, ast.For) for part in ast.walk(one.target)
+    )  # fmt: skip
+    made = all(isinstance(one, ast.Call) and _MAKES_DATA.match(ast.unparse(one.func)) for one in found)
+    return not watched and (looped or bool(found)) and made
+
+
+def _scope(source: Source, node: ast.AST) -> ast.AST:
+    """The function, or the file, in which a node stands."""
+    return next((one for one in source.around(node) if isinstance(one, (ast.FunctionDef, ast.Lambda))), source.tree)
 
 
 def _dropped(facts: Facts) -> Iterator[Finding]:

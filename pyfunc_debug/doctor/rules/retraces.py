@@ -18,6 +18,7 @@ NAMES = ("retrace", "function-in-loop", "dataset-in-loop")
 _MANY = 3
 """Up to this many graphs beyond the first are usual: training and evaluation, a last batch that is smaller."""
 _MANY_OBJECTS = 5
+_SHOWN = 3
 _WORTH = 10
 """Runs of a graph that pay for its trace."""
 _SIZES = re.compile(r": shape \((\d[^)]*)\), was \((\d[^)]*)\)$")
@@ -81,7 +82,9 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
     ran = f" for {runs:,} runs" if runs else ""
     name = function.name.rpartition(".")[2]
     file, line = function.file, function.line
-    evidence = [f"{count:,}x {reason}" for reason, count in reasons.most_common(3)]
+    evidence = [f"{count:,}x {reason}" for reason, count in reasons.most_common(_SHOWN)]
+    if len(reasons) > _SHOWN:
+        evidence.append(f"and {len(reasons) - _SHOWN:,} more such reasons")
     sure: Literal["measured", "likely"] = "measured"
     alive = growing.alive(facts)  # None where it was not counted
     stay = "" if alive is not None and 2 * alive < len(traces) else ", which stay in memory"
@@ -115,7 +118,7 @@ def _finding(facts: Facts, function: Function, rule: str, traces: list[GraphTrac
         )
         fix = (
             made_once(facts, function)
-            or _defined_once(facts, function)
+            or _defined_once(facts, function, traces)
             or f"{name} = tf.function({name})  # once, outside of the function or loop"
         )
         if "<lambda>" in name and not fix.startswith(("Put", "Replace")):
@@ -194,11 +197,19 @@ def _parts(shape: str) -> list[str]:
 
 
 def _changing(traces: list[GraphTrace]) -> str:
-    """What all the reasons begin with: the argument that changes."""
+    """What all the reasons begin with: the arguments that change."""
     reasons = [trace.reason[0] for trace in traces]
-    heads = Counter(reason.partition(":")[0].partition(",")[0] for reason in reasons)
-    head, count = heads.most_common(1)[0]
-    return f"{head} changes" if count == len(reasons) and len(set(reasons)) > 1 and " " not in head else reasons[-1]
+    parts = [{one.partition(":")[0].partition(",")[0] for one in trace.reason} for trace in traces]
+    first = [one.partition(":")[0].partition(",")[0] for one in traces[0].reason]
+    heads = [one for one in dict.fromkeys(first) if " " not in one and all(one in part for part in parts)]
+    if not heads or len(set(reasons)) < 2:
+        return reasons[-1]
+    names = list(dict.fromkeys(one.partition("[")[0].strip("`") for one in heads)) if len(heads) > _SHOWN else []
+    shown = [f"`{one}`" for one in names] or heads
+    more = [f"{len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    shown = [*shown[:_SHOWN], *more]
+    listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+    return f"{listed} change{'' if len(shown) > 1 else 's'}"
 
 
 def _made(facts: Facts, function: Function) -> ast.Call | None:
@@ -226,12 +237,25 @@ def made_once(facts: Facts, function: Function) -> str:
     return ""
 
 
-def _defined_once(facts: Facts, function: Function) -> str:
+def _defined_once(facts: Facts, function: Function, traces: list[GraphTrace]) -> str:
     """The same for one that reads what is around it: then that is its arguments."""
     own = facts.definition(function.file, function.line)
     if not isinstance(own, ast.FunctionDef) or not own.decorator_list:
         return ""
-    return moved.with_arguments(facts, function.file, own) or moved.in_words(facts, function.file, own)
+    numbers = _changing_numbers(own, traces)
+    return moved.with_arguments(facts, function.file, own, numbers) or moved.in_words(facts, function.file, own)
+
+
+def _changing_numbers(own: ast.FunctionDef, traces: list[GraphTrace]) -> dict[str, str]:
+    """Parameters that were another number of Python's for many traces, and may be tensors: with their dtypes."""
+    found: dict[str, str] = {}
+    for one in code.parameters(own):
+        values = [re.search(rf"\b{one}: (-?[\d.]+(?:e[-+]?\d+)?)(?=[,)]|$)", trace.signature) for trace in traces]
+        texts = {match[1] for match in values if match is not None}
+        if None not in values and len(texts) > _MANY and not _as_python(own, one):
+            whole = all(text.lstrip("-").isdigit() for text in texts)
+            found[one] = "int32" if whole else "float32"
+    return found
 
 
 def _compiled(facts: Facts, function: Function) -> str:
