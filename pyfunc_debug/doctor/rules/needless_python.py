@@ -24,7 +24,7 @@ _TOTAL_NS = 500_000_000
 _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert, ast.ListComp, ast.GeneratorExp,
          ast.DictComp, ast.SetComp, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.Global)  # fmt: skip
 """What may do something else where there are no values yet."""
-COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math")
+COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math", "scipy", "cv2")
 """Modules whose functions may have ops. What another one does (a sleep, a clock, a decoder) is Python's."""
 _FILES = {"load", "save", "savez", "savez_compressed", "fromfile", "loadtxt", "savetxt", "genfromtxt", "memmap"}
 """NumPy's functions that read or write files."""
