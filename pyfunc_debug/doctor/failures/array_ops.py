@@ -277,7 +277,8 @@ def _interp(known: _Call) -> str | None:
             base = f"{float(values[0])!r} + " if values[0] else ""
             return f"{base}{part} * {rises[0]!r}" if rises[0] != 1 else f"{base}{part}"
         inside = f"({x}[..., {tf}.newaxis] - {[float(one) for one in points[:-1]]}) / {[float(one) for one in steps]}"
-        return f"{float(values[0])!r} + {tf}.reduce_sum({tf}.clip_by_value({inside}, 0, 1) * {rises}, -1)"
+        base = f"{float(values[0])!r} + " if values[0] else ""
+        return f"{base}{tf}.reduce_sum({tf}.clip_by_value({inside}, 0, 1) * {rises}, -1)"
     if known.array(1) is None or known.array(2) is None or getattr(known.array(1), "ndim", 0) != 1:
         return None
     xs, ys = known.args[1], known.args[2]

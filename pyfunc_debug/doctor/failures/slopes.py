@@ -33,7 +33,7 @@ _LINES = (
     "    @tf.custom_gradient",
     "    def smooth(*xs):",
     "        def grad(dy):",
-    "            found = tf.numpy_function(slopes, [dy, *xs], [x.dtype for x in xs])",
+    "            found = tf.nest.flatten(tf.numpy_function(slopes, [dy, *xs], [x.dtype for x in xs]))",
     "            return [tf.ensure_shape(d, x.shape) if x.dtype.is_floating else None for d, x in zip(found, xs)]",
     "        return tf.numpy_function(body, xs, Tout), grad",
     "    return lambda *xs: smooth(*map(tf.convert_to_tensor, xs))",
