@@ -176,11 +176,11 @@ def _plain(function: Definition, source: Source) -> bool:
             return False
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
             return False
-        if isinstance(one, ast.Call):
+        if isinstance(one, ast.Call) and not _is_range(one):
             head, _, rest = dotted(one.func).partition(".")
             if "random" in rest or rest.endswith(("Variable", "print_tensor", "executing_eagerly")):
                 return False
-            if isinstance(one.func, ast.Name) and head not in known and not _is_range(one):
+            if isinstance(one.func, ast.Name) and head not in known:
                 return False
             method = isinstance(one.func, ast.Attribute) and not head  # of what another call or an operator gave
             if (
