@@ -17,6 +17,7 @@ from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
 from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.slopes import NAME, helper, sloped
 from pyfunc_debug.doctor.failures.source import Source, indent_of, parsed
 from pyfunc_debug.doctor.failures.symbols import Described
 from pyfunc_debug.doctor.replacement import imports
@@ -227,6 +228,29 @@ def each_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]
     return [replaced(facts, file, group) for group in groups]
 
 
+def by_differences(facts: Facts, node: Node) -> str:
+    """The call with a gradient by differences, and the function that it needs; "" where these would be none."""
+    made = call_of(facts, node)
+    rows = facts.reader.rows(
+        "SELECT dtype FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+    )
+    if made is None:
+        return ""
+    file, call = made
+    own, names = source(facts, file), {name: module(facts, file, name) for name in ("tensorflow", "numpy")}
+    text = sloped(facts.function(node), call, own, [dtype for (dtype,) in rows])
+    if text is None or None in names.values():
+        return ""
+    top = [
+        one for one in ast.iter_child_nodes(own.tree) if first_line(one) <= call.lineno <= getattr(one, "end_lineno", 0)
+    ]
+    there = any(isinstance(one, ast.FunctionDef) and one.name == NAME for one in walk(own.tree, ast.FunctionDef))
+    lines = helper(str(names["tensorflow"]), str(names["numpy"]))
+    edits = [replaced(facts, file, {call: text})]
+    edits += [] if there or not top else [above(facts, file, first_line(top[0]), *lines)]
+    return written(*edits)
+
+
 def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] | None:
     """Expressions of a body, and what they are in TensorFlow's ops; None where some of it has no such op.
 
@@ -244,6 +268,12 @@ def in_ops(facts: Facts, node: Node, assumed: str = "") -> dict[ast.expr, str] |
         "SELECT path, dtype, shape FROM value WHERE call = ? AND role = 'input' ORDER BY position", (first,)
     )
     given = {path: Described(dtype, tuple(json.loads(shape)) if shape else None) for path, dtype, shape in rows}
+    if not given:  # never called: as it was known at trace
+        rows = facts.reader.rows(
+            "SELECT dtype, shape FROM static_shape WHERE node = ? AND role = 'input' ORDER BY position", (node.id,)
+        )
+        known = [Described(dtype, tuple(json.loads(shape)) if shape else None) for dtype, shape in rows]
+        given = dict(zip(node.paths, known)) if len(known) == len(node.paths) else {}
     if not given and assumed:
         given = {path: Described(assumed, None) for path in node.paths}
     modules = {short: ModuleType(full) for short, full in imports(source(facts, node.file)).items()}

@@ -3245,6 +3245,49 @@ def a_lambda_in_what_is_saved():
     saved(step)
 
 
+@triggers("serialization", pastes=True)
+def a_loop_of_numpy_in_what_is_saved():
+    def settled(x):
+        y = x.copy()
+        for _ in range(5):
+            y = y - 0.1 * (y**3 - x)
+        return y
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(settled, [x], tf.float32)
+
+    saved(step)
+
+
+@triggers("serialization", pastes=True)
+def interpolation_in_what_is_saved():
+    def curve(x):
+        y = np.interp(x, [0.0, 1.5, 3.0], [0.0, 1.0, 4.0])
+        y = np.pad(y, (1, 1), mode="edge")
+        return np.maximum.accumulate(y).astype(np.float32)
+
+    @tf.function
+    def step(x):
+        return tf.numpy_function(curve, [x], tf.float32)
+
+    saved(step)
+
+
+@triggers("serialization", pastes=True)
+def a_percentile_that_was_saved_and_never_called():
+    def peak(x):
+        return np.percentile(x, 95).astype(np.float32)
+
+    class Scorer(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([8], tf.float32)])
+        def score(self, x):
+            return tf.numpy_function(peak, [x], tf.float32)
+
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(Scorer(), folder)
+
+
 @near("serialization")
 def graph_code_in_what_is_saved():
     @tf.function

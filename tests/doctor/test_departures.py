@@ -245,3 +245,17 @@ def elements(folder):
 @pytest.mark.parametrize("program", [plain_model, keras_file, checkpoint, elements], ids=lambda one: one.__name__)
 def test_what_holds_no_python_is_not(program, tmp_path):
     assert recorded(lambda: program(str(tmp_path / "saved"))) == []
+
+
+def test_a_program_that_only_saves_is_not_told_that_nothing_ran(tmp_path):
+    class Scorer(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([8], tf.float32)])
+        def score(self, x):
+            return tf.numpy_function(np.cumsum, [x], tf.float32)
+
+    with pfd.record(gil=False) as recording:
+        tf.saved_model.save(Scorer(), str(tmp_path / "model"))
+    assert "empty-recording" not in [one.rule for one in recording.findings()]
+    with pfd.record(gil=False) as recording:
+        Scorer().score.get_concrete_function()
+    assert "empty-recording" in [one.rule for one in recording.findings()]

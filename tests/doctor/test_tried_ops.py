@@ -132,7 +132,7 @@ def test_what_losses_ask_numpy_for_is_an_op_with_the_same_values_and_a_gradient_
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("np.fft.fft(x, norm='ortho')", SERIES),  # another scale
+        ("np.fft.ifft(x, norm='ortho')", SERIES),  # another scale
         ("np.fft.fft(x, 16)", SERIES),  # TensorFlow's takes no length
         ("np.fft.rfft(x)", ("int32", (None, 8))),
         ("np.median(x)", INTS),

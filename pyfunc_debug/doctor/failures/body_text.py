@@ -29,6 +29,7 @@ _BYTES = re.compile(
     r"|expected .*str.*, got b'"
     r"|argument should be a bytes-like|str, not <class 'bytes'>|sep must be (?:None or )?a? ?string|'bytes' object"
 )
+_IN_ARRAY = re.compile(r"ndarray|path-like|filename|must be str|should be string|expected str|a string")
 _NOT_LISTED = re.compile(r"^b['\"].*['\"] is not in (?:list|tuple|deque)")
 
 
@@ -72,6 +73,43 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
             if isinstance(part, ast.Name) and holds(spot, part.id, "EagerTensor"):
                 pieces[part] = value_of(spot, part.id)
     return of_a_tensor(spot, pieces, "this line takes Python's own values. `.numpy()` gives its value, bytes for text.")
+
+
+def text_in_array(situation: Situation, inner: Spot) -> Explanation | None:
+    """`np.array(path)` of one string: an array of no dimension, which is neither text nor bytes."""
+    if not _IN_ARRAY.search(situation.message):
+        return None
+    spots = [spot for spot in (inner, situation.outer(inner)) if spot is not None]
+    return next((found for spot in reversed(spots) if (found := _in_line(spot)) is not None), None)
+
+
+def _in_line(spot: Spot) -> Explanation | None:
+    """The line's arrays of one string as text."""
+    statement = spot.source.statement(spot.line)
+    if statement is None:
+        return None
+    pieces: dict[ast.expr, str] = {}
+    for one in ast.walk(statement):
+        inside = one.args if isinstance(one, ast.Call) else []
+        for part in inside:
+            if isinstance(part, ast.Name) and _one_string(spot.variables.get(part.id)):
+                pieces[part] = f"{part.id}.item().decode()"
+        owner = one.value if isinstance(one, ast.Attribute) and one.attr not in ("item", "tolist") else None
+        if isinstance(owner, ast.Name) and isinstance(one, ast.Attribute) and _one_string(spot.value(owner.id)):
+            pieces[owner] = f"{owner.id}.item(){'' if one.attr == 'decode' else '.decode()'}"
+    edit = in_place(spot, pieces)
+    if edit is None:
+        return None
+    name = next(iter(pieces)).id  # type: ignore[attr-defined]
+    cause = f"{name} is a NumPy array that holds one string, as bytes, and this line takes text. `.item()` gives it."
+    return Explanation(RULE, spot.file, spot.line, cause, edit)
+
+
+def _one_string(value: object) -> bool:
+    """Whether a value is an array of no dimension that holds bytes."""
+    if (type(value).__module__, type(value).__name__) != ("numpy", "ndarray") or getattr(value, "ndim", 1) != 0:
+        return False
+    return isinstance(value.item(), bytes)  # type: ignore[attr-defined]
 
 
 def bytes_given(situation: Situation, spot: Spot) -> Explanation | None:

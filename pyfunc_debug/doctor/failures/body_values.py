@@ -12,7 +12,7 @@ import re
 from pyfunc_debug.doctor.failures.body_edits import RULE
 from pyfunc_debug.doctor.failures.body_numbers import number
 from pyfunc_debug.doctor.failures.body_tensors import array_method, assigns, no_numpy
-from pyfunc_debug.doctor.failures.body_text import bytes_given, printed, takes_text
+from pyfunc_debug.doctor.failures.body_text import bytes_given, printed, takes_text, text_in_array
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument, failed_node, inputs_of
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -28,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
     if not situation.body:
         return None
     spot = situation.last
-    for tell in (array_method, no_numpy, assigns, printed, takes_text, bytes_given, number):
+    for tell in (array_method, no_numpy, assigns, printed, takes_text, text_in_array, bytes_given, number):
         found = tell(situation, spot) if spot is not None else None
         if found is not None:
             return found

@@ -23,7 +23,7 @@ from pyfunc_debug.doctor.failures.source import dotted, names
 from pyfunc_debug.doctor.failures.symbols import dtype_of, is_symbolic, shape_of
 
 T = TypeVar("T")
-_LIBRARIES = ("numpy", "scipy", "math", "tensorflow", "keras")
+_LIBRARIES = ("numpy", "scipy", "math", "tensorflow", "keras", "cv2")
 _BUILTINS = {
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map",
     "max", "min", "pow", "range", "reversed", "round", "set", "sorted", "sum", "tuple", "zip",

@@ -13,6 +13,7 @@ _OPS = {
 }  # fmt: skip
 """TensorFlow's names, and over how many axes, the last ones, they go."""
 _ALL_AXES = {"fftn": ("fft", "fft2d", "fft3d"), "ifftn": ("ifft", "ifft2d", "ifft3d")}
+_FORWARD = ("fft", "fft2d", "rfft", "rfft2d")
 _SHIFTS = ("fftshift", "ifftshift")
 _OF_SCIPY = ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", *_SHIFTS)
 """Those that are NumPy's in every module of SciPy's; fftpack has its own form of `rfft`."""
@@ -49,8 +50,8 @@ def transformed(call: ast.Call, made: Any, kind: str, tf: str) -> str | None:
     if name in _SHIFTS:
         axes = f", axes={ast.unparse(given['axes'])}" if "axes" in given else ""
         return f"{tf}.signal.{name}({x}{axes})"
-    norm = given.pop("norm", None)
-    if norm is not None and getattr(norm, "value", None) != "backward":
+    norm = getattr(given.pop("norm"), "value", None) if "norm" in given else "backward"
+    if norm not in ("backward", "ortho", "forward"):
         return None
     last = _axes(given.get(along), rank)
     if last is None and along in given:
@@ -67,6 +68,11 @@ def transformed(call: ast.Call, made: Any, kind: str, tf: str) -> str | None:
     kind = str(getattr(made, "dtype", kind))
     if "int" in kind or "bool" in kind:
         return None
+    if norm != "backward":
+        scaled = _scaled(x, norm, count, kind, tf) if op in _FORWARD and not last and sizes not in given else None
+        if scaled is None:
+            return None
+        x = scaled
     if not op.startswith(("rfft", "irfft")) and "complex" not in kind:
         zero = "0.0" if kind == "float32" else f"{tf}.zeros_like({x})"  # the gradient of a cast warns of what it drops
         x = f"{tf}.complex({x}, {zero})" if kind else f"{tf}.cast({x}, {tf}.complex64)"
@@ -80,6 +86,15 @@ def transformed(call: ast.Call, made: Any, kind: str, tf: str) -> str | None:
     order = [one for one in range(rank or 0) if one not in last] + last
     back = sorted(range(len(order)), key=order.__getitem__)
     return f"{tf}.transpose({tf}.signal.{op}({tf}.transpose({x}, {order}){length}), {back})"
+
+
+def _scaled(x: str, norm: str, count: int, kind: str, tf: str) -> str | None:
+    """What goes into a transform of real numbers whose result is divided by their number, or by its root."""
+    if "float" not in kind or not x.isidentifier():
+        return None
+    sizes = [f"{tf}.shape({x})[{place}]" for place in range(-count, 0)]
+    number = f"{tf}.cast({' * '.join(sizes)}, {x}.dtype)"
+    return f"({x} / {number})" if norm == "forward" else f"({x} / {tf}.sqrt({number}))"
 
 
 def _axes(node: ast.expr | None, rank: int | None) -> list[int] | None:

@@ -9,13 +9,22 @@ from pyfunc_debug.doctor.failures.body_in_ops import as_edit, body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.hidden_models import under_the_tape
 from pyfunc_debug.doctor.failures.left_behind import Cut, left_behind
-from pyfunc_debug.doctor.failures.nodes import Node, body_spot, inputs_of, return_value, site_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import (
+    Node,
+    body_spot,
+    inputs_of,
+    return_value,
+    site_spot,
+    traced_inputs,
+    user_nodes,
+)
 from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.slopes import COST, sloped, with_helper
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, is_tape, names, parameters, read, short
-from pyfunc_debug.doctor.failures.symbols import Described
+from pyfunc_debug.doctor.failures.symbols import Described, alias
 
 RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
@@ -23,6 +32,8 @@ _MODULES = ("np", "numpy", "math", "scipy")
 """What computes something besides: it does not go with the value that it is given."""
 _MOST = 6
 """Lines of a paste that are not the user's own."""
+_FLAT = re.compile(r"\b(?:unique|searchsorted|one_hot|histogram_fixed_width|bincount|argmax|argmin)\(")
+"""Ops without a gradient."""
 _SAID = "No gradients provided for any variable"
 _NO_TENSOR = re.compile(
     r"'(?:numpy\.)?\w+' object has no attribute '(?:_id|dtype)'"
@@ -94,13 +105,35 @@ def _of_node(situation: Situation, node: Node, between: str) -> Explanation | No
         f"{between}."
     )
     smooth = in_steps(node.function() or call) is None
-    known = inputs_of(node, situation)
-    plain = plain_call(situation, node, list(known.values())) if smooth and known else None
+    plain = _in_ops(situation, node) if smooth else None
     if plain is not None:
         return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain)
     edit, advice = _differentiable(situation, node, call)
+    by_differences = _by_differences(situation, node, call) if edit is None else None
+    if by_differences is not None:
+        return Explanation(RULE, *node.site, cause, by_differences, COST)
     cause += _OTHERWISE if smooth and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
+
+
+def _by_differences(situation: Situation, node: Node, call: ast.Call) -> Edit | None:
+    """The call with a gradient that is measured: what computes in between may be anything."""
+    spot = site_spot(node, situation)
+    dtypes = [dtype for dtype, _ in traced_inputs(node, situation)]
+    text = sloped(node.function(), call, node.source, dtypes)
+    if text is None or spot is None:
+        return None
+    return with_helper(spot.file, node.source, call, text, alias(spot, "tensorflow"), alias(spot, "numpy"))
+
+
+def _in_ops(situation: Situation, node: Node) -> Edit | None:
+    """The body in TensorFlow's ops, and a plain call of it."""
+    known = list(inputs_of(node, situation).values())
+    known = known or [Described(dtype, shape) for dtype, shape in traced_inputs(node, situation)]
+    function = node.function()
+    known = known or [Described("float32", None) for _ in (parameters(function) if function is not None else [])]
+    plain = plain_call(situation, node, known) if known else None
+    return None if plain is None or _FLAT.search("\n".join(plain.lines)) else plain
 
 
 def _hidden(situation: Situation, source: Source, block: ast.With) -> Explanation | None:
@@ -148,7 +181,9 @@ def _none(situation: Situation) -> Explanation | None:
         one.value for one in ast.walk(spot.source.tree)
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and one.lineno <= spot.line
         and isinstance(one.value.func, ast.Attribute) and one.value.func.attr == "gradient"
-        and any(isinstance(target, ast.Name) and target.id in empty for target in one.targets)
+        and any(
+            isinstance(part, ast.Name) and part.id in empty for target in one.targets for part in ast.walk(target)
+        )
     ]  # fmt: skip
     nodes = [node for node in user_nodes(situation) if node.call() is not None and node.site is not None]
     nodes += [node for node in user_nodes(situation, scratch=True) if node.call() is not None and node.site is not None]
@@ -162,8 +197,16 @@ def _none(situation: Situation) -> Explanation | None:
         f"`{spot.source.text(asked[0])}` gave None: {node.called} runs in a {dotted(call.func).rpartition('.')[2]}, "
         "which has no gradient."
     )
-    cause += _OTHERWISE if in_steps(node.function() or call) is None else ""
+    smooth = in_steps(node.function() or call) is None
     edit, advice = _differentiable(situation, node, call)
+    if edit is None and smooth:
+        plain = _in_ops(situation, node)
+        if plain is not None:
+            return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain, "", "likely")
+        by_differences = _by_differences(situation, node, call)
+        if by_differences is not None:
+            return Explanation(RULE, *node.site, cause, by_differences, COST, "likely")
+    cause += _OTHERWISE if smooth else ""
     return Explanation(RULE, *node.site, cause, edit, advice, "likely")
 
 

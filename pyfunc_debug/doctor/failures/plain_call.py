@@ -13,7 +13,8 @@ from pyfunc_debug.doctor.failures.source import parameters, parsed, read
 from pyfunc_debug.doctor.failures.symbols import Described
 from pyfunc_debug.doctor.replacement import direct_call, obstacles
 
-_MOST = 12
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_MOST = 24
 """Lines of a paste, the user's own between them included."""
 
 
@@ -29,12 +30,14 @@ def plain_call(situation: Situation, node: Node, inputs: Sequence[Described] = (
       None where some of the body has no op, or too many lines lie between the two.
     """
     function = node.function()
+    if function is not None and any(isinstance(one, _COMPREHENSIONS) for one in ast.walk(function)):
+        return None  # what it goes over may be a tensor, which has no elements at trace
     call = direct_call(node.site) if node.site is not None else None
     if function is None or call is None or node.file is None or node.site is None or node.file != node.site[0]:
         return None
     if not obstacles(node.file, function):
         return call
-    known = inputs or [Described(dtype, None) for dtype, _ in traced_inputs(node, situation)]
+    known = inputs or [Described(dtype, shape) for dtype, shape in traced_inputs(node, situation)]
     given = dict(zip(parameters(function), known))
     spot = body_spot(node, situation, given)
     pieces = body_in_ops(function, spot) if spot is not None and given else None

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import Any
 
+from pyfunc_debug.doctor.failures.array_ops import OPENCV, PICKED, in_array_ops, of_subscript
 from pyfunc_debug.doctor.failures.correlation import correlated, in_ops
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.evaluation import SIZE
@@ -133,7 +134,7 @@ class _Ops(ast.NodeTransformer):
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
             if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
                 return node
-            library = next((one for one in ("numpy", "scipy") if root_is(node.func, self.spot, one)), "")
+            library = next((one for one in ("numpy", "scipy", OPENCV) if root_is(node.func, self.spot, one)), "")
             if library:
                 return self._of_library(node, node.func, library, floats, written)
             if root_is(node.func, self.spot, "math") and node.func.attr in _MATH:
@@ -141,9 +142,11 @@ class _Ops(ast.NodeTransformer):
             raise _NoOpError
         if not in_arguments:
             return node
-        imported = _of_numpy(self.spot.value(getattr(node.func, "id", " ")))
+        imported = _of_arrays(self.spot.value(getattr(node.func, "id", " ")))
         if imported is not None:  # `from numpy.fft import rfft`
-            return self._of_library(ast.Call(imported, node.args, node.keywords), imported, "numpy", floats, written)
+            written.func = imported
+            library = dotted(imported).partition(".")[0]
+            return self._of_library(ast.Call(imported, node.args, node.keywords), imported, library, floats, written)
         return self._builtin(node)
 
     def _constant(self, node: ast.Call) -> ast.AST:
@@ -170,6 +173,12 @@ class _Ops(ast.NodeTransformer):
             tensor = re.fullmatch(r"(\w+)(?:\.numpy\(\))?", ast.unparse(given))
             kind = dtype_of(self.spot.value(tensor[1])) if tensor is not None else ""
             return self._text(transformed(node, self._made(written)[0], kind, self._tf))
+        flips = library == "numpy" and func.attr == "flip"  # OpenCV's has another meaning
+        text = None if flips else in_array_ops(node, written, self._made(written), self._tf)
+        if text is not None and (library != "numpy" or not differs(written, text, self.spot)):
+            return self._text(text)
+        if library == "scipy" and func.attr == "trapezoid":
+            return self._text(in_keras(func.attr, node, self.spot))
         if library == "numpy":
             return self._numpy(node, func, floats, written)
         raise _NoOpError
@@ -214,7 +223,9 @@ class _Ops(ast.NodeTransformer):
             return self._op(_NUMPY[name], node.args, node.keywords)
         if name in ("float32", "float64", "int32", "int64", "uint8", "float16") and len(node.args) == 1:
             return self._op("cast", [node.args[0], syntax.expression(f"{self._tf}.{name}")])
-        if name in _SIZED:  # those of TensorFlow's NumPy take no size that a tensor has
+        if (
+            name in _SIZED or name == "pad" or "ddof" in keywords
+        ):  # those of TensorFlow's NumPy take no size that a tensor has
             raise _NoOpError
         ported: Any = getattr(getattr(sys.modules.get("tensorflow"), "experimental", None), "numpy", None)
         if hasattr(ported, name) and name not in ("random", "linalg"):
@@ -304,6 +315,10 @@ class _Ops(ast.NodeTransformer):
         if of_two is not None and self.is_tainted(of_two) and self._computes(of_two.func):
             made = self._made(copy.deepcopy(of_two))
             return self._text(in_ops([self.visit(one) for one in of_two.args], made, self._tf))
+        if isinstance(node.value, ast.Call) and (in_index or in_value):
+            text = self._picked(node, node.value)
+            if text is not None:
+                return self._text(text)
         listed = isinstance(node.value, (ast.List, ast.Tuple)) and not isinstance(node.slice, (ast.Tuple, ast.Slice))
         chosen = self._bools(node.slice)
         self.generic_visit(node)
@@ -319,6 +334,17 @@ class _Ops(ast.NodeTransformer):
                 return self._op("gather", [node.value, node.slice])
             raise _NoOpError
         return node
+
+    def _picked(self, node: ast.Subscript, call: ast.Call) -> str | None:
+        """What is taken of the result of a call of NumPy's or OpenCV's, in ops."""
+        ours = any(root_is(call.func, self.spot, one) for one in ("numpy", OPENCV))
+        if not ours or dotted(call.func).rpartition(".")[2] not in PICKED:
+            return None
+        made, written = self._made(copy.deepcopy(call)), copy.deepcopy(node)
+        args = [self.visit(one) for one in call.args]
+        named = [ast.keyword(one.arg, self.visit(one.value)) for one in call.keywords]
+        index = ast.unparse(self.visit(node.slice))
+        return of_subscript(written, ast.Call(call.func, args, named), made, index, self._tf)
 
     def _comprehension(self, node: Any) -> ast.AST:
         """What it names of a tensor's parts is a tensor, too."""
@@ -423,13 +449,19 @@ class _Conditions(_Ops):
         return self._op("where", [node.test, node.body, node.orelse]) if tainted else node
 
 
-def _of_numpy(value: object) -> ast.Attribute | None:
-    """A function of NumPy's that was imported by its own name, as it is written with the package: `numpy.fft.rfft`."""
+def _of_arrays(value: object) -> ast.Attribute | None:
+    """A function of NumPy's or SciPy's that was imported by its own name, with its package: `numpy.fft.rfft`."""
     module, name = str(getattr(value, "__module__", "")), str(getattr(value, "__name__", ""))
-    known = callable(value) and module in ("numpy", "numpy.fft", "numpy.linalg") and name.isidentifier()
-    if not known or isinstance(value, type):
+    if type(value).__name__ == "module" and name.startswith("scipy."):  # a recording's: the file says what it imports
+        module, _, name = name.rpartition(".")
+    elif type(value).__name__ == "ufunc" and hasattr(sys.modules.get("scipy.special"), name):
+        module = "scipy.special"
+    elif not callable(value) or isinstance(value, type):
         return None
-    return ast.Attribute(syntax.expression(module), name, ast.Load())
+    public = ".".join(one for one in module.split(".") if not one.startswith("_"))
+    if public not in ("numpy", "numpy.fft", "numpy.linalg") and not public.startswith("scipy."):
+        return None
+    return ast.Attribute(syntax.expression(public), name, ast.Load()) if name.isidentifier() else None
 
 
 def _is_layer(value: object) -> bool:
@@ -477,6 +509,7 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
         if name in symbolic_parts(ast.Name(name, ast.Load(), lineno=1, col_offset=0), spot)
     }
     nodes = [function.body] if isinstance(function, ast.Lambda) else [*own_nodes(function)]
+    inner = [one for one in ast.walk(function) if isinstance(one, ast.FunctionDef) and one is not function]
     ops = _Ops(spot, tainted)
     try:
         for one in nodes:
@@ -490,6 +523,7 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
                     part.id for target in one.targets for part in ast.walk(target) if isinstance(part, ast.Name)
                 )
                 learnt = learned(one, ops.spot)
+            tainted.update(part.name for part in inner if tainted.intersection(names(part)))  # a solver calls it
             if (isinstance(one, ast.stmt) and not isinstance(one, (ast.If, ast.For, ast.While))) or isinstance(
                 function, ast.Lambda
             ):

@@ -24,8 +24,14 @@ _KEEP = {
     "round", "convert_to_tensor",
     "constant", "ascontiguousarray", "tensor", "Variable", "equalizeHist", "GaussianBlur", "cvtColor", "roll",
     "softmax", "relu", "sigmoid", "maximum", "minimum", "pow", "power", "nan_to_num", "cumsum", "rgb_to_hsv",
+    "tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "ceil", "rint", "sign", "log2", "log10", "exp2",
+    "expm1", "absolute", "deg2rad", "rad2deg", "cbrt", "reciprocal", "real", "imag", "angle", "conj", "cumprod",
+    "argsort", "interp", "fftshift", "ifftshift", "expit", "erf", "gaussian_filter", "gaussian_filter1d",
+    "median_filter", "uniform_filter", "medfilt", "zscore", "detrend", "savgol_filter",
     "random_flip_left_right", "random_flip_up_down", "random_brightness", "random_contrast", "adjust_brightness",
 }  # fmt: skip
+_OF_ARRAYS = ("numpy", "astype", "copy")
+"""Methods among these."""
 _PIXELS = {"decode_jpeg", "decode_png", "decode_image", "decode_bmp", "decode_gif", "imread", "imdecode"}
 _REDUCE = {
     "sum", "mean", "max", "min", "std", "var", "prod", "any", "all", "argmax", "argmin", "median", "norm", "reduce_sum",
@@ -171,9 +177,7 @@ def _call(node: ast.Call, spot: Spot, assigned: _Assigned, depth: int) -> Shape 
     if whole and not node.keywords:
         return ()
     if name in _KEEP:
-        owner = (
-            node.func.value if isinstance(node.func, ast.Attribute) and name in ("numpy", "astype", "copy") else None
-        )
+        owner = node.func.value if isinstance(node.func, ast.Attribute) and method and name in _OF_ARRAYS else None
         given = owner or (node.args[0] if node.args else None)
         return None if given is None else _of(given, spot, assigned, depth + 1)
     if name in ("reshape", "resize") and node.args:

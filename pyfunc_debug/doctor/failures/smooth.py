@@ -13,7 +13,18 @@ from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameter
 from pyfunc_debug.doctor.failures.symbols import alias, root_is
 
 _ROUNDED = ("round", "rint", "floor", "ceil", "sign")
-_PLACES = ("argsort", "argmax", "argmin", "argpartition", "searchsorted", "digitize", "rankdata", "bincount")
+_PLACES = (
+    "argsort",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "searchsorted",
+    "digitize",
+    "rankdata",
+    "bincount",
+    "histogram",
+    "heaviside",
+)
 _COMPARED = {"greater": ast.Gt, "greater_equal": ast.GtE, "less": ast.Lt, "less_equal": ast.LtE}
 _STEEP = "20.0"
 NEAR = "0.1"

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.symbols import symbolic_parts
 from pyfunc_debug.program import syntax
 
-_WIDE = ("corrcoef", "fft")
+_WIDE = ("corrcoef", "fft", "cov", "interp", "convolve", "convolve2d", "cdf", "pdf", "polyval")
 """What NumPy computes in float64 of float32, or did before 2.0."""
 
 

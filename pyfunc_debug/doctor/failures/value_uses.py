@@ -9,12 +9,14 @@ from typing import Any
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.python_objects import TRACKS, changes_of_self
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, parameters, read
+from pyfunc_debug.doctor.failures.source import Function, Source, dotted, names, parameters, read
 from pyfunc_debug.doctor.failures.symbols import is_symbolic, lookup, root_is
 from pyfunc_debug.program.frames import is_installed, is_user
 
 _DEEPEST = 3
 _BUILTINS = {"int", "float", "bool", "range", "max", "min", "sorted", "sum", "round", "list", "set", "open", "zip"}
+_OF_ARRAYS = ("numpy", "scipy", "cv2", "PIL", "sklearn", "skimage", "librosa", "pandas")
+"""Packages that compute with values."""
 _STATIC = {"shape", "dtype", "name"}
 """Attributes of a tensor that a graph knows, too."""
 
@@ -47,9 +49,11 @@ class _Uses:
     def in_function(self, function: Function, first: int) -> bool:
         if isinstance(function, ast.Lambda):
             return self._any(function.body)
+        inner = [one for one in ast.walk(function) if isinstance(one, ast.FunctionDef) and one is not function]
         for one in own_nodes(function):
             if not isinstance(one, ast.stmt) or one.lineno < first:
                 continue
+            self._tensors |= {part.name for part in inner if self._tensors.intersection(names(part))}
             if self._statement(one):
                 return True
         return False
@@ -109,17 +113,20 @@ class _Uses:
             return False
         if any(root_is(node.func, self._spot, name) for name in ("tensorflow", "keras")):
             return False
-        if root_is(node.func, self._spot, "numpy"):
+        if any(root_is(node.func, self._spot, name) for name in _OF_ARRAYS):
             return True
         if isinstance(node.func, ast.Name):
+            home = str(getattr(self._spot.value(node.func.id), "__module__", "")).partition(".")[0]
+            if home in _OF_ARRAYS:
+                return True
             own = [
                 one for one in ast.walk(self._source.tree)
                 if isinstance(one, ast.FunctionDef) and one.name == node.func.id
             ]  # fmt: skip
             if len(own) == 1 and self._depth < _DEEPEST:
-                names = [name for name, one in zip(parameters(own[0]), node.args) if self._tensor(one)]
+                tensors = {name for name, one in zip(parameters(own[0]), node.args) if self._tensor(one)}
                 inner = Spot(self._spot.file, own[0].lineno, {}, self._spot.module, "", self._spot.generated)
-                uses = _Uses(self._source, inner, set(names), self._attributes, self._depth + 1)
+                uses = _Uses(self._source, inner, tensors, self._attributes, self._depth + 1)
                 return uses.in_function(own[0], own[0].lineno)
             return node.func.id in _BUILTINS
         return self._method(node)
@@ -132,9 +139,9 @@ class _Uses:
         source, method, file, module = found
         if changes_of_self(method):
             return True  # at trace only
-        names = [name for name, one in zip(parameters(method), node.args) if self._tensor(one)]
+        tensors = {name for name, one in zip(parameters(method), node.args) if self._tensor(one)}
         inner = Spot(file, method.lineno, {}, module, "", self._spot.generated)
-        uses = _Uses(source, inner, set(names), self._attributes, self._depth + 1)
+        uses = _Uses(source, inner, tensors, self._attributes, self._depth + 1)
         return uses.in_function(method, method.lineno)
 
 

@@ -61,6 +61,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             if not path and not noticed.get("term")
             else _smooth(facts, node)
             or (straight_through(facts, node) if steps(facts, node) else in_ops(facts, node))
+            or pastes.by_differences(facts, node)
             or (
                 f"use {name} for a metric, and something smooth for the loss: {ast.unparse(flat)} (line {flat.lineno}) "
                 "moves in steps, whose gradient is zero or none in any framework"

@@ -30,6 +30,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         dropped = dropped_datasets.lines(facts)  # which that rule says
         lost = {node.id for node in users if any((frame.file, frame.line) in dropped for frame in node.stack)}
         lost |= {node.id for group, _ in never_fetched.unread(facts) for node in group}  # likewise
+        saved = {(one["body"], one["file"], one["line"]) for _, _, one in facts.notices.get("saved", [])}
+        lost |= {node.id for node in users if (node.body, node.file, node.line) in saved}  # a program that only saves
         yield from _never_ran(facts, [node for node in users if node.id not in compiled | stale | lost], files)
 
 

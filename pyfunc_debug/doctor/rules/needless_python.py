@@ -24,8 +24,10 @@ _TOTAL_NS = 500_000_000
 _ASKS = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Not, ast.Assert, ast.ListComp, ast.GeneratorExp,
          ast.DictComp, ast.SetComp, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.Global)  # fmt: skip
 """What may do something else where there are no values yet."""
-COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math")
+COMPUTES = ("tensorflow", "keras", "tf_keras", "numpy", "math", "scipy", "cv2")
 """Modules whose functions may have ops. What another one does (a sleep, a clock, a decoder) is Python's."""
+_FEW = 50
+"""Turns of a loop that a graph may hold."""
 _FILES = {"load", "save", "savez", "savez_compressed", "fromfile", "loadtxt", "savetxt", "genfromtxt", "memmap"}
 """NumPy's functions that read or write files."""
 
@@ -168,11 +170,13 @@ def _plain(function: Definition, source: Source) -> bool:
     """
     known, local = imports(source), code.local_names(function)
     for one in code.own_nodes(function):
-        if isinstance(one, _ASKS) or (isinstance(one, ast.Attribute) and one.attr in ("shape", "size", "ndim")):
+        if (isinstance(one, _ASKS) and not _counts(one)) or (
+            isinstance(one, ast.Attribute) and one.attr in ("shape", "size", "ndim")
+        ):
             return False
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
             return False
-        if isinstance(one, ast.Call):
+        if isinstance(one, ast.Call) and not _is_range(one):
             head, _, rest = dotted(one.func).partition(".")
             if "random" in rest or rest.endswith(("Variable", "print_tensor", "executing_eagerly")):
                 return False
@@ -186,6 +190,18 @@ def _plain(function: Definition, source: Source) -> bool:
             ):
                 return False
     return True
+
+
+def _counts(node: ast.AST) -> bool:
+    """Whether a loop goes a written number of times: a graph holds each of them."""
+    return isinstance(node, ast.For) and not node.orelse and _is_range(node.iter)
+
+
+def _is_range(node: ast.expr) -> bool:
+    """`range(5)`, of a few written numbers."""
+    if not isinstance(node, ast.Call) or dotted(node.func) != "range" or node.keywords:
+        return False
+    return all(isinstance(one, ast.Constant) and type(one.value) is int and one.value <= _FEW for one in node.args)
 
 
 def _only_ops(function: Definition, source: Source) -> bool:

@@ -242,9 +242,14 @@ def _fix(facts: Facts, node: Node, cut: int | None) -> str:
                 "@tf.custom_gradient; do not pass an input that has no influence"
             )
         )
-    return (cut_gradients.straight_through(facts, node) if cut_gradients.steps(facts, node) else "") or (
-        f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
-        f"{facts.name(node)} a gradient of its own with @tf.custom_gradient"
+    through = cut_gradients.straight_through(facts, node) if cut_gradients.steps(facts, node) else ""
+    return (
+        through
+        or pastes.by_differences(facts, node)
+        or (
+            f"compute line {cut} with TensorFlow's ops (tf.* instead of np.*, no .numpy()), or give "
+            f"{facts.name(node)} a gradient of its own with @tf.custom_gradient"
+        )
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.records import Finding
+from pyfunc_debug.records import Finding, Node
 
 NAMES = ("serialization",)
 _FIX = (
@@ -20,7 +22,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     nodes = {node.token: node for node in facts.nodes.values()}
     for _, _, noted in facts.notices.get("serialization", []):
         node = nodes.get(noted["name"])  # the notice may have come before the node's first call
-        if node is None:
+        if node is None or _registers(facts, node):
             continue
         name, where = facts.name(node), facts.source_line(node.file, node.line)
         place = "" if "lambda at" in name else f" ({where})" if node.file is not None else ""
@@ -42,3 +44,10 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f"name of {name} in this process",
                 fix, node.file, node.line,
             )  # fmt: skip
+
+
+def _registers(facts: Facts, node: Node) -> bool:
+    """Whether a node was made for its name alone, by which a restored one finds its function: its result is dropped."""
+    made = pastes.call_of(facts, node)
+    parent = pastes.source(facts, made[0]).parent(made[1]) if made is not None else None
+    return isinstance(parent, ast.Expr)

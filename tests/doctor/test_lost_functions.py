@@ -1,0 +1,60 @@
+"""A SavedModel whose Python function is lost runs again, once that is made under the name that the file holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.doctor.test_failures import apply
+
+BODY = """
+import numpy as np
+import tensorflow as tf
+def peak(x):
+    return np.percentile(x, 95, axis=-1).astype(np.float32)
+"""
+SAVES = (
+    BODY
+    + """
+class Scorer(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32)])
+    def score(self, x):
+        return tf.ensure_shape(tf.numpy_function(peak, [x * 2.0], tf.float32), [None]) + 1.0
+tf.saved_model.save(Scorer(), "model")
+"""
+)
+LOADS = (
+    BODY
+    + """
+model = tf.saved_model.load("model")
+def predict(batch):
+    return model.score(tf.constant(batch, tf.float32))
+print("scores", predict([[1, 2, 3, 4], [5, 6, 7, 8]]).numpy().round(1).astype("U4").tolist())
+"""
+)
+RECORD = ["-m", "pyfunc_debug", "record", "--overwrite", "-o", "run.pfrec"]
+
+
+def ran(folder: Path, *options: str) -> tuple[str, str]:
+    """What a program printed on stdout and on stderr."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, *options], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout, done.stderr
+
+
+def test_a_saved_model_runs_with_the_function_that_is_made_again_under_its_name(tmp_path):
+    (tmp_path / "save.py").write_text(SAVES)
+    ran(tmp_path, "save.py")
+    program = tmp_path / "load.py"
+    program.write_text(LOADS)
+    _, said = ran(tmp_path, *RECORD, "load.py")
+    told = said[said.index("pyfunc-debug: load.py") :].split("\n\n")[0]
+    assert "peak is taken for" in told
+    assert apply(told, program)
+    out, said = ran(tmp_path, *RECORD, "load.py")
+    assert "scores ['8.7', '16.7']" in out
+    assert "[serialization]" not in out + said, "it is made for its name: nothing is told of that"
