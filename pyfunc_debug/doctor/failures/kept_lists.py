@@ -145,8 +145,9 @@ def _element(
     """Dtype and static shape of what a list holds: of what it held when the program failed, else by the source."""
     held: Any = spot.variables.get(name)
     tf = alias(spot, "tensorflow")
+    nested = isinstance(held, list) and bool(held) and isinstance(held[0], list)
     while isinstance(held, list) and held:
-        nested, held = isinstance(held[0], list), held[0]
+        held = held[0]
         if is_symbolic(held):
             shape = shape_of(held)
             sizes = "" if nested or shape is None else ", ".join("None" if one is None else str(one) for one in shape)

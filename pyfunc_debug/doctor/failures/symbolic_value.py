@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_lists, row_loops, steps, wrapping
+from pyfunc_debug.doctor.failures import checks, control_flow, kept_lists, row_loops, steps, wrapping
 from pyfunc_debug.doctor.failures.as_python import best
 from pyfunc_debug.doctor.failures.chosen_values import chosen
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
@@ -89,7 +89,9 @@ def _bool(
         return unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
-    edit = chosen(spot, statement) if wrapping.entry(situation)[1] == "Keras" else None
+    edit = checks.as_op(spot, statement)
+    if edit is None and wrapping.entry(situation)[1] == "Keras":
+        edit = chosen(spot, statement)
     asks = any(isinstance(one, (ast.In, ast.NotIn)) for one in ast.walk(value))  # which AutoGraph does not convert
     if (
         edit is None

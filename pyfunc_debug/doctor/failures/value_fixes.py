@@ -5,7 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import control_flow, kept_by_python, known_losses, row_loops, state_changes, wrapping
+from pyfunc_debug.doctor.failures import (
+    checks,
+    control_flow,
+    kept_by_python,
+    known_losses,
+    row_loops,
+    state_changes,
+    wrapping,
+)
 from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
@@ -19,6 +27,9 @@ from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of
 def value_fix(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, attribute: str | None
 ) -> tuple[Edit | None, bool]:
+    checked = checks.as_op(spot, statement)
+    if checked is not None:
+        return checked, True
     kept = state_changes.edit(spot, statement, situation.message)
     if kept is not None:
         return kept, True

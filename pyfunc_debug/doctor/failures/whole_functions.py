@@ -102,6 +102,8 @@ def _more(edit: Edit, situation: Situation) -> bool:
             return True  # an attribute other than a variable is set at trace only
         source, first = spot.source, spot.line + 1
         tensors = symbolic_names(spot)
+        if wrapping.entry(situation)[1] == "Keras" and _keeps_and_reads(function, tensors):
+            return True
         if spot is situation.spots[-1]:
             if edit.file != spot.file or not function.lineno <= edit.first <= (function.end_lineno or 0):
                 return False  # it is not in the function: a map, a call of compile
@@ -113,6 +115,24 @@ def _more(edit: Edit, situation: Situation) -> bool:
         elif place < len(situation.spots) - 1:
             tensors += _results(spot)
         if needs_values(source, function, first, spot, tensors):
+            return True
+    return False
+
+
+def _keeps_and_reads(function: Function, tensors: list[str]) -> bool:
+    """Whether a method keeps what it makes of tensors in an attribute that it reads: `self.mean = f(self.mean, x)`."""
+    for one in ast.walk(function):
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AugAssign) else []
+        kept = [dotted(target) for target in targets if isinstance(target, ast.Attribute)]
+        value = getattr(one, "value", None)
+        made = isinstance(value, ast.expr) and any(
+            isinstance(part, ast.Name) and part.id in tensors for part in ast.walk(value)
+        )
+        read = [
+            part for part in ast.walk(function)
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load) and dotted(part) in kept
+        ]  # fmt: skip
+        if made and kept and (read or isinstance(one, ast.AugAssign)):
             return True
     return False
 
