@@ -109,7 +109,8 @@ class _Ops(ast.NodeTransformer):
         return isinstance(node, ast.Compare) or dtype_of(self.spot.value(dotted(node) or " ")) == "bool"
 
     def _floats(self, node: ast.AST) -> bool:
-        parts = symbolic_parts(node, self.spot).values()
+        indices = {name for one in ast.walk(node) if isinstance(one, ast.Subscript) for name in names(one.slice)}
+        parts = [value for name, value in symbolic_parts(node, self.spot).items() if name not in indices]
         return all("float" in dtype_of(one) or "complex" in dtype_of(one) for one in parts)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -125,6 +126,9 @@ class _Ops(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
                 return self._method(node, node.func)
+            if len(node.args) == 1 and in_arguments and is_run(node, self.spot):
+                self.changed = True
+                return node.args[0]
             of_tensors = any(root_is(node.func, self.spot, one) for one in ("tensorflow", "keras"))
             if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
@@ -394,6 +398,19 @@ def _of_numpy(value: object) -> ast.Attribute | None:
     return ast.Attribute(syntax.expression(module), name, ast.Load())
 
 
+def is_run(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call is `session.run`, of TensorFlow 1."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "run":
+        return False
+    return type(lookup(func.value, spot)).__name__.endswith("Session") or "sess" in ast.unparse(func.value).lower()
+
+
+def _is_session(block: ast.With) -> bool:
+    """Whether a `with` only opens a session of TensorFlow 1."""
+    return all("session" in ast.unparse(one.context_expr).lower() or "sess." in ast.unparse(one) for one in block.items)
+
+
 def _is_layer(value: object) -> bool:
     """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
     return any(
@@ -442,7 +459,7 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
     ops = _Ops(spot, tainted)
     try:
         for one in nodes:
-            if isinstance(one, (ast.With, ast.Try)):
+            if isinstance(one, ast.Try) or (isinstance(one, ast.With) and not _is_session(one)):
                 return False
             if isinstance(one, ast.Assign) and any(_part_of(target, ops) for target in one.targets):
                 return False
