@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import sys
 from collections.abc import Sequence
 
 from pyfunc_debug.doctor.failures.rewrites import as_ops, is_run, learned
@@ -15,6 +16,8 @@ from pyfunc_debug.program import syntax
 
 _EMPTY = ("zeros", "empty", "ones", "zeros_like", "empty_like", "ones_like", "list")
 """What makes the array, or the list, that a loop fills."""
+
+_WAYS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-"}
 
 
 class _UnableError(Exception):
@@ -61,15 +64,19 @@ class _Body:
         self._function = function
         self._source: Source = spot.source
         self._tf = alias(spot, "tensorflow")
-        self._tensors = {name for name, value in spot.variables.items() if is_symbolic(value)} & set(parameters(function))
+        self._tensors = {name for name in parameters(function) if is_symbolic(spot.variables.get(name))}
         given = {name: spot.value(name) for name in self._tensors}
-        held = {name: one for name, one in spot.variables.items() if not is_symbolic(one) and name not in _stored(function)}
-        self._spot = dataclasses.replace(spot, variables={**held, **given})
+        made = _stored(function)
+        held = {name: one for name, one in spot.variables.items() if not is_symbolic(one) and name not in made}
+        tensorflow = {} if spot.value(self._tf) is not None else {self._tf: sys.modules.get("tensorflow")}
+        self._spot = dataclasses.replace(spot, variables={**tensorflow, **held, **given})
         kinds = [dtype_of(one) for one in given.values() if "float" in dtype_of(one)]
         self._dtype = kinds[-1] if kinds else "float32"
         self._sizes: set[str] = set()
         """Names of the batch's size."""
         self._filled = _filled(function)
+        self._all_rows = True
+        """Whether the loop at hand goes over all of them."""
         self._summed = {
             target.id for one in ast.walk(function) if isinstance(one, ast.AugAssign)
             for target in [one.target] if isinstance(target, ast.Name)
@@ -166,19 +173,27 @@ class _Body:
             raise _UnableError
         before, tensors = self._spot, set(self._tensors)
         given = self._over(loop.iter)
+        self._all_rows = not isinstance(loop.iter, ast.Call) or len(loop.iter.args) == 1
         targets = self._targets(loop.target, [one for _, one in given])
         inside: list[str] = []
         *first, last = loop.body
         for one in first:
             inside += self._inner(one)
-        kept = self._kept(last, loop.target)
+        if isinstance(last, ast.For):
+            *above, added = self._loop(last)
+            inside += above
+            kept = _added(added)
+        else:
+            kept = self._kept(last, loop.target)
         result = self._text(kept.value)
         self._spot, self._tensors = before, tensors
         over = ", ".join(text for text, _ in given)
         signature = f"fn_output_signature={self._tf}.{self._dtype}"
         lines: list[str] = []
+        if kept.way not in ("+", "-"):
+            self._filled.discard(kept.name)  # by one loop only
         if inside:
-            name = self._free("one_row")
+            name = self._free("one_row" if self._source.parent(loop) is self._function else "one_of_row")
             row = targets[0] if len(targets) == 1 else "row"
             lines = [f"def {name}({row}):", *([f"    {', '.join(targets)} = row"] * (len(targets) > 1))]
             lines += [*(f"    {one}" for one in inside), f"    return {result}"]
@@ -218,7 +233,8 @@ class _Body:
         text = self._text(one.value)
         if self._is_tensor(one.value):
             self._tensors.add(name)
-            self._spot = learned(ast.copy_location(ast.Assign([one.targets[0]], syntax.expression(text)), one), self._spot)
+            changed = ast.Assign([one.targets[0]], syntax.expression(text))
+            self._spot = learned(ast.copy_location(changed, one), self._spot)
             if not is_symbolic(self._spot.value(name)):
                 self._know(name, Described(self._dtype, None))
         return [f"{name} = {text}"]
@@ -234,40 +250,39 @@ class _Body:
             way = "+" if {yes.way, no.way} <= {"+", "-"} else yes.way
             return _Kept(yes.name, way, ast.IfExp(last.test, *values), yes.axes)
         if isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
-            way = {ast.Add: "+", ast.Sub: "-"}.get(type(last.op))
-            if way is None or last.target.id in names(last.value):
+            way = _WAYS.get(type(last.op), "")
+            if not way or last.target.id in names(last.value):
                 raise _UnableError
             return _Kept(last.target.id, way, last.value)
         if isinstance(last, ast.Assign) and len(last.targets) == 1:
             return self._written(last, last.targets[0], target)
         call = last.value if isinstance(last, ast.Expr) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
-            if isinstance(call.func.value, ast.Name) and len(call.args) == 1 and call.func.value.id in self._filled:
-                return _Kept(call.func.value.id, "append", call.args[0])
-        if isinstance(last, ast.For):
-            lines = self._loop(last)
-            name, _, made = lines[-1].partition(" ")
-            if len(lines) == 1 and made.startswith(("+= ", "-= ")):
-                return _Kept(name, made[0], syntax.expression(made[3:]))
+        appends = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append"
+        name = dotted(call.func.value) if appends else ""  # type: ignore[union-attr]
+        if isinstance(call, ast.Call) and name in self._filled and len(call.args) == 1:
+            return _Kept(name, "append", call.args[0])
         raise _UnableError
 
     def _written(self, last: ast.Assign, written: ast.expr, target: ast.expr) -> _Kept:
         """`total = total + x`, or `rows[i] = x` of an array that the loop fills."""
         value = last.value
         if isinstance(written, ast.Name) and isinstance(value, ast.BinOp) and dotted(value.left) == written.id:
-            way = {ast.Add: "+", ast.Sub: "-"}.get(type(value.op))
-            if way is not None and written.id not in names(value.right):
+            way = _WAYS.get(type(value.op), "")
+            if way and written.id not in names(value.right):
                 return _Kept(written.id, way, value.right)
         if not isinstance(written, ast.Subscript) or dotted(written.value) not in self._filled:
             raise _UnableError
         index = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
         rest = [ast.unparse(one) for one in index[1:]]
-        if ast.unparse(index[0]) != ast.unparse(target) or any(one not in ("0", ":") for one in rest) or len(set(rest)) > 1:
+        plain = set(rest) in (set(), {"0"}, {":"}) and ast.unparse(index[0]) == ast.unparse(target)
+        if not plain or not self._all_rows:
             raise _UnableError
         return _Kept(dotted(written.value), "row", value, rest.count("0"))
 
     def _over(self, node: ast.expr) -> list[tuple[str, Described]]:
         """What a loop goes through: texts of tensors, and what one row of each is."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+            node = node.func.value
         if isinstance(node, ast.Call) and not node.keywords:
             called = dotted(node.func)
             if called == "zip":
@@ -348,7 +363,8 @@ class _Body:
                 text = f"{body._tf}.shape({of})[0]"
                 return syntax.expression(text if whole else f"{body._tf}.cast({text}, {body._tf}.{body._dtype})")
 
-        return Sizes().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+        found: ast.expr = Sizes().visit(copy.deepcopy(node))  # type: ignore[assignment]
+        return found
 
     def _text(self, node: ast.expr) -> str:
         """An expression as ops."""
@@ -357,9 +373,7 @@ class _Body:
         if not self._is_tensor(made):
             return ast.unparse(made)
         inner = self._spot
-        text = as_ops(
-            ast.copy_location(made, node), inner, conditions=True, also=tuple(self._tensors), same=True
-        )
+        text = as_ops(ast.copy_location(made, node), inner, conditions=True, also=tuple(self._tensors), same=True)
         if text is None or any(part in text for part in (".numpy()", "py_function")):
             raise _UnableError
         left = syntax.expression(text)
@@ -372,6 +386,16 @@ class _Body:
         body = self
 
         class Comprehensions(ast.NodeTransformer):
+            def visit_Call(self, one: ast.Call) -> ast.AST:
+                inside = body._of_own(one)
+                if inside is not None:
+                    return self.visit(inside)  # type: ignore[no-any-return]
+                rows = one.args[0] if len(one.args) == 1 and not one.keywords else None
+                stacks = dotted(one.func).rpartition(".")[2] in ("stack", "array", "asarray", "list")
+                if stacks and isinstance(rows, (ast.ListComp, ast.GeneratorExp)):
+                    return self.visit(rows)  # type: ignore[no-any-return] # tf.map_fn stacks
+                return self.generic_visit(one)
+
             def visit_ListComp(self, one: ast.ListComp) -> ast.AST:
                 return body._comprehension(one)
 
@@ -379,6 +403,25 @@ class _Body:
                 return body._comprehension(one)
 
         return Comprehensions().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+    def _of_own(self, call: ast.Call) -> ast.expr | None:
+        """What a call of a function of the file gives, where that is one expression of its arguments."""
+        name = dotted(call.func)
+        own = [one for one in self._source.tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
+        if len(own) != 1 or own[0] is self._function or len(own[0].body) > 2 or own[0].decorator_list:
+            return None
+        last, inputs = own[0].body[-1], parameters(own[0])
+        given = dict(zip(inputs, call.args)) | {one.arg: one.value for one in call.keywords if one.arg}
+        if not isinstance(last, ast.Return) or last.value is None or set(given) != set(inputs):
+            return None
+        if len(own[0].body) == 2 and not isinstance(own[0].body[0], ast.Expr):
+            return None
+
+        class Given(ast.NodeTransformer):
+            def visit_Name(self, one: ast.Name) -> ast.AST:
+                return copy.deepcopy(given[one.id]) if one.id in given else one
+
+        return Given().visit(copy.deepcopy(last.value))  # type: ignore[no-any-return]
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         loop = node.generators[0]
@@ -392,6 +435,14 @@ class _Body:
         over = ", ".join(text for text, _ in given)
         signature = f"fn_output_signature={self._tf}.{self._dtype}"
         return syntax.expression(self._mapped(targets, result, over, signature))
+
+
+def _added(line: str) -> _Kept:
+    """What a loop inside a loop adds up, by the line that does."""
+    name, _, made = line.partition(" ")
+    if not made.startswith(("+= ", "-= ")):
+        raise _UnableError
+    return _Kept(name, made[0], syntax.expression(made[3:]))
 
 
 def _tensor(node: ast.AST, tensors: set[str]) -> str | None:
@@ -424,8 +475,8 @@ def _is_empty(node: ast.expr) -> bool:
 
 def _is_session(node: ast.expr) -> bool:
     """Whether an expression makes, or gets, a session of TensorFlow 1."""
-    text = dotted(node.func) if isinstance(node, ast.Call) else ""
-    return text.rpartition(".")[2] in ("Session", "InteractiveSession", "get_session", "get_default_session", "as_default")
+    name = dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return name.endswith(("Session", "get_session", "default_session", "as_default"))
 
 
 __all__ = ["in_graph", "is_run", "loops_over_rows", "symbolic_parts"]

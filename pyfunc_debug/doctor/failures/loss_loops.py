@@ -10,13 +10,13 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import given, is_loss
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, is_tape, short
-from pyfunc_debug.doctor.failures.symbols import is_keras, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import calls, is_keras, is_symbolic
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if a loss that needs values could be wholly in the graph."""
-    spot = situation.last
+    """The explanation, if a loss or a layer that needs values could be wholly in the graph."""
+    spot = _traced(situation)
     function = spot.function if spot is not None else None
     if spot is None or situation.body or not isinstance(function, ast.FunctionDef):
         return None
@@ -24,17 +24,40 @@ def explain(situation: Situation) -> Explanation | None:
     held = [value for value in spot.variables.values() if is_symbolic(value)]
     if statement is None or isinstance(statement, (ast.Raise, ast.Assert)) or not held or any(map(is_keras, held)):
         return None
-    if not _is_loss(situation, spot, function):
-        return None
-    lines = in_graph(function, spot)
+    what = "A loss needs a gradient" if _is_loss(situation, spot, function) else ""
+    if not what and _is_layer(situation, spot, function):
+        what = "The layers before need a gradient"
+    lines = in_graph(function, spot) if what else None
     if lines is None:
         return None
     code = short(spot.source.text(statement).split("\n")[0], 44)
     cause = (
-        f"`{code}` ran once, {when(situation)}, on tensors without values. A loss needs a gradient too, and NumPy and "
-        "Python give none. With TensorFlow's ops it has both, row by row."
+        f"`{code}` ran once, {when(situation)}, on tensors without values. {what} too, and NumPy and Python give none. "
+        "TensorFlow's ops have it."
     )
     return Explanation(RULE, spot.file, spot.line, cause, _trimmed(spot, function, lines), "", "likely")
+
+
+def _traced(situation: Situation) -> Spot | None:
+    """The frame of the function that Keras traced, or that a lambda of a layer called; of another the innermost."""
+    index, by = wrapping.entry(situation)
+    if by != "Keras" or not situation.spots:
+        return situation.last
+    inside = [one for one in situation.spots[index:] if isinstance(one.function, ast.FunctionDef)]
+    return inside[0] if inside and inside[0] in situation.spots[index : index + 2] else situation.last
+
+
+def _is_layer(situation: Situation, spot: Spot, function: ast.FunctionDef) -> bool:
+    """Whether what failed is a layer's `call`, or what a Lambda layer was given."""
+    if wrapping.entry(situation)[1] != "Keras":
+        return False
+    kinds = [one.__name__ for one in type(spot.variables.get("self")).__mro__]
+    if function.name == "call" and "Layer" in kinds and "Model" not in kinds:
+        return True
+    given = [
+        one.args[0] for one in calls(spot.source.tree) if dotted(one.func).endswith("Lambda") and one.args
+    ]  # fmt: skip
+    return any(isinstance(part, ast.Name) and part.id == function.name for one in given for part in ast.walk(one))
 
 
 def _is_loss(situation: Situation, spot: Spot, function: ast.FunctionDef) -> bool:

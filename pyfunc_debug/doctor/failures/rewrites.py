@@ -9,6 +9,7 @@ import re
 import sys
 from typing import Any
 
+from pyfunc_debug.doctor.failures import image_ops
 from pyfunc_debug.doctor.failures.correlation import correlated, in_ops
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.evaluation import SIZE
@@ -125,7 +126,8 @@ class _Ops(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
-                return self._method(node, node.func)
+                image = image_ops.in_ops(node, self.spot, self._tf)
+                return self._method(node, node.func) if image is None else self._text(image)
             if len(node.args) == 1 and in_arguments and is_run(node, self.spot):
                 self.changed = True
                 return node.args[0]
@@ -133,6 +135,10 @@ class _Ops(ast.NodeTransformer):
             if in_arguments and of_tensors and node.func.attr in ("constant", *_OF_KERAS):
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
+            if node.func.attr == "fromarray":
+                return node  # in `Image.fromarray(x).resize(...)`, which is one op
+            if in_arguments and (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
+                return self._text(image)
             if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
                 return node
             library = next((one for one in ("numpy", "scipy") if root_is(node.func, self.spot, one)), "")
@@ -143,6 +149,8 @@ class _Ops(ast.NodeTransformer):
             raise _NoOpError
         if not in_arguments:
             return node
+        if (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
+            return self._text(image)
         imported = _of_numpy(self.spot.value(getattr(node.func, "id", " ")))
         if imported is not None:  # `from numpy.fft import rfft`
             return self._of_library(ast.Call(imported, node.args, node.keywords), imported, "numpy", floats, written)
@@ -439,7 +447,7 @@ def as_ops(
     if not ops.changed:
         return ast.unparse(found) if same else None
     text = ast.unparse(ast.fix_missing_locations(found))
-    return None if differs(node, text, spot) else text
+    return None if "fromarray(" in text or differs(node, text, spot) else text
 
 
 def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> bool:

@@ -31,7 +31,7 @@ _CALLED = {
 }  # fmt: skip
 _COUNTS = (
     *_OVER, *_OTHERS, "fbeta_score", "cohen_kappa_score", "average_precision_score", "hamming_loss", "zero_one_loss",
-    "confusion_matrix", "precision_recall_fscore_support", "classification_report", "ndcg_score", "top_k_accuracy_score",
+    "confusion_matrix", "precision_recall_fscore_support", "classification_report", "ndcg_score",
 )  # fmt: skip
 _HARMLESS = {
     "round", "rint", "argmax", "cast", "constant", "reshape", "numpy_function", "py_function", "py_func", "eval",
@@ -61,7 +61,8 @@ def explain(situation: Situation) -> Explanation | None:
             "and a loss needs one."
         )
         lines = _soft(name, function, spot, parameters(function))
-        only = all(dotted(one.func).rpartition(".")[2] in _HARMLESS or _is_own(one, spot, name) for one in calls(function))
+        called = [one for one in calls(function) if dotted(one.func).rpartition(".")[2] not in _HARMLESS]
+        only = all(_is_own(one, spot, name) for one in called)
         if lines is None or not only:
             edit = _crossentropy(function, spot)
             said = "" if edit is not None else (
@@ -70,7 +71,7 @@ def explain(situation: Situation) -> Explanation | None:
             )  # fmt: skip
             cause += " Below, a crossentropy is the loss and the score a metric." if edit is not None else ""
             return Explanation(RULE, spot.file, line, cause, edit, said, "likely")
-        cause += f" This is the soft {_CALLED[name]}, of probabilities. As a metric {name} may stay, in tf.numpy_function."
+        cause += f" This is the soft {_CALLED[name]}, of probabilities. As a metric {name} may stay, in numpy_function."
         source, first = spot.source, function.body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1:
             first = function.body[1]  # below its docstring
