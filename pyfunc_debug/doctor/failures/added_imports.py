@@ -52,7 +52,7 @@ def _bound(source: Source, name: str, line: int) -> bool:
     """Whether the file gives a name a meaning that a line has, or a star may."""
     for one in ast.walk(source.tree):
         inside = next((each for each in source.around(one) if isinstance(each, _FUNCTIONS)), None)
-        if inside is not None and not inside.lineno <= line <= (inside.end_lineno or line):
+        if inside is not None and not inside.lineno < line <= (inside.end_lineno or line):
             continue  # a name of another function's own
         imported = one.names if isinstance(one, (ast.Import, ast.ImportFrom)) else []
         if any((alias.asname or alias.name) in (name, "*") for alias in imported):

@@ -63,16 +63,16 @@ class _Body:
     def __init__(self, spot: Spot, function: ast.FunctionDef) -> None:
         self._function = function
         self._source: Source = spot.source
-        self._tf = alias(spot, "tensorflow")
+        self.tf = alias(spot, "tensorflow")
         self._tensors = {name for name in parameters(function) if is_symbolic(spot.variables.get(name))}
         given = {name: spot.value(name) for name in self._tensors}
         made = _stored(function)
         held = {name: one for name, one in spot.variables.items() if not is_symbolic(one) and name not in made}
-        tensorflow = {} if spot.value(self._tf) is not None else {self._tf: sys.modules.get("tensorflow")}
+        tensorflow = {} if spot.value(self.tf) is not None else {self.tf: sys.modules.get("tensorflow")}
         self._spot = dataclasses.replace(spot, variables={**tensorflow, **held, **given})
         kinds = [dtype_of(one) for one in given.values() if "float" in dtype_of(one)]
-        self._dtype = kinds[-1] if kinds else "float32"
-        self._sizes: set[str] = set()
+        self.dtype = kinds[-1] if kinds else "float32"
+        self.sizes: set[str] = set()
         """Names of the batch's size."""
         self._filled = _filled(function)
         self._all_rows = True
@@ -120,7 +120,7 @@ class _Body:
         if target.id in self._summed and isinstance(one.value, ast.Constant) and type(one.value.value) is int:
             return [f"{blanks}{target.id} = {float(one.value.value)}"]
         if self._is_size(one.value):
-            self._sizes.add(target.id)
+            self.sizes.add(target.id)
             return []
         text = self._text(one.value)
         changed = ast.Assign([target], syntax.expression(text))
@@ -128,7 +128,7 @@ class _Body:
             self._tensors.add(target.id)
             self._spot = learned(ast.copy_location(changed, one), self._spot)
             if not is_symbolic(self._spot.value(target.id)):
-                self._know(target.id, Described(self._dtype, None))
+                self._know(target.id, Described(self.dtype, None))
         same = text == ast.unparse(one.value)
         return self._as_written(one) if same else [f"{blanks}{target.id} = {text}"] * (text != target.id)
 
@@ -142,7 +142,7 @@ class _Body:
         text = self._text(one.value)
         if self._is_tensor(one.value):
             self._tensors.add(one.target.id)
-            self._know(one.target.id, Described(self._dtype, None))
+            self._know(one.target.id, Described(self.dtype, None))
         sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), one.op, ast.Constant(0)))[2:-2]
         return self._as_written(one) if text == ast.unparse(one.value) else [f"{blanks}{one.target.id} {sign} {text}"]
 
@@ -165,7 +165,7 @@ class _Body:
         if any(isinstance(one, ast.Subscript) for one in ast.walk(whole)):
             raise _UnableError
         name = target.value.id
-        return f"{name} = {self._tf}.where({self._text(mask)}, {self._text(whole)}, {name})"
+        return f"{name} = {self.tf}.where({self._text(mask)}, {self._text(whole)}, {name})"
 
     def _loop(self, loop: ast.For) -> list[str]:
         """A loop as tf.map_fn, without the indentation of its line."""
@@ -188,7 +188,7 @@ class _Body:
         result = self._text(kept.value)
         self._spot, self._tensors = before, tensors
         over = ", ".join(text for text, _ in given)
-        signature = f"fn_output_signature={self._tf}.{self._dtype}"
+        signature = f"fn_output_signature={self.tf}.{self.dtype}"
         lines: list[str] = []
         if kept.way not in ("+", "-"):
             self._filled.discard(kept.name)  # by one loop only
@@ -197,18 +197,18 @@ class _Body:
             row = targets[0] if len(targets) == 1 else "row"
             lines = [f"def {name}({row}):", *([f"    {', '.join(targets)} = row"] * (len(targets) > 1))]
             lines += [*(f"    {one}" for one in inside), f"    return {result}"]
-            made = f"{self._tf}.map_fn({name}, {over if len(given) == 1 else f'({over})'}, {signature})"
+            made = f"{self.tf}.map_fn({name}, {over if len(given) == 1 else f'({over})'}, {signature})"
         else:
             made = self._mapped(targets, result, over, signature)
         self._tensors.add(kept.name)
-        self._know(kept.name, Described(self._dtype, None))
+        self._know(kept.name, Described(self.dtype, None))
         if kept.way in ("+", "-"):
-            return [*lines, f"{kept.name} {kept.way}= {self._tf}.reduce_sum({made})"]
+            return [*lines, f"{kept.name} {kept.way}= {self.tf}.reduce_sum({made})"]
         return [*lines, f"{kept.name} = {made}{'[:' + ', None' * kept.axes + ']' if kept.axes else ''}"]
 
     def _mapped(self, targets: list[str], result: str, over: str, signature: str) -> str:
         if len(targets) == 1:
-            return f"{self._tf}.map_fn(lambda {targets[0]}: {result}, {over}, {signature})"
+            return f"{self.tf}.map_fn(lambda {targets[0]}: {result}, {over}, {signature})"
         places = {name: f"row[{place}]" for place, name in enumerate(targets)}
 
         class Parts(ast.NodeTransformer):
@@ -216,7 +216,7 @@ class _Body:
                 return syntax.expression(places[one.id]) if one.id in places else one
 
         text = ast.unparse(Parts().visit(syntax.expression(result)))
-        return f"{self._tf}.map_fn(lambda row: {text}, ({over}), {signature})"
+        return f"{self.tf}.map_fn(lambda row: {text}, ({over}), {signature})"
 
     def _inner(self, one: ast.stmt) -> list[str]:
         """A statement of a loop that makes something for later ones of the same round."""
@@ -236,7 +236,7 @@ class _Body:
             changed = ast.Assign([one.targets[0]], syntax.expression(text))
             self._spot = learned(ast.copy_location(changed, one), self._spot)
             if not is_symbolic(self._spot.value(name)):
-                self._know(name, Described(self._dtype, None))
+                self._know(name, Described(self.dtype, None))
         return [f"{name} = {text}"]
 
     def _kept(self, last: ast.stmt, target: ast.expr) -> _Kept:
@@ -290,16 +290,16 @@ class _Body:
             if called == "enumerate" and len(node.args) == 1:
                 rows = self._over(node.args[0])
                 if len(rows) == 1 and rows[0][0] in self._tensors:
-                    return [(f"{self._tf}.range({self._tf}.shape({rows[0][0]})[0])", Described("int32", ())), *rows]
+                    return [(f"{self.tf}.range({self.tf}.shape({rows[0][0]})[0])", Described("int32", ())), *rows]
             if called == "range":
                 sizes = [self._size(one) for one in node.args]
-                if not any(self._tf in one or set(names(syntax.expression(one))) & self._tensors for one in sizes):
+                if not any(self.tf in one or set(names(syntax.expression(one))) & self._tensors for one in sizes):
                     raise _UnableError
-                return [(f"{self._tf}.range({', '.join(sizes)})", Described("int32", ()))]
+                return [(f"{self.tf}.range({', '.join(sizes)})", Described("int32", ()))]
         if isinstance(node, ast.Name) and node.id in self._tensors:
             value = self._spot.value(node.id)
             shape = shape_of(value)
-            return [(node.id, Described(dtype_of(value) or self._dtype, shape[1:] if shape else None))]
+            return [(node.id, Described(dtype_of(value) or self.dtype, shape[1:] if shape else None))]
         raise _UnableError
 
     def _targets(self, target: ast.expr, kinds: list[Described]) -> list[str]:
@@ -323,16 +323,16 @@ class _Body:
         return name
 
     def _is_tensor(self, node: ast.AST) -> bool:
-        return any(name in self._tensors or name in self._sizes for name in names(node)) or any(
+        return any(name in self._tensors or name in self.sizes for name in names(node)) or any(
             dotted(one) in self._tensors for one in ast.walk(node) if isinstance(one, ast.Attribute)
         )
 
     def _is_size(self, node: ast.AST) -> bool:
         """Whether an expression is the size of a batch."""
         text = ast.unparse(node)
-        return text in self._sizes or self._sized(node) is not None
+        return text in self.sizes or self.sized(node) is not None
 
-    def _sized(self, node: ast.AST) -> str | None:
+    def sized(self, node: ast.AST) -> str | None:
         """The tensor whose number of rows an expression is."""
         if isinstance(node, ast.Call) and dotted(node.func) == "len" and len(node.args) == 1:
             return _tensor(node.args[0], self._tensors)
@@ -347,7 +347,7 @@ class _Body:
     def _size(self, node: ast.expr) -> str:
         """A number of rows, or one computed with it, as a tensor of whole numbers."""
         made = self._with_sizes(node, whole=True)
-        if any(isinstance(one, ast.Call) and not dotted(one.func).startswith(f"{self._tf}.") for one in ast.walk(made)):
+        if any(isinstance(one, ast.Call) and not dotted(one.func).startswith(f"{self.tf}.") for one in ast.walk(made)):
             raise _UnableError
         return ast.unparse(made)
 
@@ -357,11 +357,11 @@ class _Body:
 
         class Sizes(ast.NodeTransformer):
             def visit(self, one: ast.AST) -> ast.AST:
-                of = body._sized(one) or (first if isinstance(one, ast.Name) and one.id in body._sizes else None)
+                of = body.sized(one) or (first if isinstance(one, ast.Name) and one.id in body.sizes else None)
                 if of is None:
                     return self.generic_visit(one)
-                text = f"{body._tf}.shape({of})[0]"
-                return syntax.expression(text if whole else f"{body._tf}.cast({text}, {body._tf}.{body._dtype})")
+                text = f"{body.tf}.shape({of})[0]"
+                return syntax.expression(text if whole else f"{body.tf}.cast({text}, {body.tf}.{body.dtype})")
 
         found: ast.expr = Sizes().visit(copy.deepcopy(node))  # type: ignore[assignment]
         return found
@@ -387,7 +387,7 @@ class _Body:
 
         class Comprehensions(ast.NodeTransformer):
             def visit_Call(self, one: ast.Call) -> ast.AST:
-                inside = body._of_own(one)
+                inside = body.of_own(one)
                 if inside is not None:
                     return self.visit(inside)  # type: ignore[no-any-return]
                 rows = one.args[0] if len(one.args) == 1 and not one.keywords else None
@@ -397,14 +397,14 @@ class _Body:
                 return self.generic_visit(one)
 
             def visit_ListComp(self, one: ast.ListComp) -> ast.AST:
-                return body._comprehension(one)
+                return body.comprehension(one)
 
             def visit_GeneratorExp(self, one: ast.GeneratorExp) -> ast.AST:
-                return body._comprehension(one)
+                return body.comprehension(one)
 
         return Comprehensions().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
-    def _of_own(self, call: ast.Call) -> ast.expr | None:
+    def of_own(self, call: ast.Call) -> ast.expr | None:
         """What a call of a function of the file gives, where that is one expression of its arguments."""
         name = dotted(call.func)
         own = [one for one in self._source.tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
@@ -423,7 +423,7 @@ class _Body:
 
         return Given().visit(copy.deepcopy(last.value))  # type: ignore[no-any-return]
 
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         loop = node.generators[0]
         if len(node.generators) > 1 or loop.ifs:
             raise _UnableError
@@ -433,7 +433,7 @@ class _Body:
         result = self._text(node.elt)
         self._spot, self._tensors = before, tensors
         over = ", ".join(text for text, _ in given)
-        signature = f"fn_output_signature={self._tf}.{self._dtype}"
+        signature = f"fn_output_signature={self.tf}.{self.dtype}"
         return syntax.expression(self._mapped(targets, result, over, signature))
 
 
