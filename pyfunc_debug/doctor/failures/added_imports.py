@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import Source, indent_of, read
 
 _MODULES = {"tf": "tensorflow", "np": "numpy"}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
@@ -22,7 +23,7 @@ def with_imports(explanation: Explanation, situation: Situation) -> Explanation:
     there = [spot for spot in situation.spots if spot.file == edit.file] or situation.spots
     missing = [
         f"import {module} as {name}" for name, module in _MODULES.items()
-        if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name)
+        if re.search(rf"(?<![\w.]){name}\.", "\n".join(edit.lines)) and not _bound(source, name, edit.first)
         and not any(name in spot.module for spot in there)
     ]  # fmt: skip
     if not missing:
@@ -47,9 +48,12 @@ def _from_its_statement(source: Source, edit: Edit) -> Edit:
     return dataclasses.replace(edit, first=statement.lineno, lines=lines)
 
 
-def _bound(source: Source, name: str) -> bool:
-    """Whether the file gives a name a meaning anywhere, or a star may."""
+def _bound(source: Source, name: str, line: int) -> bool:
+    """Whether the file gives a name a meaning that a line has, or a star may."""
     for one in ast.walk(source.tree):
+        inside = next((each for each in source.around(one) if isinstance(each, _FUNCTIONS)), None)
+        if inside is not None and not inside.lineno < line <= (inside.end_lineno or line):
+            continue  # a name of another function's own
         imported = one.names if isinstance(one, (ast.Import, ast.ImportFrom)) else []
         if any((alias.asname or alias.name) in (name, "*") for alias in imported):
             return True

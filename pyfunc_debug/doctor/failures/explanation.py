@@ -16,6 +16,8 @@ _LINES = 6
 """Without the user's own lines that a paste only indents."""
 _HEAD = 4
 """Lines of the cause that are kept above a longer paste."""
+_SENTENCES = re.compile(r"(?<=[a-z`)\]]\.) (?=[A-Z])")
+"""Between two sentences of a cause."""
 _INSTRUCTION = re.compile(r"(Replace .+ by|Put above .+):")
 _REPLACED = re.compile(r"^Replace (?:lines )?(.+?):(\d+)(?: to (\d+))? by:$", re.MULTILINE)
 
@@ -92,19 +94,26 @@ class Explanation:
 
     def text(self) -> str:
         """What is printed."""
-        head = textwrap.wrap(
-            f"pyfunc-debug: {source_line(self.file, self.line)}: {self.cause}", WIDTH, subsequent_indent="  ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
         tail = textwrap.wrap(
             self.advice, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
         )  # fmt: skip
         tail += [] if self.edit is None else [f"  {self.edit.instruction()}", *self.edit.lines]
         room = max(_LINES - len(tail), _HEAD)
+        cause = self.cause
+        head = self._head(cause)
+        while len(head) > room and (shorter := _SENTENCES.split(cause)[:-1]):  # whole sentences, as long as there are
+            cause = " ".join(shorter)
+            head = self._head(cause)
         if len(head) > room:
             rest = textwrap.shorten(f"{head[room - 1]} {head[room]}", WIDTH - 4, placeholder=" ...")
             head = [*head[: room - 1], f"  {rest}"]
         return "\n".join([*head, *tail])
+
+    def _head(self, cause: str) -> list[str]:
+        return textwrap.wrap(
+            f"pyfunc-debug: {source_line(self.file, self.line)}: {cause}", WIDTH, subsequent_indent="  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
         """What is stored of it in a recording."""

@@ -12,8 +12,9 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import frames
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import given
+from pyfunc_debug.doctor.failures.score_losses import soft_lines
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted
+from pyfunc_debug.doctor.failures.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, keras_name, shape_of
 
 RULE = "symbolic-value"
@@ -57,10 +58,28 @@ def explain(situation: Situation) -> Explanation | None:
         return Explanation(RULE, spot.file, expression.lineno, cause, _as_metric(expression, value, spot, held))
     cause += " A loss needs a gradient: TensorFlow's ops have one."
     known = _LOSSES.get(value.__name__)
+    soft = _soft(expression, value, spot, held) if known is None else None
+    if soft is not None:
+        cause += " This is close to it, of probabilities."
+        return Explanation(RULE, spot.file, expression.lineno, cause, soft, "", "likely")
     if known is None:
         return Explanation(RULE, spot.file, expression.lineno, cause, None, "Write it with TensorFlow's ops.")
     edit = wrapping.replace_expression(spot, expression, f'"{known}"')
     return Explanation(RULE, spot.file, expression.lineno, cause, edit)
+
+
+def _soft(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:
+    """A loss that is one less the score, of probabilities, above the call of `compile` that is given the score."""
+    statement = spot.source.statement(expression.lineno)
+    inputs = ["y_true", "y_pred"]
+    lines = soft_lines(value.__name__, inputs, spot, (held["y_true"], held["y_pred"]), "") if len(held) == 2 else None
+    name = f"soft_{value.__name__}"
+    if lines is None or statement is None or name in spot.module:
+        return None
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    blanks = indent_of(spot.source.lines[first - 1])
+    made = (f"{blanks}def {name}(y_true, y_pred):", *(f"{blanks}    {one}" for one in lines))
+    return Edit(spot.file, first, last, (*made, *spot.source.spliced({expression: name}, first, last)))
 
 
 def _as_metric(expression: ast.expr, value: Any, spot: Spot, held: dict[str, Any]) -> Edit | None:

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import Any
 
+from pyfunc_debug.doctor.failures import image_ops
 from pyfunc_debug.doctor.failures.array_ops import OPENCV, PICKED, in_array_ops, of_subscript
 from pyfunc_debug.doctor.failures.correlation import correlated, in_ops
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
@@ -110,7 +111,8 @@ class _Ops(ast.NodeTransformer):
         return isinstance(node, ast.Compare) or dtype_of(self.spot.value(dotted(node) or " ")) == "bool"
 
     def _floats(self, node: ast.AST) -> bool:
-        parts = symbolic_parts(node, self.spot).values()
+        indices = {name for one in ast.walk(node) if isinstance(one, ast.Subscript) for name in names(one.slice)}
+        parts = [value for name, value in symbolic_parts(node, self.spot).items() if name not in indices]
         return all("float" in dtype_of(one) or "complex" in dtype_of(one) for one in parts)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -125,13 +127,21 @@ class _Ops(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Attribute):
             if on_tensor:
-                return self._method(node, node.func)
+                image = image_ops.in_ops(node, self.spot, self._tf)
+                return self._method(node, node.func) if image is None else self._text(image)
+            if len(node.args) == 1 and in_arguments and is_run(node, self.spot):
+                self.changed = True
+                return node.args[0]
             of_tensors = any(root_is(node.func, self.spot, one) for one in ("tensorflow", "keras"))
             if in_arguments and of_tensors and node.func.attr == "constant":
                 return self._constant(node)
             if in_arguments and of_tensors and node.func.attr in _OF_KERAS:
                 self.changed = True
                 return node.args[0] if len(node.args) == 1 and not node.keywords else node
+            if node.func.attr == "fromarray":
+                return node  # in `Image.fromarray(x).resize(...)`, which is one op
+            if in_arguments and (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
+                return self._text(image)
             if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
                 return node
             library = next((one for one in ("numpy", "scipy", OPENCV) if root_is(node.func, self.spot, one)), "")
@@ -142,6 +152,8 @@ class _Ops(ast.NodeTransformer):
             raise _NoOpError
         if not in_arguments:
             return node
+        if (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
+            return self._text(image)
         imported = _of_arrays(self.spot.value(getattr(node.func, "id", " ")))
         if imported is not None:  # `from numpy.fft import rfft`
             written.func = imported
@@ -464,6 +476,19 @@ def _of_arrays(value: object) -> ast.Attribute | None:
     return ast.Attribute(syntax.expression(public), name, ast.Load()) if name.isidentifier() else None
 
 
+def is_run(call: ast.Call, spot: Spot) -> bool:
+    """Whether a call is `session.run`, of TensorFlow 1."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "run":
+        return False
+    return type(lookup(func.value, spot)).__name__.endswith("Session") or "sess" in ast.unparse(func.value).lower()
+
+
+def _is_session(block: ast.With) -> bool:
+    """Whether a `with` only opens a session of TensorFlow 1."""
+    return all("session" in ast.unparse(one.context_expr).lower() or "sess." in ast.unparse(one) for one in block.items)
+
+
 def _is_layer(value: object) -> bool:
     """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
     return any(
@@ -492,7 +517,7 @@ def as_ops(
     if not ops.changed:
         return ast.unparse(found) if same else None
     text = ast.unparse(ast.fix_missing_locations(found))
-    return None if differs(node, text, spot) else text
+    return None if "fromarray(" in text or differs(node, text, spot) else text
 
 
 def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> bool:
@@ -513,7 +538,7 @@ def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> 
     ops = _Ops(spot, tainted)
     try:
         for one in nodes:
-            if isinstance(one, (ast.With, ast.Try)):
+            if isinstance(one, ast.Try) or (isinstance(one, ast.With) and not _is_session(one)):
                 return False
             if isinstance(one, ast.Assign) and any(_part_of(target, ops) for target in one.targets):
                 return False

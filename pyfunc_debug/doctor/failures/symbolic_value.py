@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.value_fixes import converted, stored, value_fi
 _VALUE = re.compile(
     r"'?(?:SymbolicTensor|Tensor|KerasTensor)'? object has no attribute '(?P<attribute>\w+)'"
     r"|Cannot evaluate tensor using `eval\(\)`"
+    r"|must feed a value for placeholder tensor"
     r"|Cannot convert a symbolic (?:tf\.)?(?:Keras )?\w+.* to a [Nn]um[Pp]y array"
     r"|A KerasTensor is symbolic"
     r"|\b(?:SymbolicTensor|KerasTensor)\b.*cannot be interpreted as an integer"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from typing import Any
 
 from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
@@ -30,7 +31,11 @@ _NEEDS = re.compile(
 """What is said where a value was wanted and a tensor or a variable of a graph was there."""
 _EAGERLY = "With run_eagerly=True each batch runs as Python, with values: that is slower."
 _PLAIN = "Without tf.function it runs as Python, with values: op by op, that is slower."
-_LAYER = "NumPy gives no gradient there."
+_LAYER = "NumPy has no gradient there."
+_BEFORE = (
+    "The layers before need a gradient, and NumPy and Python give none, in a py_function neither: write it with "
+    "TensorFlow's ops."
+)
 _OWN = "in_python"
 
 
@@ -39,13 +44,24 @@ def instead(explanation: Explanation, situation: Situation) -> Explanation:
     if explanation.rule != RULE or situation.body or not situation.spots:
         return explanation
     if explanation.edit is not None and not _more(explanation.edit, situation):
-        return explanation
+        return _with_price(explanation, situation)
     found = _whole(situation)
+    if found is None and explanation.edit is None and _cuts_a_layer(situation):
+        return dataclasses.replace(explanation, advice=_BEFORE)
     if found is None:
-        return explanation
+        return _with_price(explanation, situation)
     edit, price = found
     cause = " ".join(one for one in (explanation.cause, price) if one)
     return dataclasses.replace(explanation, cause=cause, edit=edit, advice="", confidence="likely")
+
+
+def _with_price(explanation: Explanation, situation: Situation) -> Explanation:
+    """The explanation, which says what a py_function of NumPy costs where trained layers are before it."""
+    text = "\n".join(explanation.edit.lines) if explanation.edit is not None else ""
+    if "py_function(" not in text or not _cuts_a_layer(situation):
+        return explanation
+    cause = f"{explanation.cause} {_LAYER}"
+    return dataclasses.replace(explanation, cause=cause)
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -219,6 +235,8 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
     spot = situation.spots[index]
     if (is_loss(situation) or "Loss" in _kinds(spot)) and loses_gradient(situation):
         return None
+    if _cuts_a_layer(situation):
+        return None  # it would run, and train nothing of what is before
     for outer in reversed(situation.spots[:index]):
         statement = outer.source.statement(outer.line)
         fitted = fits(statement) if statement is not None else []
@@ -236,6 +254,37 @@ def _eagerly(situation: Situation, index: int) -> Edit | None:
             return None
         return wrapping.replace_expression(outer, found[0], outer.source.with_argument(found[0], "run_eagerly=True"))
     return None
+
+
+def _cuts_a_layer(situation: Situation) -> bool:
+    """Whether a layer, or what a Lambda was given, takes what trained layers gave out of TensorFlow."""
+    index, by = wrapping.entry(situation)
+    if by != "Keras":
+        return False
+    for spot in situation.spots[index:]:
+        function, kinds = spot.function, _kinds(spot)
+        layer = isinstance(function, ast.FunctionDef) and function.name == "call" and "Layer" in kinds
+        lambdas = [one.args[0] for one in calls(spot.source.tree) if dotted(one.func).endswith("Lambda") and one.args]
+        given = {part for one in lambdas for part in (one, *ast.walk(one))}
+        name = getattr(function, "name", "")
+        layer = layer or function in given or any(isinstance(one, ast.Name) and one.id == name for one in given)
+        if layer and "Model" not in kinds:
+            return any(_of_weights(one) for one in spot.variables.values() if is_symbolic(one))
+    return False
+
+
+def _of_weights(tensor: Any) -> bool:
+    """Whether a tensor of a graph is computed with a variable."""
+    seen, left = set[int](), [tensor]
+    while left:
+        op = getattr(left.pop(), "op", None)
+        if op is None or id(op) in seen:
+            continue
+        if op.type == "ReadVariableOp":
+            return True
+        seen.add(id(op))
+        left += op.inputs
+    return False
 
 
 def _leaves_the_tape(spot: Spot) -> bool:
