@@ -8,10 +8,10 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
-from pyfunc_debug.doctor.failures.rewrites import as_ops, is_run, learned
+from pyfunc_debug.doctor.failures.rewrites import as_ops, learned
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.symbols import Described, alias, dtype_of, is_symbolic, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import Described, alias, dtype_of, is_symbolic, shape_of
 from pyfunc_debug.program import syntax
 
 _EMPTY = ("zeros", "empty", "ones", "zeros_like", "empty_like", "ones_like", "list")
@@ -477,6 +477,3 @@ def _is_session(node: ast.expr) -> bool:
     """Whether an expression makes, or gets, a session of TensorFlow 1."""
     name = dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
     return name.endswith(("Session", "get_session", "default_session", "as_default"))
-
-
-__all__ = ["in_graph", "is_run", "loops_over_rows", "symbolic_parts"]
