@@ -548,7 +548,7 @@ def _resize(known: _Call) -> str | None:
         return f"{tf}.image.resize({x}, {to}){outside}"
     if how == "INTER_NEAREST":
         return f"{tf}.compat.v1.image.resize_nearest_neighbor({x}, {to}){outside}"
-    return f'{tf}.image.resize({x}, {to}, "area"){outside}' if how == "INTER_AREA" else None
+    return None
 
 
 def _colour(known: _Call) -> str | None:

@@ -12,6 +12,8 @@ from pyfunc_debug.doctor.failures.symbols import alias, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import few, when
 
 RULE = "autograph"
+_BRANCHES = "_tf_if_stmt"
+"""AutoGraph's function (operators/control_flow.py) that makes both branches."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -19,6 +21,8 @@ def explain(situation: Situation) -> Explanation | None:
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or situation.body or not spot.generated or not isinstance(statement, ast.Raise):
+        return None
+    if not _in_a_branch_of_the_graph(situation):
         return None
     for one in spot.source.around(statement):
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Try)):
@@ -35,6 +39,16 @@ def explain(situation: Situation) -> Explanation | None:
             advice = "" if edit is not None else f"Check it with {tf}.debugging.Assert(condition, [x])."
             return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
     return None
+
+
+def _in_a_branch_of_the_graph(situation: Situation) -> bool:
+    """Whether AutoGraph was making a branch of a graph's `if` of it, by its frames; a shape decides at trace."""
+    traceback = situation.inner.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_name == _BRANCHES:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def as_op(spot: Spot, statement: ast.stmt) -> Edit | None:

@@ -11,6 +11,7 @@ from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import calls, lookup
 from pyfunc_debug.doctor.failures.traced_text import RULE, runs, when
+from pyfunc_debug.doctor.failures.value_uses import needs_values
 
 _SAID = "numpy() is only available when eager execution is enabled"
 
@@ -25,7 +26,7 @@ def explain(situation: Situation) -> Explanation | None:
     held = _variables(value, spot) if value is not None else []
     if value is None or not held or not wrapping.entry(situation)[1]:
         return None
-    edit = _in_ops(spot, value, held)
+    edit = _in_ops(spot, statement, value, held)
     code = short(spot.source.text(statement).split("\n")[0], 44)
     cause = (
         f"`{code}` asked {held[0]} for its value {when(situation)}: a variable has one only when the graph runs, and "
@@ -58,6 +59,12 @@ def _is_variable(value: object) -> bool:
     )
 
 
-def _in_ops(spot: Spot, value: ast.expr, held: list[str]) -> Edit | None:
+def _in_ops(spot: Spot, statement: ast.stmt, value: ast.expr, held: list[str]) -> Edit | None:
+    """The expression as ops; None where the function goes on with values of what it gives."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    kept = [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+    function = spot.function
+    if function is None or needs_values(spot.source, function, spot.line + 1, spot, [*kept, *held]):
+        return None
     text = as_ops(value, spot, also=tuple(held))
     return None if text is None else wrapping.replace_expression(spot, value, text)
