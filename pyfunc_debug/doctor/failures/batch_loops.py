@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 import dataclasses
+import re
 import sys
 from collections.abc import Sequence
 

@@ -10,10 +10,9 @@ from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import indent_of, short
 from pyfunc_debug.doctor.failures.symbols import alias, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import few, when
+from pyfunc_debug.interception.names.private import IF_STATEMENT
 
 RULE = "autograph"
-_BRANCHES = "_tf_if_stmt"
-"""AutoGraph's function (operators/control_flow.py) that makes both branches."""
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -45,7 +44,7 @@ def _in_a_branch_of_the_graph(situation: Situation) -> bool:
     """Whether AutoGraph was making a branch of a graph's `if` of it, by its frames; a shape decides at trace."""
     traceback = situation.inner.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_name == _BRANCHES:
+        if traceback.tb_frame.f_code.co_name == IF_STATEMENT:
             return True
         traceback = traceback.tb_next
     return False
