@@ -2152,6 +2152,22 @@ def a_list_that_a_map_appends_to():
     list(tf.data.Dataset.range(4).map(collect))
 
 
+@triggers("trace-only", says="\n    read = tf.Variable(read)", pastes=True)
+def a_number_that_a_method_counts_outside_of_its_class():
+    read = 0
+
+    class Loader:
+        def prepare(self, x):
+            nonlocal read
+            read += 1
+            return x * 2
+
+        def dataset(self):
+            return tf.data.Dataset.range(4).map(self.prepare)
+
+    list(Loader().dataset())
+
+
 @triggers("trace-only", says='state["last"] = x', pastes=True)
 def a_key_that_a_step_makes():
     state = {}

@@ -84,6 +84,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     variables.explain,
     made_in_build.explain,
     leaked_tensor.explain,
+    leaked_tensor.listed,
     loaded_models.explain,
     lost_object.explain,
     missing_attribute.explain,

@@ -166,6 +166,8 @@ class _Body:
         if any(isinstance(one, ast.Subscript) for one in ast.walk(whole)):
             raise _UnableError
         name = target.value.id
+        if isinstance(whole, ast.Constant) and type(whole.value) is int and "float" in self.dtype:
+            whole = ast.Constant(float(whole.value))  # NumPy converts, tf.where takes one dtype
         return f"{name} = {self.tf}.where({self._text(mask)}, {self._text(whole)}, {name})"
 
     def _loop(self, loop: ast.For) -> list[str]:

@@ -18,6 +18,10 @@ RULE = "leaked-tensor"
 _SAID = re.compile(r"is out of scope(?: and cannot be used here)?|is not an element of this graph")
 _GRAPH = re.compile(r"defined in FuncGraph\(name=(\w+)")
 _DTYPE = re.compile(r"The tensor <tf.Tensor .*? dtype=(\w+)>")
+_LISTED = re.compile(
+    r"Value \[<tf\.Tensor 'while/.*is not convertible to a tensor with dtype <dtype: '(\w+)'>", re.DOTALL
+)
+"""What tf.data says of a list that a mapped function returned beside other values."""
 _MOST = 32
 """A loop of up to this many rounds may stand in a graph round by round."""
 _NEAR = 6
@@ -73,6 +77,30 @@ def explain(situation: Situation) -> Explanation | None:
             "v.assign(x) runs each time."
         )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def listed(situation: Situation) -> Explanation | None:
+    """The explanation, if a mapped function returned a list that its graph's loop filled."""
+    found, spot = _LISTED.search(situation.message), situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    if found is None or spot is None or statement is None:
+        return None
+    given = {dotted(part).rpartition(".")[2] for call in calls(statement) for part in call.args}
+    functions = [
+        one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name in given - {""}
+    ]
+    if len(functions) != 1:
+        return None
+    inside = Spot(spot.file, functions[0].body[0].lineno, {}, spot.module, "")
+    arrays = kept_lists.in_arrays(inside, functions[0], leaked=found[1])
+    if arrays is None:
+        return None
+    cause = (
+        f"{functions[0].name} returned a list that a loop of the graph filled: Python appended once, at trace, and the "
+        "list holds one symbol, which has no value outside of the loop."
+    )
+    sure: Literal["measured", "likely"] = "measured" if arrays[1] else "likely"
+    return Explanation(RULE, spot.file, arrays[0].first, cause, arrays[0], "", sure)
 
 
 def _each_time(statement: ast.stmt, spot: Spot, name: str) -> Edit | None:

@@ -10,7 +10,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import given, is_loss
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, is_tape, short
-from pyfunc_debug.doctor.failures.symbols import calls, is_keras, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import calls, is_keras, is_symbolic, of_weights
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 
 
@@ -24,17 +24,16 @@ def explain(situation: Situation) -> Explanation | None:
     held = [value for value in spot.variables.values() if is_symbolic(value)]
     if statement is None or isinstance(statement, (ast.Raise, ast.Assert)) or not held or any(map(is_keras, held)):
         return None
-    what = "A loss needs a gradient" if _is_loss(situation, spot, function) else ""
-    if not what and _is_layer(situation, spot, function):
-        what = "The layers before need a gradient"
-    lines = in_graph(function, spot) if what else None
+    loss = _is_loss(situation, spot, function)
+    lines = in_graph(function, spot) if loss or _is_layer(situation, spot, function) else None
     if lines is None:
         return None
+    what = "A loss needs a gradient" if loss else "The layers before need a gradient"
+    why = f"{what} too, and NumPy and Python give none. TensorFlow's ops have it."
+    if not loss and not any(map(of_weights, held)):
+        why = "TensorFlow's ops compute the same in the graph."
     code = short(spot.source.text(statement).split("\n")[0], 44)
-    cause = (
-        f"`{code}` ran once, {when(situation)}, on tensors without values. {what} too, and NumPy and Python give none. "
-        "TensorFlow's ops have it."
-    )
+    cause = f"`{code}` ran once, {when(situation)}, on tensors without values. {why}"
     return Explanation(RULE, spot.file, spot.line, cause, _trimmed(spot, function, lines), "", "likely")
 
 

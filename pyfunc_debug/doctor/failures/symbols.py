@@ -78,6 +78,20 @@ def lookup(node: ast.AST, spot: Spot) -> Any:
     return None
 
 
+def of_weights(tensor: Any) -> bool:
+    """Whether a tensor of a graph is computed with a variable."""
+    seen, left = set[int](), [tensor]
+    while left:
+        op = getattr(left.pop(), "op", None)
+        if op is None or id(op) in seen:
+            continue
+        if op.type == "ReadVariableOp":
+            return True
+        seen.add(id(op))
+        left += op.inputs
+    return False
+
+
 def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
     """The symbolic tensors that an expression reads, by how they are written."""
     found: dict[str, Any] = {}

@@ -39,7 +39,10 @@ def explain(situation: Situation) -> Explanation | None:
         "may make them."
     )
     edit = _lifted(spot, function, statement) or _once(spot, statement)
+    in_class = isinstance(spot.source.parent(function), ast.ClassDef)
     target = "__init__" if "self." in code else f"a line above {function.name}"
+    if in_class and "self." not in code:
+        target = f"__init__, as self.{code.partition(' ')[0]}"
     return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Move the line into {target}.")
 
 
@@ -133,6 +136,8 @@ def _once(spot: Spot, statement: ast.stmt) -> Edit | None:
 def _lifted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Edit | None:
     """The function with the statement above it instead of at its beginning."""
     local = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    if isinstance(spot.source.parent(function), ast.ClassDef):
+        return None  # a name of a class is none of its methods'
     if (
         not isinstance(statement, ast.Assign)
         or function.body[0] is not statement

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from typing import Any
 
 from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
@@ -20,7 +19,15 @@ from pyfunc_debug.doctor.failures.left_behind import left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, is_tape, parameters, parsed, short
-from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_keras, is_symbolic, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import (
+    alias,
+    calls,
+    described,
+    is_keras,
+    is_symbolic,
+    of_weights,
+    symbolic_parts,
+)
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 from pyfunc_debug.doctor.failures.value_uses import needs_values, symbolic_names
 
@@ -269,21 +276,7 @@ def _cuts_a_layer(situation: Situation) -> bool:
         name = getattr(function, "name", "")
         layer = layer or function in given or any(isinstance(one, ast.Name) and one.id == name for one in given)
         if layer and "Model" not in kinds:
-            return any(_of_weights(one) for one in spot.variables.values() if is_symbolic(one))
-    return False
-
-
-def _of_weights(tensor: Any) -> bool:
-    """Whether a tensor of a graph is computed with a variable."""
-    seen, left = set[int](), [tensor]
-    while left:
-        op = getattr(left.pop(), "op", None)
-        if op is None or id(op) in seen:
-            continue
-        if op.type == "ReadVariableOp":
-            return True
-        seen.add(id(op))
-        left += op.inputs
+            return any(of_weights(one) for one in spot.variables.values() if is_symbolic(one))
     return False
 
 
