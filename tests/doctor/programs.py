@@ -590,6 +590,62 @@ def a_model_for_images_of_all_sizes():
         detector.find(np.zeros((1, 4 + step, 4 + step, 3), np.float32))
 
 
+@triggers("retrace", says="tf.constant(t, tf.float32)", pastes=True)
+def a_number_of_the_step_beside_floats():
+    w = tf.Variable(1.0)
+
+    @tf.function
+    def learn(batch, t):
+        return tf.reduce_sum(batch) * w + t
+
+    for t in range(8):
+        learn(tf.ones([4]), t)
+
+
+@triggers("retrace", says="pick(x, tf.constant(i, tf.int32))", pastes=True)
+def an_index_of_a_tensor():
+    @tf.function
+    def pick(x, i):
+        return x[i]
+
+    x = tf.constant(np.arange(12.0))
+    for i in range(8):
+        pick(x, i)
+
+
+@triggers("retrace", says="{'rate': tf.constant(n * 0.1, tf.float32)}".replace("'", '"'), pastes=True)
+def a_number_in_a_dict():
+    @tf.function
+    def step(x, config):
+        return x * config["rate"]
+
+    for n in range(8):
+        step(tf.constant([1.0]), {"rate": n * 0.1})
+
+
+@triggers("retrace", says='tf.constant(f"step {n}", tf.string)', pastes=True)
+def a_text_that_is_printed():
+    @tf.function
+    def step(x, name):
+        tf.print(name, output_stream="file://" + os.devnull)
+        return x
+
+    for n in range(8):
+        step(tf.constant([1.0]), f"step {n}")
+
+
+@triggers("retrace", says="as tensor")
+def an_index_of_a_list():
+    rates = [0.1 * n for n in range(8)]
+
+    @tf.function
+    def step(x, n):
+        return x * rates[n]
+
+    for n in range(8):
+        step(tf.constant([1.0]), n)
+
+
 @near("retrace")
 def training_and_evaluation():
     @tf.function

@@ -820,7 +820,7 @@ def lists_of_many_lengths():
         embed(tokens)
 
 
-@triggers("retrace", says="pass tensors instead of Python values")
+@triggers("retrace", says="as tensor")
 def a_number_that_numpy_needs():
     def weigh(v):
         return (v + 1).astype(np.float32)

@@ -26,11 +26,15 @@ _METHOD = re.compile(r"__inference_Dataset_([a-z]+(?:_map)?)_")
 """The method of a dataset that a function was traced for, in the name of its graph."""
 _OPTION = re.compile(r"\w+=")
 _NUMBER = re.compile(r"`(\w+)(\[\d+\])*`: Python value (-?[\d.]+(?:e[-+]?\d+)?), was (-?[\d.]+(?:e[-+]?\d+)?)(?:$|:)")
+_TEXT = re.compile(r"`(\w+)`: Python value ['\"].*, was ['\"]")
+_PYTHON = re.compile(r"`([^`]+)`: Python value ")
 _COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
 _TAKES = re.compile(r"(?:tf\.|keras\.|self\.|\w+\.assign|range$|abs$|max$|min$)")
 """Functions to which a tensor can be given in place of a number: AutoGraph has its own `range`."""
 _SERVES = {True: "With tensors in their place", False: "With open sizes"}
-_TENSOR = re.compile(r"always pass `(\w+)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
+_TENSOR = re.compile(r"always pass `(\w+(?:\['\w+'\])?)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
+_KINDS = re.compile(r": (\w+)\[")
+"""Dtypes of the tensors in a signature."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -146,12 +150,20 @@ def _unproven(facts: Facts, function: Function, traces: list[GraphTrace]) -> str
     """What is likely to help where no advice is proven."""
     reasons = [one for trace in traces for one in trace.reason]
     if any("Python value" in one for one in reasons) or all(_COUNTED.match(one) for one in reasons):
-        return _numbers_as_tensors(facts, function, traces, reasons) or "pass tensors instead of Python values"
+        return _numbers_as_tensors(facts, function, traces, reasons) or _in_words(reasons)
     sizes = [_SIZES.search(one) for one in reasons]
     if all(match is not None and len(_parts(match[1])) == len(_parts(match[2])) for match in sizes):
         own = _written(facts, function, ["reduce_retracing=True"], [])
         return own or f"tf.function({function.name.rpartition('.')[2]}, reduce_retracing=True)"
     return "call it with arguments of the same dtype, rank and structure each time"
+
+
+def _in_words(reasons: list[str]) -> str:
+    names = list(dict.fromkeys(match[1] for one in reasons if (match := _PYTHON.match(one)) is not None))
+    if not names:
+        return "pass tensors instead of Python values"
+    listed = " and ".join(f"`{one}`" for one in names[:_SHOWN])
+    return f"pass {listed} as tensor{'s' * (len(names) > 1)}: tf.constant({names[0]})"
 
 
 def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrace], reasons: list[str]) -> str:
@@ -164,28 +176,44 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
             whole = number[3].lstrip("-").isdigit() and number[4].lstrip("-").isdigit()
             dtype = "tf.int32" if whole and dtypes.get(number[1]) != "tf.float32" else "tf.float32"
             dtypes[number[1]] = "" if number[2] or dtypes.get(number[1]) == "" else dtype
+        elif (text := _TEXT.match(one)) is not None:
+            dtypes[text[1]] = "tf.string"
         elif counted is not None:
             dtypes[counted[1]], options = "", ["reduce_retracing=True"]
+        elif _SIZES.search(one):
+            options = ["reduce_retracing=True"]
         else:
             return ""
     own = facts.definition(function.file, function.line)
-    if own is None or any(_as_python(own, name) for name in dtypes):
+    if own is None or any(_as_python(own, name, traces[-1].signature) for name in dtypes):
         return ""
+    for name in (one for one, dtype in dtypes.items() if dtype == "tf.int32" and _beside_floats(own, one, traces)):
+        dtypes[name] = "tf.float32"
     lists = [name for name, dtype in dtypes.items() if not dtype]
     if not all(re.search(rf"\b{name}: [\[(]-?\d[\d.e-]*[,)\]]", trace.signature) for name in lists for trace in traces):
         return ""  # of something else than numbers
     return _pasted(facts, function, options, dtypes)
 
 
-def _as_python(own: ast.AST, name: str) -> bool:
-    """Whether a function uses a parameter where a tensor cannot stand: in NumPy, `range`, a text, an index."""
+def _beside_floats(own: ast.AST, name: str, traces: list[GraphTrace]) -> bool:
+    """Whether a whole number of Python's is computed with what is float32, as all other tensors of the call are."""
+    kinds = set(_KINDS.findall(traces[-1].signature))
+    return kinds == {"float32"} and any(
+        name in (getattr(one.left, "id", ""), getattr(one.right, "id", ""))
+        and not any(isinstance(side, ast.Constant) for side in (one.left, one.right))
+        for one in ast.walk(own) if isinstance(one, ast.BinOp)
+    )  # fmt: skip
+
+
+def _as_python(own: ast.AST, name: str, signature: str = "") -> bool:
+    """Whether a function uses a parameter where a tensor cannot stand: in NumPy, a text, an index of a list."""
     for one in ast.walk(own):
         inside: list[ast.AST] = []
         if isinstance(one, ast.Call) and not _TAKES.match(ast.unparse(one.func)):
             inside = [*one.args, *(given.value for given in one.keywords)]
         elif isinstance(one, ast.FormattedValue):
             inside = [one.value]
-        elif isinstance(one, ast.Subscript):
+        elif isinstance(one, ast.Subscript) and not re.search(rf"\b{ast.unparse(one.value)}: \w+\[", signature):
             inside = [one.slice]
         if any(isinstance(part, ast.Name) and part.id == name for node in inside for part in ast.walk(node)):
             return True
@@ -378,10 +406,18 @@ def _as_tensors(facts: Facts, function: Function, dtypes: dict[str, str]) -> dic
     for file, line in sites:
         call = pastes.call_at(facts, file, line, function.name.rpartition(".")[2])
         for name, dtype in dtypes.items():
-            place = parameters.index(name) if name in parameters else len(parameters)
-            value = pastes.argument(call, place, name) if call is not None else None
+            own, _, key = name.partition("[")
+            place = parameters.index(own) if own in parameters else len(parameters)
+            value = pastes.argument(call, place, own) if call is not None else None
+            value = _under_key(value, key.strip("]'")) if key else value
             if value is None:
                 return None
             given = f"{pastes.text_of(facts, file, value)}, {dtype}" if dtype else pastes.text_of(facts, file, value)
             pieces[file, value] = f"tf.constant({given})"
     return pieces
+
+
+def _under_key(node: ast.expr | None, key: str) -> ast.expr | None:
+    """What a dict that is written out in a call holds under a key."""
+    pairs = zip(node.keys, node.values) if isinstance(node, ast.Dict) else ()
+    return next((value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key), None)
