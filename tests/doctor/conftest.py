@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from types import SimpleNamespace
 
@@ -10,6 +11,18 @@ import pytest
 
 from pyfunc_debug.recorder import hang
 from tests.limits import HANG_S
+
+
+def _opencv() -> None:
+    """Imports OpenCV for the programs that do: it sets LD_LIBRARY_PATH, which other tests compare."""
+    before = dict(os.environ)
+    import cv2  # noqa: F401
+
+    os.environ.clear()
+    os.environ.update(before)
+
+
+_opencv()
 
 
 @pytest.fixture

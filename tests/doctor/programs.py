@@ -2224,6 +2224,74 @@ def a_number_that_a_method_counts_outside_of_its_class():
     list(Loader().dataset())
 
 
+@triggers("trace-only", says="return t * tf.random.uniform([])", pastes=True)
+def noise_that_a_layer_draws_in_numpy():
+    class Noise(keras.layers.Layer):
+        def call(self, t):
+            return t * np.random.rand()
+
+    model = keras.Sequential([keras.Input((3,)), Noise(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
+@triggers("trace-only", says="got what was drawn while Keras traced them", pastes=True)
+def noise_in_a_lambda_layer():
+    def noisy(t):
+        return t + np.random.normal(0.0, 0.1)
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Lambda(noisy), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
+@triggers("trace-only", says="draws a random number in Python", pastes=True)
+def a_loss_with_a_random_weight():
+    def weighted(y_true, y_pred):
+        return np.random.uniform(0.5, 1.5) * tf.reduce_mean((y_true - y_pred) ** 2)
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", weighted)
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
+@near("trace-only")
+def weights_drawn_in_build():
+    class Fixed(keras.layers.Layer):
+        def build(self, shape):
+            self.w = self.add_weight(shape=(3,), initializer=keras.initializers.Constant(np.random.rand()))
+
+        def call(self, t):
+            return t * self.w
+
+    model = keras.Sequential([keras.Input((3,)), Fixed(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
+@near("trace-only")
+def noise_of_a_layer_that_runs_eagerly():
+    class Noise(keras.layers.Layer):
+        def call(self, t):
+            return t * np.random.rand()
+
+    model = keras.Sequential([keras.Input((3,)), Noise(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
+@near("trace-only")
+def noise_of_a_body_in_a_layer():
+    class Noise(keras.layers.Layer):
+        def call(self, t):
+            drawn = tf.numpy_function(lambda: np.float32(np.random.rand()), [], tf.float32)
+            return t * tf.ensure_shape(drawn, [])
+
+    model = keras.Sequential([keras.Input((3,)), Noise(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
+
+
 @triggers("trace-only", says='state["last"] = x', pastes=True)
 def a_key_that_a_step_makes():
     state = {}

@@ -29,6 +29,8 @@ def keras_input(
     outer = whole_call(situation, keras)
     if outer is not None:
         return explained(situation, spot, statement, parts, outer, False)
+    if isinstance(statement, (ast.If, ast.While, ast.For)):
+        return explained(situation, spot, statement, parts, *_chosen(spot, statement, keras))
     if isinstance(value, ast.IfExp):
         texts = [spot.source.text(one) for one in (value.test, value.body, value.orelse)]
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
@@ -97,6 +99,26 @@ def keras_input(
         )
     new = _in_lambda(keras, inputs, text)
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _chosen(spot: Spot, statement: ast.If | ast.While | ast.For, keras: str) -> tuple[Edit | None, bool, str]:
+    """`if b > 0: b = b * 2` as keras.ops.where; words for what Python cannot decide before there is data."""
+    word = {ast.If: "if", ast.While: "while", ast.For: "for"}[type(statement)]
+    advice = f"Put the `{word}` into the call of a layer, with tf.cond, tf.where or tf.map_fn for it."
+    if not isinstance(statement, ast.If) or len(statement.body) != 1 or len(statement.orelse) > 1:
+        return None, True, advice
+    sides = [*statement.body, *statement.orelse]
+    if not all(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in sides):
+        return None, True, advice
+    targets = {one.targets[0].id for one in sides}  # type: ignore[attr-defined]
+    if len(targets) != 1:
+        return None, True, advice
+    name, source = targets.pop(), spot.source
+    texts = [source.text(one.value) for one in sides]  # type: ignore[attr-defined]
+    blanks = indent_of(source.lines[statement.lineno - 1])
+    given = ", ".join([source.text(statement.test), texts[0], texts[1] if len(texts) > 1 else name])
+    line = f"{blanks}{name} = {keras}.ops.where({given})"
+    return Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,)), False, ""
 
 
 def _taken_apart(spot: Spot, statement: ast.stmt) -> bool:

@@ -13,7 +13,16 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.rewrites import created
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of, names, short
-from pyfunc_debug.doctor.failures.symbols import alias, calls, described, is_symbolic, lookup, root_is, shape_of
+from pyfunc_debug.doctor.failures.symbols import (
+    alias,
+    calls,
+    described,
+    is_keras,
+    is_symbolic,
+    lookup,
+    root_is,
+    shape_of,
+)
 
 RULE = "symbolic-value"
 _FARTHEST = 20
@@ -158,6 +167,17 @@ def _explanation(
     read: ast.Subscript | None, line: int,
 ) -> Explanation:  # fmt: skip
     spot = situation.spots[-1]
+    if is_keras(value):
+        what = f"{tensor}.shape" if read is None else spot.source.text(read)
+        code = short(spot.source.text(statement).split("\n")[0], 44)
+        cause = (
+            f"`{code}` ran while the model was built, where {what} is None: {tensor} is a Keras input of any number of "
+            "samples, and only data says how many."
+        )
+        advice = (
+            f"Put it into the call of a layer: there {alias(spot, 'tensorflow')}.shape(x)[0] has it for each batch."
+        )
+        return Explanation(RULE, spot.file, spot.line, cause, None, advice)
     wrap = None if _stays_in_graph(spot, line) else as_python(situation)
     if wrap is not None:  # Python goes on computing with it, as it may with values only
         edit = wrap.edit

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.made_values import made_return, made_shape
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument
 from pyfunc_debug.doctor.failures.shapes import Shape, guessed
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, parameters, short
+from pyfunc_debug.doctor.failures.source import Function, dotted, parameters, short
 from pyfunc_debug.doctor.failures.symbols import alias, lookup
 
 RULE = "output-contract"
@@ -111,13 +113,18 @@ def body_dtypes(call: ast.Call, spot: Spot) -> list[str | None] | None:
 
 
 def body_shape(call: ast.Call, spot: Spot) -> Shape | None:
-    """The shape that a py_function's body returns, as its source says; None where it does not."""
+    """The shape that a py_function's body returns, as its source or made inputs say; None where they do not."""
     given, inp = argument(call, 0, "func"), argument(call, 1, "inp")
-    found = [
+    found: list[Function] = [
         one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == dotted(given)
-    ]  # fmt: skip
+    ]
+    found = [given] if isinstance(given, ast.Lambda) else found
     if len(found) != 1 or not isinstance(inp, (ast.List, ast.Tuple)):
         return None
     values = {name: lookup(one, spot) for name, one in zip(parameters(found[0]), inp.elts)}
-    shapes = guessed(found[0], Spot(spot.file, found[0].lineno, values, spot.module, ""))
-    return shapes[0] if len(shapes) == 1 else None
+    there = Spot(spot.file, found[0].lineno, values, spot.module, "")
+    shapes = guessed(found[0], there)
+    if len(shapes) == 1 and shapes[0] is not None:
+        return shapes[0]
+    arrays = dotted(call.func).rpartition(".")[2] == "numpy_function"
+    return made_shape(functools.partial(made_return, found[0], there, arrays=arrays))

@@ -127,6 +127,9 @@ def _iterate(
     tf = alias(spot, "tensorflow")
     if value is None or not parts:
         return unnamed(situation, spot, statement)
+    if any(is_keras(one) for one in parts.values()):
+        advice = "A Keras model computes all samples at once: put the loop into the call of a layer, with tf.map_fn."
+        return explained(situation, spot, statement, parts, None, advice=advice)
     edit: Edit | None = None
     said = ""
     for one in ast.walk(value):

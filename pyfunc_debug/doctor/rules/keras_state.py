@@ -12,6 +12,7 @@ from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.doctor.kept_tensors import kept_tensors
+from pyfunc_debug.doctor.keras_draws import drawn
 from pyfunc_debug.doctor.rules.ran_out import STEPS
 from pyfunc_debug.records import Finding
 
@@ -46,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 found = list(_changes(facts, file, [*scopes, *around], owner, function, count))
                 if not found and function.name == "update_state":
                     found = list(kept_tensors(facts, file, owner, function, count))
-                yield from found
+                yield from found or drawn(facts, file, owner, function, count)
 
 
 def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.FunctionDef]]]:
@@ -62,6 +63,10 @@ def _traced(scopes: list[Any]) -> Iterator[tuple[str, ast.FunctionDef, list[ast.
         value for one in inside if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute) and one.func.attr == "compile"
         for value in (*one.args[1:3], *(word.value for word in one.keywords if word.arg in ("loss", "metrics")))
+    ]  # fmt: skip
+    values += [
+        one.args[0] for one in inside
+        if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("layers.Lambda") and one.args
     ]  # fmt: skip
     parts = [part for value in values for part in ast.walk(value)]
     makers = {ast.unparse(part.func) for part in parts if isinstance(part, ast.Call)}

@@ -225,7 +225,9 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
         return of_object
     if change is None or len(change[1]) != 1 or found is None or name.partition(".")[0] in code.parameters(found):
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable({name})"
-    holders = pastes.around(facts.tree(function.file), found.lineno, ast.ClassDef)[:1]  # its names are no method's
+    holders = pastes.around(facts.tree(function.file), found.lineno, ast.ClassDef)[
+        :1
+    ]  # a method does not see its names
     first = pastes.first_line(holders[0] if holders else found)
     made = pastes.above(facts, function.file, first, f"{name} = tf.Variable({name})")
     read = _read_in_ops(facts, function, name, write.line)
