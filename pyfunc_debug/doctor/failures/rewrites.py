@@ -256,7 +256,12 @@ class _Ops(ast.NodeTransformer):
         return self._op(op, [*args, *(axes if op == "tensordot" else [])])
 
     def _drawn(self, node: ast.Call, name: str) -> ast.Call | None:
-        """One random number, whose bounds are tensors."""
+        """Random numbers: one whose bounds are tensors, or as many as a tensor has."""
+        size = next((one.value for one in node.keywords if one.arg == "size"), None)
+        if isinstance(size, ast.Attribute) and size.attr == "shape" and self.is_tainted(size.value):
+            given = [one for one in node.keywords if one.arg != "size"]
+            if name in ("random.normal", "random.uniform") and not given and len(node.args) in (0, 2):
+                return self._op(name, [self._op("shape", [size.value]), *node.args])
         if node.keywords or not 1 <= len(node.args) <= 2 or name not in ("random.randint", "random.uniform"):
             return None
         bounds = node.args if len(node.args) == 2 else [ast.Constant(0), *node.args]

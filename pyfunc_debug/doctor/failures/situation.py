@@ -28,6 +28,8 @@ _KERAS_WRAP = re.compile(
     r"^Exception encountered when calling .*?\n\n(?:\x1b\[1m)?(.*?)(?:\x1b\[0m)?\n\nArguments received", re.DOTALL
 )
 _KERAS_COULD = re.compile(r"^Could not automatically infer the output shape.*?Error encountered:\n\n(.*)$", re.DOTALL)
+_LAMBDA = "could not automatically infer the shape of the Lambda's output"
+_NO_SHAPE = re.compile(r"unknown (?:TensorShape|rank)|unknown shape")
 _DEEPEST = 20
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DATA = re.compile(r"tensorflow[/\\]python[/\\]data[/\\]")
@@ -164,6 +166,8 @@ def _repeats(outer: BaseException, inner: BaseException) -> bool:
     said, before = str(outer), _message(inner)
     if said.startswith("in user code"):
         return True
+    if _LAMBDA in said:  # what failed in a Lambda as Keras asked for its shape, if not that this is unknown
+        return _LAMBDA in before or not _NO_SHAPE.search(before)
     return said.startswith("Exception encountered when calling") and bool(before) and before in said
 
 

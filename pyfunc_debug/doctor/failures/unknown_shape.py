@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import json
 import re
@@ -27,6 +28,7 @@ from pyfunc_debug.doctor.failures.nodes import (
     user_nodes,
     written_inputs,
 )
+from pyfunc_debug.doctor.failures.results import body_shape, is_made
 from pyfunc_debug.doctor.failures.shapes import Shape, written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Function, dotted, parameters, read, short
@@ -192,7 +194,7 @@ _LIKE_INPUT = " The shape here is that of its input: check it."
 def _in_lambda(situation: Situation) -> Explanation | None:
     """Keras asks a Lambda for the shape that it gives, before there is a node that is known."""
     spot = situation.last
-    call = py_call(spot.source, spot.line) if spot is not None else None
+    call = (py_call(spot.source, spot.line) or _in_its_function(spot)) if spot is not None else None
     if spot is None or call is None:
         return None
     kind = "numpy_function" if "numpy" in ast.unparse(call.func) else "py_function"
@@ -203,8 +205,43 @@ def _in_lambda(situation: Situation) -> Explanation | None:
         "alone would not help: the next layer asks the tensor."
     )
     text, tf = short(spot.source.text(call), 44), alias(spot, "tensorflow")
+    size = body_shape(call, _with_inputs(situation, spot, call))
+    if size is not None:
+        new = f"{tf}.ensure_shape({spot.source.text(call)}, {written((None, *size[1:]))})"
+        placed = spot.source.replaced({call: new})
+        edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
+        if edit is not None:
+            return Explanation(RULE, spot.file, call.lineno, cause, edit, "", "likely")
     advice = f"Say it in the Lambda: {tf}.ensure_shape({text}, [None, ...]), None for the batch."
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _in_its_function(spot: Spot) -> ast.Call | None:
+    """The one call of py_function in the function that the line gives to a Lambda."""
+    statement = spot.source.statement(spot.line)
+    names = {
+        dotted(one.args[0]) for one in (calls(statement) if statement is not None else ())
+        if dotted(one.func).rpartition(".")[2] == "Lambda" and one.args
+    } - {""}  # fmt: skip
+    functions = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name in names]
+    found = [one for each in functions for one in calls(each) if is_made(one)]
+    return found[0] if len(found) == 1 else None
+
+
+def _with_inputs(situation: Situation, spot: Spot, call: ast.Call) -> Spot:
+    """The frame, with what Keras says that the function around a call is given."""
+    around = next((one for one in spot.source.around(call) if isinstance(one, (ast.Lambda, ast.FunctionDef))), None)
+    given = _keras_inputs(situation)
+    known = {name: Described(*one) for name, one in zip(parameters(around), given)} if around is not None else {}
+    return dataclasses.replace(spot, variables={**spot.variables, **known})
+
+
+def _keras_inputs(situation: Situation) -> list[tuple[str, Shape]]:
+    """Dtypes and shapes of the Keras tensors that the failure names, as batches of any size."""
+    return [
+        (dtype, tuple(None if one == "None" or not at else int(one) for at, one in enumerate(_SIZE.findall(sizes))))
+        for sizes, dtype in _GIVEN.findall(str(situation.error))
+    ]
 
 
 def _unknown_tensor(situation: Situation) -> Any:
@@ -458,20 +495,13 @@ def _of_other_traces(node: Node, situation: Situation) -> list[tuple[str, Shape 
 
 def _of_keras(situation: Situation, node: Node) -> list[tuple[str, Shape | None]]:
     """What a layer hands on to its node, by the Keras inputs that the failure names: batches, of any size."""
-    call, given = node.call(), _GIVEN.findall(str(situation.error))
+    call, given = node.call(), _keras_inputs(situation)
     around = node.source.around(call) if call is not None else ()
     method = next((one for one in around if isinstance(one, ast.FunctionDef)), None)
     inp = argument(call, 1, "inp") if call is not None else None
     if method is None or not given or not isinstance(inp, (ast.List, ast.Tuple)):
         return []
-    known = {
-        name: (
-            dtype,
-            tuple(None if one == "None" or not at else int(one) for at, one in enumerate(_SIZE.findall(sizes))),
-        )
-        for name, (sizes, dtype) in zip(parameters(method), given)
-    }
-    made = assignments(method)
+    known, made = dict(zip(parameters(method), given)), assignments(method)
     names = [dotted(one) for one in inp.elts]
     return [known[name] for name in names] if all(name in known and name not in made for name in names) else []
 
