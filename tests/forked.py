@@ -37,6 +37,8 @@ from pathlib import Path
 from typing import Any
 
 HANG_S = 600.0
+SET_BY_OPENCV = ("LD_LIBRARY_PATH",)
+"""What OpenCV, which Keras imports where it is installed, puts in front of its value again in each process."""
 
 _server: list[socket.socket] = []
 _kernels: list[str] = []
@@ -201,7 +203,8 @@ def _started() -> socket.socket:
         listener.listen()
         _address.append(listener.getsockname()[1:].decode())
         _write_kernel_spec()
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        without = ("PYTHONPATH", *SET_BY_OPENCV)
+        environment = {name: value for name, value in os.environ.items() if name not in without}
         process = subprocess.Popen(
             [sys.executable, _nobodys_code(), "serve", str(theirs.fileno()), str(listener.fileno())],
             pass_fds=[theirs.fileno(), listener.fileno()], start_new_session=True,

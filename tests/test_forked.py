@@ -61,6 +61,10 @@ def folder(tmp_path_factory):
     return folder
 
 
+def _environment():
+    return {name: value for name, value in os.environ.items() if name not in forked.SET_BY_OPENCV}
+
+
 def _fresh(*arguments, **options):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=HANG_S, **options)
 
@@ -78,7 +82,7 @@ def _said(done):
     ids=lambda arguments: "-".join(arguments).replace(PROGRAM, "code"),
 )  # fmt: skip
 def test_it_is_what_it_would_be(folder, arguments):
-    environment = {**os.environ, "PLANTED": "here", "PYTHONPATH": f"{folder}/more"}
+    environment = {**_environment(), "PLANTED": "here", "PYTHONPATH": f"{folder}/more"}
     environment.pop("PYTHONUNBUFFERED" if arguments[0] == "program.py" else "", None)
     fresh = _fresh(*arguments, cwd=folder, env=environment, input="typed\n")
     ours = forked.run(*arguments, cwd=folder, env=environment, input="typed\n")
@@ -142,7 +146,7 @@ os.write(1, b"below Python"); sys.stdout.flush()
 
 def _kernel_says(manager, folder):
     """What a kernel says of itself, what Interrupt does, and with which code its process ends when it is killed."""
-    manager.start_kernel(cwd=str(folder), env={**os.environ, "PYTHONPATH": f"{folder}/more"})
+    manager.start_kernel(cwd=str(folder), env={**_environment(), "PYTHONPATH": f"{folder}/more"})
     client = manager.client()
     client.start_channels()
     told = []

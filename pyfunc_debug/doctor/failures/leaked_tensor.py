@@ -7,11 +7,11 @@ import re
 from typing import Any, Literal
 
 from pyfunc_debug.doctor.failures import kept_lists
-from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, is_tape, parameters, read, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, is_tape, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
@@ -68,6 +68,10 @@ def explain(situation: Situation) -> Explanation | None:
         if plain is not None:
             cause += f" Without tf.function {name} gives values, and the tape around it sees its ops."
             return Explanation(RULE, spot.file, spot.line, cause, plain)
+        added = _added_to_weights(text, situation)
+        if added is not None:
+            cause += " `+=` put a tensor in the place of the variable; .assign_add changes it when the graph runs."
+            return Explanation(RULE, spot.file, spot.line, cause, added)
         edit = _each_time(statement, spot, name) if statement is not None else None
         if edit is not None:
             cause += " As below, each run keeps its own."
@@ -77,6 +81,41 @@ def explain(situation: Situation) -> Explanation | None:
             "v.assign(x) runs each time."
         )
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _added_to_weights(text: str, situation: Situation) -> Edit | None:
+    """`self.total += x` of weights that a class made, as `self.total.assign_add(x)`: all of the method's lines."""
+    files = {one.file: one for one in situation.spots}
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        source = read(file)
+        statement = source.statement(int(line))
+        around = list(source.around(statement)) if statement is not None else []
+        holder = next((one for one in around if isinstance(one, ast.ClassDef)), None)
+        method = next((one for one in around if isinstance(one, ast.FunctionDef)), None)
+        if holder is None or method is None or not isinstance(statement, ast.AugAssign):
+            continue
+        weights = {
+            dotted(target) for one in ast.walk(holder)
+            if isinstance(one, ast.Assign) and dotted(getattr(one.value, "func", None)).rpartition(".")[2] in _WEIGHTS
+            for target in one.targets
+        }  # fmt: skip
+        lines = {
+            one: _METHODS[type(one.op)] for one in ast.walk(method)
+            if isinstance(one, ast.AugAssign) and dotted(one.target) in weights and type(one.op) in _METHODS
+        }  # fmt: skip
+        if statement not in lines:
+            continue
+        edits = [
+            Edit(file, one.lineno, one.end_lineno or one.lineno, (
+                f"{indent_of(source.lines[one.lineno - 1])}{dotted(one.target)}.{added}({source.text(one.value)})",
+            )) for one, added in lines.items()
+        ]  # fmt: skip
+        return together(edits, source.lines)
+    return None
+
+
+_WEIGHTS = ("add_weight", "add_variable", "Variable")
+_METHODS: dict[type, str] = {ast.Add: "assign_add", ast.Sub: "assign_sub"}
 
 
 def listed(situation: Situation) -> Explanation | None:

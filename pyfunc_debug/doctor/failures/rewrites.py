@@ -495,10 +495,9 @@ def _is_session(block: ast.With) -> bool:
 
 
 def _is_layer(value: object) -> bool:
-    """Whether a layer or model of Keras' is called: it takes symbolic tensors."""
-    return any(
-        one.__name__ == "Layer" and one.__module__.startswith(("keras.", "tf_keras.")) for one in type(value).__mro__
-    )
+    """Whether a layer, model, loss or metric of Keras' is called: it takes symbolic tensors."""
+    own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
+    return any(name in own for name in ("Layer", "Loss", "Metric"))
 
 
 def as_ops(

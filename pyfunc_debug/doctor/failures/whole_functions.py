@@ -26,6 +26,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     is_keras,
     is_symbolic,
     of_weights,
+    root_is,
     symbolic_parts,
 )
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
@@ -281,10 +282,22 @@ def _cuts_a_layer(situation: Situation) -> bool:
 
 
 def _leaves_the_tape(spot: Spot) -> bool:
-    """Whether a frame is under `with tf.GradientTape()`, of which nothing that it differentiates keeps a gradient."""
+    """Whether a frame is under `with tf.GradientTape()`, and what it computes there leaves TensorFlow."""
     statement = spot.source.statement(spot.line)
     around = [] if statement is None else [statement, *spot.source.around(statement)]
-    return any(isinstance(one, ast.With) and is_tape(one) and left_behind(spot, one) is not None for one in around)
+    tapes = [one for one in around if isinstance(one, ast.With) and is_tape(one)]
+    return any(left_behind(spot, one) is not None for one in tapes)
+
+
+def _numpy_under_a_tape(inside: list[Spot]) -> bool:
+    """Whether a line under a tape called the function that failed in NumPy: with values it would lose its gradient."""
+    for outer in inside[:-1]:
+        statement = outer.source.statement(outer.line)
+        around = [] if statement is None else [statement, *outer.source.around(statement)]
+        if any(isinstance(one, ast.With) and is_tape(one) for one in around):
+            last = inside[-1].source.statement(inside[-1].line)
+            return last is not None and any(root_is(one.func, inside[-1], "numpy") for one in calls(last))
+    return False
 
 
 def _undecorated(situation: Situation, index: int) -> Edit | None:
@@ -296,7 +309,7 @@ def _undecorated(situation: Situation, index: int) -> Edit | None:
     function = spot.function
     if len(graphs) != 1 or graphs[0] is not spot or outer is None or outer.by or outer.generated:
         return None
-    if any(map(_leaves_the_tape, inside)):
+    if any(map(_leaves_the_tape, inside)) or _numpy_under_a_tape(inside):
         return None  # with values it would run, and have no gradient
     statement = outer.source.statement(outer.line)
     name = getattr(function, "name", "")
