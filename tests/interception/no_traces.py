@@ -160,7 +160,7 @@ def main() -> None:
         if mode == "import":
             import pyfunc_debug as pfd
 
-            assert pfd.record and pfd.break_on and pfd.exact_gradients  # loaded as they are first asked for
+            assert all((pfd.record, pfd.break_on, pfd.exact_gradients))  # loaded as they are first asked for
             continue
         name, _, how = mode.partition(":")
         sys.stdout.flush()
