@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import inspect
 import types
 from _thread import get_ident
 from typing import Any
@@ -20,6 +19,7 @@ from pyfunc_debug.events import NotConverted, Observer
 from pyfunc_debug.interception.calls import fields_of
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.program import syntax
+from pyfunc_debug.program.file_lines import definition_lines
 
 FIRST = 8
 """How many calls of a node are looked at from its first on ..."""
@@ -128,7 +128,7 @@ def _watched(original: Any, statements: str, names: dict[str, Any]) -> Any:
 def _factory(original: types.CodeType, statements: str, names: tuple[str, ...]) -> types.CodeType | None:
     """What defines `factory`, which takes what the copy calls and returns the copy. Kept: each recording begins so."""
     try:
-        lines, first = inspect.getsourcelines(original)
+        lines, first = definition_lines(original)
         # Inside of a class for its indentation, and as far down as it is in its file.
         tree = syntax.parse("\n" * (first - 2) + "class _:\n" + "".join(lines), original.co_filename)
     except (OSError, SyntaxError, TypeError):

@@ -215,11 +215,15 @@ def good(ran, folder):
     return shutil.copy(path, folder / "good.pfrec")
 
 
-def test_show_and_query_speak_json(folder, good):
+def test_show_and_query_speak_json(folder, good, monkeypatch, capsys):
     def json_of(*arguments):
-        return json.loads(run(sys.executable, "-m", "pyfunc_debug", *arguments, "--json", cwd=folder).stdout)
+        assert cli.main([*arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
 
+    monkeypatch.chdir(folder)
     ledger = json_of("show", "good.pfrec")
+    alone = run(sys.executable, "-m", "pyfunc_debug", "show", "good.pfrec", "--json", cwd=folder)
+    assert json.loads(alone.stdout) == ledger
     (function,) = ledger["functions"]
     assert (function["name"], function["traces"], function["runs"]) == ("f", 1, 3)
     assert [(node["body"], node["calls"]) for node in function["nodes"]] == [("double", 3)]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from pyfunc_debug.api.recording import Recording
+from tests import forked
 from tests.doctor.recordings import FILE, pasted, written
-from tests.limits import HANG_S
 
 HANGS = """
 import multiprocessing, os, sys, time
@@ -97,7 +95,8 @@ out = Parallel(n_jobs=2, backend="multiprocessing")(delayed(one)(x) for x in ima
 
 def run(tmp_path, work, end):
     (tmp_path / "program.py").write_text(HANGS.replace("WORK", work).replace("END", end))
-    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True, timeout=HANG_S, capture_output=True)
+    ran = forked.run("program.py", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
     return Recording(str(tmp_path / "a.pfrec")).findings(select=["forked-process", "doctor-trouble"])
 
 

@@ -17,9 +17,14 @@ _NUMBER = re.compile(r"(__inference_(?:step|<lambda>))_\d+")
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What each mode printed, in a process of its own that has only imported TensorFlow."""
-    wanted = [f"{mode}{how}" for how in ("", ":ready") for mode in ["stock", *IDLE]]
-    wanted += [f"{mode}:inside" for mode in ["stock", *MODES]]
+    """What each mode printed, in a process of its own that has only imported TensorFlow.
+
+    Of each way to switch on one imports us as well; the others are forked with it.
+    """
+    stock, ours = "stock", ("summary", "break_on", "exact_gradients")
+    modes = [stock, f"{stock}:ready", f"{stock}:inside", *ours]
+    later = [*(f"{mode}{how}" for how in ("", ":ready") for mode in IDLE), *(f"{mode}:inside" for mode in MODES)]
+    wanted = [*modes, "import", *(mode for mode in later if mode not in modes)]
     program = Path(__file__).with_name("no_traces.py")
     done = forked.run(program, tmp_path_factory.mktemp("files"), *wanted, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -44,7 +44,7 @@ PROGRAM = """
         subprocess.run([sys.executable, __file__, "child"], check=True)
         for how, name, options in (
             ("spawn", "loader", {"times": 4}), ("fork", "forked", {"times": 5}),
-            ("spawn", "victim", {"times": 6, "dies": True}),
+            ("fork", "victim", {"times": 6, "dies": True}),
         ):
             one = multiprocessing.get_context(how).Process(target=work, name=name, kwargs=options)
             one.start()

@@ -76,30 +76,68 @@ def notebooks_own() -> list[str]:
     return [*"abcdefhijklmnorstvxyz01", *NAMED, "Shift+Enter", "Control+Enter", "Alt+Enter", *"LMVZ", "Control+b"]
 
 
+# As a key comes up again: is the notebook what it was? Then the target takes the focus for the next one. A key that
+# came while something else had the focus, or while the rows were on their way, is kept from everybody, and missed.
+LISTEN = """([target, before]) => {
+  const seen = SEEN, wanted = JSON.stringify(before), modifiers = ['Shift', 'Control', 'Alt'];
+  const state = { ups: 0, missed: [], harm: null }, ended = new AbortController();
+  const focused = () => document.activeElement === document.querySelector(target);
+  const take = () => document.querySelector(target)?.focus();
+  const listen = (type, heard) => window.addEventListener(type, heard, { capture: true, signal: ended.signal });
+  const look = (event) => { if (JSON.stringify(seen()) !== wanted) state.harm ??= event.key; };
+  let missing = false;
+  listen('keydown', (event) => {
+    if (modifiers.includes(event.key)) { take(); return; }
+    look(event);
+    missing = !focused();
+    if (missing) { event.preventDefault(); event.stopImmediatePropagation(); take(); }
+  });
+  listen('keyup', (event) => {
+    if (modifiers.includes(event.key)) return;
+    look(event);
+    if (missing) state.missed.push(state.ups);
+    state.ups++;
+    setTimeout(take);
+  });
+  take();
+  window.keysOf = () => { ended.abort(); return [state.ups, state.missed, state.harm]; };
+}"""
+
+
 def press_all(page, target, seen, before, skip=(), pressing=()):
     """Presses keys with the focus on `target`, every one or those given; after each the notebook is what it was."""
-    # One question a key: is the notebook what it was, and does the target take the focus?
-    look = f"(target) => {{ const e = document.querySelector(target); if (!e) return null; e.focus(); return [document.activeElement === e, ({seen})()]; }}"
+    pressed = [key for key in pressing or keys() if key not in skip for _ in range(2 if key in TWICE else 1)]
+    page.wait_for_selector(target)
+    page.evaluate(LISTEN.replace("SEEN", seen), [target, before])
+    for key in pressed:
+        page.keyboard.press(name(key))
+    ups, missed, harm = page.evaluate("() => window.keysOf()")
+    assert harm is None, f"{harm} on {target}, or the key before it, reached the notebook"
+    assert ups == len(pressed)
+    press_slowly(page, target, seen, before, [pressed[place] for place in missed])
+    page.evaluate(
+        "() => { const filter = document.querySelector('.pfd .filter input'); filter.value = ''; filter.dispatchEvent(new Event('input')); }"
+    )
 
-    def unharmed():
+
+def press_slowly(page, target, seen, before, pressed):
+    """The same with a question before each key, whether the target takes the focus."""
+    look = f"(target) => {{ const e = document.querySelector(target); if (!e) return null; e.focus(); return [document.activeElement === e, ({seen})()]; }}"
+    last = "nothing"
+    for key in [*pressed, None]:
         answer = page.evaluate(look, target)
         if answer is None:  # rows that are on their way
             page.wait_for_selector(target)
             answer = page.evaluate(look, target)
-        assert answer == [True, before], f"{pressed} on {target} reached the notebook"
+        assert answer == [True, before], f"{last} on {target} reached the notebook"
+        if key is not None:
+            page.keyboard.press(name(key))
+            last = key
 
-    pressed = "nothing"
-    for key in pressing or keys():
-        if key in skip:
-            continue
-        for _ in range(2 if key in TWICE else 1):
-            unharmed()
-            page.keyboard.press(key[:-1] + "Space" if key.endswith(" ") else key)
-            pressed = key
-    unharmed()
-    page.evaluate(
-        "() => { const filter = document.querySelector('.pfd .filter input'); filter.value = ''; filter.dispatchEvent(new Event('input')); }"
-    )
+
+def name(key):
+    """What Playwright calls it."""
+    return key[:-1] + "Space" if key.endswith(" ") else key
 
 
 @pytest.mark.parametrize(("app", "width"), [("lab", 966), ("notebook", 1400)])

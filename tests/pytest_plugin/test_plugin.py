@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -114,7 +115,20 @@ def subject(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def told(subject) -> dict[str, str]:
     """What a worker of xdist's reports of each test that failed."""
-    done = run(subject, "-n", "1", "--pyfunc-debug", "--tb=short", "--show-capture=no", "test_it.py")
+    worker = f"popen//python={shlex.join(forked.python())}"
+    done = run(
+        subject,
+        "-n",
+        "0",
+        "--dist",
+        "load",
+        "--tx",
+        worker,
+        "--pyfunc-debug",
+        "--tb=short",
+        "--show-capture=no",
+        "test_it.py",
+    )
     assert "7 failed, 2 passed, 1 xfailed, 1 error" in done.stdout, done.stdout + done.stderr
     parts = re.split(r"(?m)^_+ (?:ERROR at setup of )?([\w.]+) _+$", done.stdout)
     return dict(zip(parts[1::2], parts[2::2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import linecache
 import os
 import types
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfunc_debug.interception.names.lookup import find
+from pyfunc_debug.program.file_lines import definition_lines
 
 GRADIENTS = {
     "tensorflow.python.ops.gen_script_ops:eager_py_func": ("input", "token", "Tout", "is_async", "name"),
@@ -154,7 +154,7 @@ def stock_callers(eager_func_type: Any) -> tuple[Callable[..., Any], Callable[..
     stock = eager_func_type.__call__
     file = stock.__code__.co_filename
     try:
-        lines, start = inspect.getsourcelines(stock)
+        lines, start = definition_lines(stock.__code__)
         numbers = [start + index for index, line in enumerate(lines) if "outputs = self._call(device, args)" in line]
     except OSError:
         numbers = []

@@ -1020,49 +1020,46 @@ def configure():
 
 
 def main():
-    """Runs programs in modes (`plain,stock`), each in a process of its own, forked from this one."""
-    modes, names = (sys.argv[1:2] or ["plain"])[0].split(","), sys.argv[2:]
+    """Runs the programs in modes (`plain,stock`), one after the other: plain comes first, where nothing of ours is."""
+    modes, names = (sys.argv[1:2] or ["plain"])[0].split(","), sys.argv[2:] or [*PROGRAMS]
+    configure()
     for mode in modes:
-        child = os.fork()
-        if not child:
-            run_all(mode, names)
-            sys.stdout.flush()
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0, mode
+        assert mode != "plain" or "pyfunc_debug" not in sys.modules
+        gc.collect()
+        gc.freeze()  # what is there need not be looked at after each program
+        run_all(mode, names)
 
 
 def run_all(mode, names):
-    """Runs programs one after the other: plain, or while recording in stock or exact mode, or with the switch only."""
-    configure()
-    gc.freeze()  # TensorFlow's modules need not be looked at after each program
+    """Runs programs one after the other: plain, or while one recording is on, or each with exact gradients."""
     found = {}
-    for name in names or PROGRAMS:
-        around = nothing if mode == "plain" else watched
-        with around(mode) as extra:
-            found[name] = outcome(name)
-        found[name].update(extra)
-    print("\n" + json.dumps({mode: found}))
+    with recorded(mode) if mode == "stock" else contextlib.nullcontext({}) as extra:
+        for name in names:
+            with exact() if mode == "switch" else contextlib.nullcontext({}) as of_this:
+                found[name] = outcome(name)
+            found[name].update(of_this)
+    print("\n" + json.dumps({mode: found, **extra}))
 
 
 @contextlib.contextmanager
-def nothing(mode):
-    yield {}
+def recorded(mode):
+    import pyfunc_debug as pfd
+
+    extra = {}
+    with pfd.record(gradients=mode, gil=False) as recording:
+        yield extra
+    extra["troubles"] = recording.meta["troubles"]
+    recording.close()
 
 
 @contextlib.contextmanager
-def watched(mode):
+def exact():
     import pyfunc_debug as pfd
     from pyfunc_debug.interception.gradients.hub import live_tapes
 
     extra = {}
-    if mode == "switch":
-        with pfd.exact_gradients():
-            yield extra
-    else:
-        with pfd.record(gradients=mode, gil=False) as recording:
-            yield extra
-        extra["troubles"] = recording.meta["troubles"]
-        recording.close()
+    with pfd.exact_gradients():
+        yield extra
     gc.collect()
     extra["live"] = live_tapes()
 
