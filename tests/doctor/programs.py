@@ -2255,6 +2255,22 @@ def a_loss_with_a_random_weight():
     model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=2, epochs=2, verbose=0)
 
 
+@triggers("trace-only", says="got what was drawn then", pastes=True)
+def noise_of_a_layer_that_a_step_calls():
+    class Noise(keras.layers.Layer):
+        def call(self, t):
+            return t * np.random.uniform(0.5, 1.5)
+
+    noise = Noise()
+
+    @tf.function
+    def step(t):
+        return noise(t)
+
+    for _ in range(4):
+        step(tf.ones([2, 3]))
+
+
 @near("trace-only")
 def weights_drawn_in_build():
     class Fixed(keras.layers.Layer):

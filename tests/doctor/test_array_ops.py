@@ -77,6 +77,8 @@ scipy.stats.norm.cdf(x)
 scipy.integrate.trapezoid(x, axis=1)
 scipy.fft.dct(x, axis=1)
 scipy.fft.dct(x, axis=1, norm="ortho")
+scipy.fft.idct(x, axis=1, norm="ortho")
+scipy.fftpack.idct(x, norm="ortho")
 """.strip().split("\n")
 OPENCV = """
 cv2.resize(x, (8, 4), interpolation=cv2.INTER_LINEAR)

@@ -444,15 +444,15 @@ def _detrend(known: _Call) -> str | None:
     return f"{x} - {tf}.reduce_mean({x}, {axis}, keepdims=True)"
 
 
-def _dct(known: _Call) -> str | None:
-    """Types 2 and 3; without a norm the inverse of SciPy's divides, TensorFlow's does not."""
+def _dct(known: _Call, op: str = "dct", norms: tuple[str | None, ...] = (None, "ortho")) -> str | None:
+    """Type 2; without a norm the inverse of SciPy's divides, TensorFlow's does not."""
     kind, norm = known.value(1, "type", 2), known.value(4, "norm")
     last = known.rank is not None and known.axis(place=3, default=-1) == known.rank - 1
-    if not last or kind != 2 or norm not in (None, "ortho") or len(known.args) > 1:
+    if not last or kind != 2 or norm not in norms or len(known.args) > 1:
         return None
     if set(known.keywords) - {"axis", "norm", "type"}:
         return None
-    return f"{known.tf}.signal.dct({known.x}{', norm=' + chr(34) + 'ortho' + chr(34) if norm else ''})"
+    return f"{known.tf}.signal.{op}({known.x}{', norm=' + chr(34) + 'ortho' + chr(34) if norm else ''})"
 
 
 def _gaussian_1d(known: _Call) -> str | None:
@@ -569,7 +569,7 @@ _FORMS: dict[str, Callable[[_Call], str | None]] = {
     "searchsorted": _searchsorted, "digitize": _digitize, "unique": _unique, "nan_to_num": _nan_to_num,
     "var": lambda known: _spread(known, root=False), "std": lambda known: _spread(known, root=True), "pad": _pad,
     "tile": _tile, "repeat": _repeat, "bincount": _bincount, "hypot": _hypot, "zscore": _zscore, "detrend": _detrend,
-    "dct": _dct, "gaussian_filter1d": _gaussian_1d, "uniform_filter1d": _uniform_1d, "gaussian_filter": _gaussian,
+    "dct": _dct, "idct": lambda known: _dct(known, "idct", ("ortho",)), "gaussian_filter1d": _gaussian_1d, "uniform_filter1d": _uniform_1d, "gaussian_filter": _gaussian,
     "GaussianBlur": _opencv_gaussian, "blur": _opencv_blur, "medfilt": _medfilt, "flip": _flip, "resize": _resize,
     "cvtColor": _colour,
     **{name: _special(name) for name in _SPECIAL}, **{name: _along(name) for name in _ALONG},

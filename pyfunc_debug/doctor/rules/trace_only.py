@@ -332,9 +332,20 @@ def _draws(function: Definition, tree: ast.AST | None, depth: int = 2) -> list[c
     for call in (one for one in code.own_nodes(function) if isinstance(one, ast.Call)):
         name = ast.unparse(call.func)
         own = [one for one in known if one.name == name.removeprefix("self.") and one is not function]
+        own = own or _call_of(tree, name)
         if len(own) == 1:
             found.update({one.line: one for one in _draws(own[0], tree, depth - 1)})
     return sorted(found.values(), key=lambda one: one.line)
+
+
+def _call_of(tree: ast.AST | None, name: str) -> list[ast.FunctionDef]:
+    """`call` of the file's class of which `name` is the one object: a layer that a step calls."""
+    kinds = {
+        ast.unparse(one.value.func) for one in pastes.walk(tree, ast.Assign)
+        if isinstance(one.value, ast.Call) and name in [ast.unparse(target) for target in one.targets]
+    }  # fmt: skip
+    classes = [one for one in pastes.walk(tree, ast.ClassDef) if kinds == {one.name}]
+    return [part for one in classes for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "call"]
 
 
 def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], traces: int, runs: int) -> Finding:
