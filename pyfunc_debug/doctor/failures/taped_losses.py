@@ -279,6 +279,7 @@ def _explanation(situation: Situation, spot: Spot, found: Found) -> Explanation 
             if not (here and _SAME.fullmatch(line)):
                 after.append(line)
         number = end + 1
+    after = [_of_the_graph(line, situation) for line in after]
     cut = _cut(changed, situation)
     at_hand = not any(map(is_symbolic, spot.variables.values()))
     values = "your values" if at_hand else "made values"
@@ -287,6 +288,12 @@ def _explanation(situation: Situation, spot: Spot, found: Found) -> Explanation 
         "loss, with a gradient."
     )
     return Explanation(RULE, spot.file, cut.lineno, cause, Edit(spot.file, first, last, tuple(after)))
+
+
+def _of_the_graph(line: str, situation: Situation) -> str:
+    """A line without `.numpy()` behind tensors of a graph, also of those that the loss is not differentiated by."""
+    names = {name for spot in situation.spots for name, value in spot.variables.items() if is_symbolic(value)}
+    return re.sub(r"\b(\w+)\.numpy\(\)", lambda found: found[1] if found[1] in names else found[0], line)
 
 
 def _cut(changed: list[ast.expr | ast.stmt], situation: Situation) -> ast.expr | ast.stmt:
