@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from types import CodeType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # types is imported where it is needed, too
+    from types import CodeType
 
 try:
     _BEGAN_IN = os.getcwd()

@@ -1107,6 +1107,18 @@ def clipped_pixels():
 
 
 @near("saturated")
+def a_position_that_is_cut_to_whole_numbers():
+    place = [0]
+
+    def step(action):
+        place[0] = int(np.clip(place[0] + (1 if action > 0 else -1), 0, 4))
+        return np.eye(5, dtype=np.float32)[place[0]]
+
+    for action in range(20):
+        tf.numpy_function(step, [tf.constant(action % 3 - 1)], tf.float32)
+
+
+@near("saturated")
 def a_one_hot_label():
     list(mapped(lambda x: (x == x.max()).astype(np.float32), different(20, 50)))
 
