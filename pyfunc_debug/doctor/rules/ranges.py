@@ -139,7 +139,7 @@ def _squash(facts: Facts, node: Node) -> str:
     """The first function that a body calls whose values have two ends: `tanh`; "" where it calls none."""
     every = list(pastes.walk(facts.function(node), ast.Call))
     whole = {id(part) for one in every if ast.unparse(one.func) in ("int", "round", "range") for part in ast.walk(one)}
-    calls = [one for one in every if id(one) not in whole]  # a position or an index is no result
+    calls = [one for one in every if id(one) not in whole]  # positions and indices are not what it gives
     found = sorted((one.lineno, one.col_offset, ast.unparse(one.func).rpartition(".")[2]) for one in calls)
     return next((match.group() for *_, name in found if (match := _SQUASH.search(name))), "")
 
