@@ -102,11 +102,16 @@ def own_nodes(function: Definition) -> Iterator[ast.AST]:
             todo[:0] = list(ast.iter_child_nodes(node))
 
 
-def _root(node: ast.AST) -> str | None:
+def root(node: ast.AST) -> str | None:
     """`x` of `x`, `x[0]`, `x.a[1].b`."""
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is a number that is written out."""
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def array_writes(function: Definition) -> list[Write]:
@@ -114,7 +119,7 @@ def array_writes(function: Definition) -> list[Write]:
     found, bound = [], set()
 
     def note(node: ast.AST, target: ast.AST) -> None:
-        name = _root(target)
+        name = root(target)
         if name is not None and name not in bound:
             found.append(Write(getattr(node, "lineno", function.lineno), name, ast.unparse(node)))
 
@@ -157,9 +162,9 @@ def _is_view(value: ast.AST, name: str) -> bool:
             "squeeze",
         ):
             inside = value.args[0] if _is_module(value.func.value) and value.args else value.func.value
-            return _root(inside) == name
+            return root(inside) == name
         return False
-    return _root(value) == name and not isinstance(value, ast.Name)
+    return root(value) == name and not isinstance(value, ast.Name)
 
 
 def state_writes(function: Definition) -> list[Write]:
@@ -176,7 +181,7 @@ def state_writes(function: Definition) -> list[Write]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
             targets = [node.func.value]
         for target in targets:
-            name = _root(target)
+            name = root(target)
             of_object = name in parameters_ and (
                 isinstance(target, ast.Attribute) or (isinstance(node, ast.Call) and _is_part_of_object(target))
             )
@@ -224,7 +229,7 @@ def global_random(function: Definition, tree: ast.AST | None = None) -> list[Wri
             head, _, last = name.rpartition(".")
             head = shared.get(head, head)
             if head in attributes or (
-                _root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
+                root(node.func) not in own and ((head in SHARED and last not in _GENERATORS) or head in made)
             ):
                 found.append(Write(node.lineno, head, ast.unparse(node), called=f"{head}.{last}"))
             method = _method(holder, last) if holder is not None and head == "self" else None
@@ -264,7 +269,7 @@ def _held_generators(holder: ast.ClassDef, tree: ast.AST | None) -> dict[str, bo
     seeded, every = (_generators(tree, True), _generators(tree)) if tree is not None else (set(), set())
     for one in ast.walk(holder):
         target = one.targets[0] if isinstance(one, ast.Assign) else None
-        if not isinstance(one, ast.Assign) or not isinstance(target, ast.Attribute) or _root(target) != "self":
+        if not isinstance(one, ast.Assign) or not isinstance(target, ast.Attribute) or root(target) != "self":
             continue
         values = [one.value, *(given(holder, tree, one.value.id) if isinstance(one.value, ast.Name) else ())]
         for value in values:
@@ -383,7 +388,7 @@ def impure(function: Definition) -> Write | None:
     """The first call in a function that gives another value each time: a clock, memory that nobody filled, an order."""
     own = _variables(function)
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and _root(node.func) not in own:
+        if isinstance(node, ast.Call) and root(node.func) not in own:
             match = _IMPURE.search(f"{ast.unparse(node.func)}(")
             if match is not None and "(" not in ast.unparse(node.func):
                 return Write(node.lineno, match.group().rstrip(".("), ast.unparse(node))
@@ -399,7 +404,7 @@ def clock(function: Definition) -> Write | None:
     """The first reading of a clock in a function itself."""
     own = _variables(function)
     for node in own_nodes(function):
-        if isinstance(node, ast.Call) and _root(node.func) not in own and _CLOCK.match(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and root(node.func) not in own and _CLOCK.match(ast.unparse(node.func)):
             return Write(node.lineno, ast.unparse(node.func), ast.unparse(node))
     return None
 
@@ -434,7 +439,7 @@ def unrepeatable(function: Definition, tree: ast.AST | None) -> str:
 def _unseeded(function: Definition) -> list[str]:
     """What makes a generator without a seed, or draws from TensorFlow's."""
     calls = [
-        one for one in own_nodes(function) if isinstance(one, ast.Call) and _root(one.func) not in _variables(function)
+        one for one in own_nodes(function) if isinstance(one, ast.Call) and root(one.func) not in _variables(function)
     ]
     return [ast.unparse(one) for one in calls if _UNSEEDED.match(ast.unparse(one))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import code, pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.records import Finding
@@ -48,7 +48,7 @@ def _is_start(value: ast.expr) -> bool:
     """`0.0`, `tf.constant(0.0)`, `tf.zeros([])`: what it begins with."""
     if isinstance(value, ast.Call):
         return ast.unparse(value.func).rpartition(".")[2] in _MADE
-    return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+    return code.is_number(value)
 
 
 def _fix(facts: Facts, file: str, name: str, change: ast.Assign, others: list[ast.Assign]) -> str:

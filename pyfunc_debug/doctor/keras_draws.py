@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from pyfunc_debug.doctor import code, pastes
-from pyfunc_debug.doctor.draws import in_graph
+from pyfunc_debug.doctor.drawn_lines import drawn_line
 from pyfunc_debug.doctor.facts import Facts
-from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 _MOST = 4
@@ -29,23 +29,15 @@ def drawn(facts: Facts, file: str, owner: str, function: ast.FunctionDef, steps:
     if not found:
         return
     lines = sorted(found)
-    edits = [_in_graph(facts, file, found[line]) for line in lines]
+    edits = [drawn_line(facts, file, found[line]) for line in lines]
     whole = pastes.written(*edits) if None not in edits else ""
     several = len(lines) > 1
-    *others, last = map(str, lines)
-    listed = f"{', '.join(others)} and {last}" if others else last
     first = found[lines[0]]
     yield Finding(
         "trace-only", "warning", None, (),
-        f"line{'s' * several} {listed} of {owner} draw{'s' * (not several)} {'' if several else 'a '}random "
+        f"line{'s' * several} {listed(lines)} of {owner} draw{'s' * (not several)} {'' if several else 'a '}random "
         f"number{'s' * several} in Python. Keras runs its steps in a graph: all {steps:,} steps got what was drawn "
         "while Keras traced them",
         whole or f"tf.numpy_function(lambda: {first.text}, [], tf.float64)  # draws each time", file, lines[0],
         evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[:_MOST]),
     )  # fmt: skip
-
-
-def _in_graph(facts: Facts, file: str, draw: code.Write) -> Edit | None:
-    line, indent = facts.line(file, draw.line), pastes.indent(facts, file, draw.line)
-    new = in_graph(line, draw.text, draw.called)
-    return None if new is None or indent is None else Edit(file, draw.line, draw.line, (f"{indent}{new}",))

@@ -57,3 +57,9 @@ def fix_lines(fix: str, width: int = 80) -> list[str]:
 
 def _is_paste(fix: str) -> bool:
     return is_instruction(fix.partition("\n")[0])
+
+
+def listed(what: Sequence[object]) -> str:
+    """`1, 2 and 3`; empty for nothing."""
+    *others, last = map(str, what) if what else [""]
+    return f"{', '.join(others)} and {last}" if others else last

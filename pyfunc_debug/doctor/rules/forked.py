@@ -9,6 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.spawned import spawned
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding
 
 NAMES = ("forked-process",)
@@ -59,17 +60,13 @@ def _fix(facts: Facts, file: str, line: int | None, outer: list[Any]) -> tuple[s
     found = spawned(facts, file, (outer[0], outer[1]))
     name = outer[2]
     if found.fix:
-        more = f". A spawned process runs the top level of the file again: it makes {_and(found.made)} for itself"
+        more = f". A spawned process runs the top level of the file again: it makes {listed(found.made)} for itself"
         return found.fix, more if found.made else ""
     why = f" ({found.why})" if found.why else ""
     return (
         f"use NumPy in place of TensorFlow in {name}; or start its processes before the first operation of TensorFlow; "
         f'or spawn them, multiprocessing.set_start_method("spawn") under `if __name__ == "__main__":`{why}'
     ), ""
-
-
-def _and(names: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
 def _in_threads(facts: Facts, file: str, line: int | None) -> str:

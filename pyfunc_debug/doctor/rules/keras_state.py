@@ -104,7 +104,7 @@ def _changes(
         if made is None:
             continue
         counted = "=" in write.text
-        if not (_is_number(made) if counted else _is_empty(made)):
+        if not (code.is_number(made) if counted else _is_empty(made)):
             continue
         yield Finding(
             "trace-only", "warning", None, (),
@@ -129,10 +129,6 @@ def _made(facts: Facts, file: str, scopes: list[Any], function: ast.FunctionDef,
         if isinstance(one, ast.Assign) and name in [ast.unparse(target) for target in one.targets]
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def _is_empty(node: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects,
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function, GraphTrace
 
 NAMES = ("retrace", "function-in-loop", "dataset-in-loop")
@@ -162,8 +163,8 @@ def _in_words(reasons: list[str]) -> str:
     names = list(dict.fromkeys(match[1] for one in reasons if (match := _PYTHON.match(one)) is not None))
     if not names:
         return "pass tensors instead of Python values"
-    listed = " and ".join(f"`{one}`" for one in names[:_SHOWN])
-    return f"pass {listed} as tensor{'s' * (len(names) > 1)}: tf.constant({names[0]})"
+    shown = " and ".join(f"`{one}`" for one in names[:_SHOWN])
+    return f"pass {shown} as tensor{'s' * (len(names) > 1)}: tf.constant({names[0]})"
 
 
 def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrace], reasons: list[str]) -> str:
@@ -236,8 +237,7 @@ def _changing(traces: list[GraphTrace]) -> str:
     shown = [f"`{one}`" for one in names] or heads
     more = [f"{len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
     shown = [*shown[:_SHOWN], *more]
-    listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
-    return f"{listed} change{'' if len(shown) > 1 else 's'}"
+    return f"{listed(shown)} change{'' if len(shown) > 1 else 's'}"
 
 
 def _made(facts: Facts, function: Function) -> ast.Call | None:

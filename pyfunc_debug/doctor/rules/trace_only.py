@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor import code, pastes
+from pyfunc_debug.doctor.drawn_lines import drawn_line
 from pyfunc_debug.doctor.draws import SEEDS, in_graph
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.each_time import each_time
@@ -15,6 +16,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.kept import edited_lines
 from pyfunc_debug.doctor.failures.source import names
 from pyfunc_debug.doctor.failures.state_changes import in_python
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.program import syntax
 from pyfunc_debug.records import Finding, Function
 
@@ -83,10 +85,10 @@ def _changed_once(function: Function, writes: Sequence[code.Write], traces: int,
     lines = list(dict.fromkeys(one.line for one in writes))
     targets = list(dict.fromkeys(one.target or one.name for one in writes))
     several = len(lines) > 1
-    what = f"Python's {_listed([repr(one) for one in targets])}"
+    what = f"Python's {listed([repr(one) for one in targets])}"
     return Finding(
         "trace-only", "warning", None, (),
-        f"line{'s' * several} {_listed(lines)} of {function.name} change{'s' * (not several)} {what}. "
+        f"line{'s' * several} {listed(lines)} of {function.name} change{'s' * (not several)} {what}. "
         f"{'They' if several else 'It'} ran {_times(traces)}, when {when}",
         fix, function.file, lines[0],
         evidence=tuple(f"line {one.line}: {one.text}" for one in writes[:_MOST]),
@@ -95,12 +97,6 @@ def _changed_once(function: Function, writes: Sequence[code.Write], traces: int,
 
 def _assigns(write: code.Write) -> bool:
     return isinstance(syntax.parse(write.text).body[0], (ast.Assign, ast.AugAssign))
-
-
-def _listed(what: Sequence[object]) -> str:
-    """`1, 2 and 3`."""
-    *others, last = map(str, what)
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _seed(function: Definition) -> ast.Expr | None:
@@ -239,18 +235,14 @@ def _begins(tree: ast.AST | None, target: str) -> bool:
     asked = syntax.expression(target)
     for one in pastes.walk(tree, ast.Assign):
         texts = [ast.unparse(part) for part in one.targets]
-        if target in texts and _is_number(one.value):
+        if target in texts and code.is_number(one.value):
             return True
         if isinstance(asked, ast.Subscript) and ast.unparse(asked.value) in texts and isinstance(one.value, ast.Dict):
             key = ast.unparse(asked.slice)
             pairs = zip(one.value.keys, one.value.values)
-            if any(name is not None and ast.unparse(name) == key and _is_number(value) for name, value in pairs):
+            if any(name is not None and ast.unparse(name) == key and code.is_number(value) for name, value in pairs):
                 return True
     return False
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def _kept(facts: Facts, function: Function, found: Definition, write: code.Write) -> list[Edit | None] | str:
@@ -419,34 +411,8 @@ def _is_float(node: ast.AST) -> bool:
 
 def _drawn_in_graph(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
     """A line with TensorFlow's draw, and what has to change with it; None in it where there is no such op."""
-    line, indent = facts.line(function.file, draw.line), pastes.indent(facts, function.file, draw.line)
-    drawn = in_graph(line, draw.text, draw.called)
-    if drawn is not None and "tf.gather(" in drawn and not _of_numbers(facts, function, draw):
-        return [None]
-    if drawn is None or indent is None or function.file is None:
-        return [None]
-    return [Edit(function.file, draw.line, draw.line, (f"{indent}{drawn}",)), *_as_inputs(facts, function, draw)]
-
-
-def _of_numbers(facts: Facts, function: Function, draw: code.Write) -> bool:
-    """Whether what `choice` draws from is a list of numbers, or of texts, as the file makes it: then it is a tensor."""
-    tree, call = facts.tree(function.file), syntax.expression(draw.text)
-    if not isinstance(call, ast.Call) or len(call.args) != 1:
-        return False
-    drawn = ast.unparse(call.args[0])
-    made: list[ast.expr] = [call.args[0]] if isinstance(call.args[0], (ast.List, ast.Tuple)) else []
-    for one in pastes.walk(tree, ast.Assign) if not made else ():
-        if drawn in [ast.unparse(target) for target in one.targets]:
-            holders = pastes.around(tree, one.lineno, ast.ClassDef)
-            given = isinstance(one.value, ast.Name) and holders
-            made += code.given(holders[-1], tree, ast.unparse(one.value)) if given else [one.value]
-    kinds = {
-        type(part.value) if isinstance(part, ast.Constant) else None
-        for one in made for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) and one.elts else [one])
-    }  # fmt: skip
-    return (
-        len(kinds) == 1 and kinds <= {int, float, str} and all(isinstance(one, (ast.List, ast.Tuple)) for one in made)
-    )
+    drawn = drawn_line(facts, function.file, draw)
+    return [None] if drawn is None else [drawn, *_as_inputs(facts, function, draw)]
 
 
 def _as_inputs(facts: Facts, function: Function, draw: code.Write) -> list[Edit | None]:
