@@ -9,13 +9,12 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from types import TracebackType
 from typing import Any
 
 from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, names, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_dataset, root_is, shape_of, symbolic_parts
 
@@ -132,15 +131,6 @@ def element_spec(situation: Situation, spot: Spot) -> Any:
         if found is not None:
             return found.element_spec
     return None
-
-
-def frames(traceback: TracebackType | None) -> list[Any]:
-    """The frames of a traceback, TensorFlow's too, outermost first."""
-    found = []
-    while traceback is not None:
-        found.append(traceback.tb_frame)
-        traceback = traceback.tb_next
-    return found
 
 
 def _rows(

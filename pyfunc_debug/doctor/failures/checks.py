@@ -6,7 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.rewrites import as_ops
-from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.source import indent_of, short
 from pyfunc_debug.doctor.failures.symbols import alias, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import few, when
@@ -42,12 +42,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _in_a_branch_of_the_graph(situation: Situation) -> bool:
     """Whether AutoGraph was making a branch of a graph's `if` of it, by its frames; a shape decides at trace."""
-    traceback = situation.inner.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_name == IF_STATEMENT:
-            return True
-        traceback = traceback.tb_next
-    return False
+    return any(one.f_code.co_name == IF_STATEMENT for one in frames(situation.inner.__traceback__))
 
 
 def as_op(spot: Spot, statement: ast.stmt) -> Edit | None:

@@ -26,7 +26,7 @@ def chosen(spot: Spot, statement: ast.stmt) -> Edit | None:
     function = spot.function
     if not isinstance(statement, ast.If) or not isinstance(function, ast.FunctionDef) or spot.generated:
         return None
-    taken, other = _assigned(statement.body), _assigned(statement.orelse)
+    taken, other = assigned(statement.body), assigned(statement.orelse)
     if taken is None or (statement.orelse and (other is None or other[0] != taken[0])):
         return None
     name, value = taken
@@ -55,7 +55,7 @@ def chosen(spot: Spot, statement: ast.stmt) -> Edit | None:
     return Edit(spot.file, first, last, tuple(lines))
 
 
-def _assigned(block: list[ast.stmt]) -> tuple[str, ast.expr] | None:
+def assigned(block: list[ast.stmt]) -> tuple[str, ast.expr] | None:
     """The name that a block of one line gives a value, and the value."""
     one = block[0] if len(block) == 1 else None
     if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):

@@ -12,7 +12,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS, argument, return_value, user_nodes
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names, parameters
-from pyfunc_debug.doctor.failures.symbols import alias, calls, lookup
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras_variable, lookup
 
 RULE = "structure"
 _COUNT = re.compile(r"custom_gradient function expected to return (\d+) gradients, but returned (\d+) instead")
@@ -211,7 +211,7 @@ def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
     for spot in reversed(situation.spots):
         statement = spot.source.statement(spot.line)
         called = [one for one in calls(statement) if dotted(one.func).rpartition(".")[2] == name] if statement else []
-        given = [one for part in called for one in part.args if _of_keras(lookup(one, spot))]
+        given = [one for part in called for one in part.args if is_keras_variable(lookup(one, spot))]
         if len(called) != 1 or not given or len(given) != count:
             continue
         tf, text = alias(spot, "tensorflow"), spot.source.text
@@ -227,11 +227,6 @@ def _as_inputs(made: _Made, situation: Situation) -> Explanation | None:
         edit = Edit(spot.file, placed[0], placed[1], (placed[2],))
         return Explanation(RULE, spot.file, spot.line, cause, edit)
     return None
-
-
-def _of_keras(value: object) -> bool:
-    """Whether a value is a variable of Keras 3."""
-    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
 
 
 def _variables(made: _Made) -> Explanation | None:

@@ -1,4 +1,4 @@
-"""A variable that a graph asks for its value, `w.numpy()`, `np.clip(w, -1, 1)`: only ops read it there."""
+"""A variable that a graph asks for its value, `w.numpy()`, `np.clip(w, -1, 1)`, `step(w)`: only ops read it there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import calls, lookup
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras_variable, is_tf_variable, lookup
 from pyfunc_debug.doctor.failures.traced_text import RULE, runs, when
 from pyfunc_debug.doctor.failures.value_uses import needs_values
 
@@ -17,11 +17,42 @@ _SAID = "numpy() is only available when eager execution is enabled"
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if a line of a graph asked a variable for its value, and ops do what it is asked for."""
+    """The explanation, if a line of a graph asked a variable for its value, or gave a weight to what asks for it."""
     spot = situation.last
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or _SAID not in situation.message:
         return None
+    return _given(spot, statement) or _asked(situation, spot, statement)
+
+
+def _given(spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """A weight of Keras' as an argument of the failing line's tf.function, which takes it for NumPy's."""
+    for call in calls(statement):
+        weights = [one for one in call.args if is_keras_variable(lookup(one, spot))]
+        if not weights or not _is_compiled(call, spot.source.tree):
+            continue
+        tf, texts = alias(spot, "tensorflow"), [spot.source.text(one) for one in weights]
+        pieces: dict[ast.expr, str] = {one: f"{tf}.convert_to_tensor({text})" for one, text in zip(weights, texts)}
+        found = spot.source.replaced(pieces)
+        cause = (
+            f"{', '.join(texts)} is a weight of Keras', and {dotted(call.func)} a tf.function: it takes what is no "
+            "tensor for NumPy, and asks for a value while the graph is built. As a tensor the graph reads it each time."
+        )
+        edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+        return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Give it {pieces[weights[0]]}.")
+    return None
+
+
+def _is_compiled(call: ast.Call, tree: ast.AST) -> bool:
+    """Whether a function of this name is decorated with tf.function."""
+    name = dotted(call.func).rpartition(".")[2]
+    made = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    decorators = [part for one in made for part in one.decorator_list]
+    return any(dotted(one.func if isinstance(one, ast.Call) else one).endswith("tf.function") for one in decorators)
+
+
+def _asked(situation: Situation, spot: Spot, statement: ast.stmt) -> Explanation | None:
+    """A variable that the line itself asks, where ops do what it is asked for."""
     value = wrapping.value_here(spot, statement)
     held = _variables(value, spot) if value is not None else []
     if value is None or not held or not wrapping.entry(situation)[1]:
@@ -53,10 +84,7 @@ def _variables(node: ast.expr, spot: Spot) -> list[str]:
 
 
 def _is_variable(value: object) -> bool:
-    return any(
-        one.__name__ == "ResourceVariable" or (one.__name__ == "Variable" and one.__module__.startswith("keras"))
-        for one in type(value).__mro__
-    )
+    return is_tf_variable(value) or is_keras_variable(value)
 
 
 def _in_ops(spot: Spot, statement: ast.stmt, value: ast.expr, held: list[str]) -> Edit | None:

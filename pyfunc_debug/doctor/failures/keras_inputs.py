@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures.chosen_values import assigned
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import whole_call
 from pyfunc_debug.doctor.failures.nodes import argument
@@ -105,18 +106,14 @@ def _chosen(spot: Spot, statement: ast.If | ast.While | ast.For, keras: str) -> 
     """`if b > 0: b = b * 2` as keras.ops.where; words for what Python cannot decide before there is data."""
     word = {ast.If: "if", ast.While: "while", ast.For: "for"}[type(statement)]
     advice = f"Put the `{word}` into the call of a layer, with tf.cond, tf.where or tf.map_fn for it."
-    if not isinstance(statement, ast.If) or len(statement.body) != 1 or len(statement.orelse) > 1:
+    taken = assigned(statement.body) if isinstance(statement, ast.If) else None
+    other = assigned(statement.orelse) if isinstance(statement, ast.If) else None
+    if taken is None or (statement.orelse and (other is None or other[0] != taken[0])):
         return None, True, advice
-    sides = [*statement.body, *statement.orelse]
-    if not all(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in sides):
-        return None, True, advice
-    targets = {one.targets[0].id for one in sides}  # type: ignore[attr-defined]
-    if len(targets) != 1:
-        return None, True, advice
-    name, source = targets.pop(), spot.source
-    texts = [source.text(one.value) for one in sides]  # type: ignore[attr-defined]
+    (name, value), source = taken, spot.source
     blanks = indent_of(source.lines[statement.lineno - 1])
-    given = ", ".join([source.text(statement.test), texts[0], texts[1] if len(texts) > 1 else name])
+    test = statement.test  # type: ignore[union-attr]
+    given = ", ".join([source.text(test), source.text(value), source.text(other[1]) if other is not None else name])
     line = f"{blanks}{name} = {keras}.ops.where({given})"
     return Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (line,)), False, ""
 

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, indent_of, is_tape, parameters, read, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, read, short, tapes_around
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
@@ -156,8 +156,7 @@ def _under_a_tape(spot: Spot, name: str) -> Edit | None:
 
     A value that Python keeps from a graph, by a py_function in it, has none.
     """
-    here = spot.source.statement(spot.line)
-    taped = here is not None and any(map(is_tape, spot.source.around(here)))
+    taped = tapes_around(spot.source, spot.line)
     found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
     if not taped or len(found) != 1 or spot.by or spot.generated or spot.function is found[0]:
         return None

@@ -6,9 +6,8 @@ import ast
 from typing import Any
 
 from pyfunc_debug.doctor.failures import keras_calls
-from pyfunc_debug.doctor.failures.as_python import frames
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.source import indent_of
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_dataset
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import dotted, parameters
+from pyfunc_debug.doctor.failures.source import asked_of_tape, dotted, parameters
 from pyfunc_debug.doctor.failures.symbols import lookup, root_is
 
 _NUMBERS = {"float", "int", "bool", "complex"}
@@ -56,12 +56,7 @@ def left_behind(spot: Spot, block: ast.With) -> Cut | None:
     """
     source = spot.source
     function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), None)
-    tapes = {dotted(item.optional_vars) for item in block.items if item.optional_vars is not None}
-    asked = [
-        one.args[0] for one in ast.walk(function or source.tree)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
-        and dotted(one.func.value) in tapes and one.args
-    ]  # fmt: skip
+    asked = asked_of_tape(source, block)
     if len(asked) != 1:
         return None
     trace = _Trace(spot)

@@ -9,11 +9,10 @@ from types import CodeType
 from typing import Any
 
 from pyfunc_debug.doctor.failures import wrapping
-from pyfunc_debug.doctor.failures.as_python import frames
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import given
 from pyfunc_debug.doctor.failures.score_losses import soft_lines
-from pyfunc_debug.doctor.failures.situation import Situation, Spot
+from pyfunc_debug.doctor.failures.situation import Situation, Spot, frames
 from pyfunc_debug.doctor.failures.source import dotted, indent_of
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, keras_name, shape_of
 

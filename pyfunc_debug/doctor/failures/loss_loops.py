@@ -9,7 +9,7 @@ from pyfunc_debug.doctor.failures.batch_loops import in_graph
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import given, is_loss
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, is_tape, short
+from pyfunc_debug.doctor.failures.source import dotted, short, tapes_around
 from pyfunc_debug.doctor.failures.symbols import calls, is_keras, is_symbolic, of_weights
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
 
@@ -66,11 +66,7 @@ def _is_loss(situation: Situation, spot: Spot, function: ast.FunctionDef) -> boo
         kinds = [one.__name__ for one in type(spot.variables.get("self")).__mro__]
         return is_loss(situation) or "Loss" in kinds or _made(spot, function)
     outer = situation.outer(spot)
-    statement = outer.source.statement(outer.line) if outer is not None else None
-    if outer is None or statement is None or by != "tf.function":
-        return False
-    around = outer.source.around(statement)
-    return any(isinstance(one, ast.With) and is_tape(one) for one in around)
+    return outer is not None and by == "tf.function" and bool(tapes_around(outer.source, outer.line))
 
 
 def _made(spot: Spot, function: ast.FunctionDef) -> bool:

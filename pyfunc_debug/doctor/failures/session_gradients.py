@@ -9,7 +9,7 @@ from typing import Any
 from pyfunc_debug.doctor.failures.explanation import Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, user_nodes
 from pyfunc_debug.doctor.failures.plain_call import plain_call
-from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.situation import Situation, frames
 from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import short
 from pyfunc_debug.doctor.failures.symbols import Described, shape_of
@@ -65,11 +65,10 @@ def _explanation(situation: Situation, node: Node, op: Any) -> Explanation:
 def _loss(traceback: TracebackType | None) -> Any:
     """The tensor that the optimizer was given: TensorFlow's own frame knows it."""
     found = None
-    while traceback is not None:
-        given = traceback.tb_frame.f_locals.get("loss")
-        if traceback.tb_frame.f_code.co_name in ("minimize", "compute_gradients") and hasattr(given, "op"):
+    for frame in frames(traceback):
+        given = frame.f_locals.get("loss")
+        if frame.f_code.co_name in ("minimize", "compute_gradients") and hasattr(given, "op"):
             found = given
-        traceback = traceback.tb_next
     return found
 
 

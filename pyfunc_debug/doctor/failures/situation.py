@@ -231,3 +231,12 @@ def _maker(file: str) -> str:
     if _FUNCTION.search(file):
         return "tf.function"
     return "Keras" if _KERAS.search(file) else ""
+
+
+def frames(traceback: TracebackType | None) -> list[Any]:
+    """The frames of a traceback, TensorFlow's too, outermost first."""
+    found = []
+    while traceback is not None:
+        found.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    return found

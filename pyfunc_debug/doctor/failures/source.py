@@ -232,6 +232,24 @@ def is_tape(node: ast.AST) -> bool:
     return isinstance(node, ast.With) and any("GradientTape(" in ast.unparse(item) for item in node.items)
 
 
+def tapes_around(source: Source, line: int) -> list[ast.With]:
+    """The blocks of tapes that a line is in, innermost first; its own statement, if it is one."""
+    statement = source.statement(line)
+    around = [] if statement is None else [statement, *source.around(statement)]
+    return [one for one in around if isinstance(one, ast.With) and is_tape(one)]
+
+
+def asked_of_tape(source: Source, block: ast.With) -> list[ast.expr]:
+    """What the function of a tape's block, or else the file, asks the tape to differentiate."""
+    tapes = {dotted(item.optional_vars) for item in block.items if item.optional_vars is not None}
+    function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), source.tree)
+    return [
+        one.args[0] for one in ast.walk(function)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
+        and dotted(one.func.value) in tapes and one.args
+    ]  # fmt: skip
+
+
 def parameters(function: Function) -> list[str]:
     """Names of a function's positional parameters, without `self`."""
     found = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from pyfunc_debug.doctor.failures.body_edits import is_generator
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.source import dotted
@@ -23,8 +24,7 @@ def explain(situation: Situation) -> Explanation | None:
     for file, source in situation.sources():
         every = [
             one for function in ast.walk(source.tree)
-            if isinstance(function, ast.FunctionDef)
-            and any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(function))
+            if isinstance(function, ast.FunctionDef) and is_generator(function)
             for one in calls(function) if _of_all_axes(one)
         ]  # fmt: skip
         if len(every) != 1:

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 
-from pyfunc_debug.doctor.code import Definition, all_nodes, own_nodes
+from pyfunc_debug.doctor.code import Definition, all_nodes, own_nodes, root
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, names, parameters
@@ -36,7 +36,7 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
         target = _kept_in(statement)
         if target is None or is_symbolic(lookup(target.value, spot)):
             return None
-        if _root(target) in _made_here(function) or _reads_again(function, statement, target):
+        if root(target) in _made_here(function) or _reads_again(function, statement, target):
             return None
     elif not isinstance(statement, ast.With):
         return None
@@ -136,12 +136,6 @@ def _with_its_file(source: Source, statement: ast.stmt) -> ast.stmt:
 def _kept_in(statement: ast.Assign | ast.AugAssign) -> ast.Subscript | ast.Attribute | None:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     return targets[0] if len(targets) == 1 and isinstance(targets[0], (ast.Subscript, ast.Attribute)) else None
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        node = node.value
-    return dotted(node)
 
 
 def _made_here(function: Function) -> set[str]:

@@ -78,6 +78,16 @@ def lookup(node: ast.AST, spot: Spot) -> Any:
     return None
 
 
+def is_keras_variable(value: object) -> bool:
+    """Whether a value is a variable of Keras 3."""
+    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
+
+
+def is_tf_variable(value: object) -> bool:
+    """Whether a value is a variable of TensorFlow 2."""
+    return any(one.__name__ == "ResourceVariable" for one in type(value).__mro__)
+
+
 def of_weights(tensor: Any) -> bool:
     """Whether a tensor of a graph is computed with a variable."""
     seen, left = set[int](), [tensor]

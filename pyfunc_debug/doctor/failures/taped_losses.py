@@ -15,8 +15,8 @@ from pyfunc_debug.doctor.failures.paired_run import AsListError, PairedRun, Tape
 from pyfunc_debug.doctor.failures.paired_text import Found, placed
 from pyfunc_debug.doctor.failures.paired_values import CannotPairError, Pair, equal, is_float, is_tensor, plain
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Source, dotted, is_tape, short
-from pyfunc_debug.doctor.failures.symbols import Described, calls, is_symbolic
+from pyfunc_debug.doctor.failures.source import Source, asked_of_tape, dotted, is_tape, short
+from pyfunc_debug.doctor.failures.symbols import Described, calls, is_keras_variable, is_symbolic
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -99,9 +99,9 @@ class _Leaves:
                 return None
             self._count += 1
             return self._pair((id(value), self._count), _result(value, arguments))
-        variable = type(value).__name__ == "ResourceVariable" or _of_keras(value)
+        variable = type(value).__name__ == "ResourceVariable" or is_keras_variable(value)
         if variable and is_float(value) and getattr(value, "trainable", True):
-            return self._pair(id(value), plain(getattr(value, "value", value) if _of_keras(value) else value))
+            return self._pair(id(value), plain(getattr(value, "value", value) if is_keras_variable(value) else value))
         if watched and (is_symbolic(value) or is_tensor(value)):
             self._count += 1  # in each run the same, while the tensors are others
             return self._pair(("watched", self._count), made_array(value) if is_symbolic(value) else value.numpy())
@@ -137,10 +137,6 @@ _TAPES: list[Any] = []
 """The tape of the run that is going on."""
 
 
-def _of_keras(value: Any) -> bool:
-    return any(one.__name__ == "Variable" and one.__module__.startswith("keras.") for one in type(value).__mro__)
-
-
 def _result(layer: Any, arguments: list[Pair]) -> Any:
     """Values of the shape that a model of Keras' own gives; None where it is not known."""
     own = type(layer).__module__.startswith("keras.")
@@ -159,7 +155,7 @@ def _result(layer: Any, arguments: list[Pair]) -> Any:
 
 def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | None:
     """The texts in ops, if with them the loss is the same and has a gradient, near these values too."""
-    asked = _asked(spot.source, block)
+    asked = next(iter(asked_of_tape(spot.source, block)), None)
     if asked is None or "tensorflow" not in sys.modules or "numpy" not in sys.modules:
         return None
     found, leaves = Found(), _Leaves()
@@ -174,18 +170,6 @@ def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | 
     if slope is None or not abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
         return None
     return found if slope else None
-
-
-def _asked(source: Source, block: ast.With) -> ast.expr | None:
-    """What a tape is asked to differentiate."""
-    tapes = {dotted(item.optional_vars) for item in block.items if item.optional_vars is not None}
-    function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), source.tree)
-    found = [
-        one.args[0] for one in calls(function)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "gradient" and dotted(one.func.value) in tapes
-        and one.args
-    ]  # fmt: skip
-    return found[0] if found else None
 
 
 def _run(

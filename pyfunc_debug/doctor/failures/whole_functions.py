@@ -18,13 +18,23 @@ from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradie
 from pyfunc_debug.doctor.failures.left_behind import left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, is_tape, parameters, parsed, short
+from pyfunc_debug.doctor.failures.source import (
+    Function,
+    Source,
+    dotted,
+    indent_of,
+    parameters,
+    parsed,
+    short,
+    tapes_around,
+)
 from pyfunc_debug.doctor.failures.symbols import (
     alias,
     calls,
     described,
     is_keras,
     is_symbolic,
+    is_tf_variable,
     of_weights,
     root_is,
     symbolic_parts,
@@ -95,14 +105,10 @@ def _wanted_values(situation: Situation) -> bool:
     """Whether what failed wanted a value, and was given a tensor."""
     if isinstance(situation.inner, AttributeError):
         held = getattr(situation.inner, "obj", None)
-        return is_symbolic(held) or _is_variable(held)
+        return is_symbolic(held) or is_tf_variable(held)
     if isinstance(situation.inner, KeyError):
         return any(map(is_symbolic, situation.inner.args))
     return bool(_NEEDS.search(situation.message))
-
-
-def _is_variable(value: object) -> bool:
-    return any(one.__name__ == "ResourceVariable" for one in type(value).__mro__)
 
 
 def _held(node: ast.expr, spot: Spot) -> dict[str, object]:
@@ -110,7 +116,7 @@ def _held(node: ast.expr, spot: Spot) -> dict[str, object]:
     found: dict[str, object] = dict(symbolic_parts(node, spot))
     for one in ast.walk(node):
         value = spot.value(one.id) if isinstance(one, ast.Name) else None
-        if isinstance(one, ast.Name) and _is_variable(value):
+        if isinstance(one, ast.Name) and is_tf_variable(value):
             found[one.id] = value
     return found
 
@@ -283,21 +289,15 @@ def _cuts_a_layer(situation: Situation) -> bool:
 
 def _leaves_the_tape(spot: Spot) -> bool:
     """Whether a frame is under `with tf.GradientTape()`, and what it computes there leaves TensorFlow."""
-    statement = spot.source.statement(spot.line)
-    around = [] if statement is None else [statement, *spot.source.around(statement)]
-    tapes = [one for one in around if isinstance(one, ast.With) and is_tape(one)]
-    return any(left_behind(spot, one) is not None for one in tapes)
+    return any(left_behind(spot, one) is not None for one in tapes_around(spot.source, spot.line))
 
 
 def _numpy_under_a_tape(inside: list[Spot]) -> bool:
     """Whether a line under a tape called the function that failed in NumPy: with values it would lose its gradient."""
-    for outer in inside[:-1]:
-        statement = outer.source.statement(outer.line)
-        around = [] if statement is None else [statement, *outer.source.around(statement)]
-        if any(isinstance(one, ast.With) and is_tape(one) for one in around):
-            last = inside[-1].source.statement(inside[-1].line)
-            return last is not None and any(root_is(one.func, inside[-1], "numpy") for one in calls(last))
-    return False
+    if not any(tapes_around(outer.source, outer.line) for outer in inside[:-1]):
+        return False
+    last = inside[-1].source.statement(inside[-1].line)
+    return last is not None and any(root_is(one.func, inside[-1], "numpy") for one in calls(last))
 
 
 def _undecorated(situation: Situation, index: int) -> Edit | None:
