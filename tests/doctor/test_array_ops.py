@@ -83,6 +83,7 @@ scipy.fftpack.idct(x, norm="ortho")
 OPENCV = """
 cv2.resize(x, (8, 4), interpolation=cv2.INTER_LINEAR)
 cv2.resize(x, (4, 2), interpolation=cv2.INTER_NEAREST)
+cv2.resize(x, (3, 5), interpolation=cv2.INTER_NEAREST)
 cv2.flip(x, 1)
 cv2.flip(x, -1)
 cv2.GaussianBlur(x, (3, 3), 1.0)

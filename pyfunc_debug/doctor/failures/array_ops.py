@@ -531,26 +531,6 @@ def _flip(known: _Call) -> str | None:
     return f"{known.tf}.reverse({known.x}, {axes})" if axes and known.only("flipCode") else None
 
 
-def _resize(known: _Call) -> str | None:
-    """OpenCV's sizes are width and height; its nearest neighbour is that of TensorFlow 1."""
-    size, tf, rank = known.value(1, "dsize"), known.tf, known.rank
-    how = known.keywords.get("interpolation", "INTER_LINEAR").rpartition(".")[2]
-    if not isinstance(size, tuple) or len(size) != 2 or rank not in (2, 3) or not known.only("dsize", "interpolation"):
-        return None
-    if len(known.args) > 2 or "float" not in str(getattr(known.made[0], "dtype", "")):
-        return None
-    to = [size[1], size[0]]
-    inside, outside = (
-        (f"[{tf}.newaxis, :, :, {tf}.newaxis]", "[0, :, :, 0]") if rank == 2 else (f"[{tf}.newaxis]", "[0]")
-    )
-    x = f"{known.indexed}{inside}"
-    if how == "INTER_LINEAR":
-        return f"{tf}.image.resize({x}, {to}){outside}"
-    if how == "INTER_NEAREST":
-        return f"{tf}.compat.v1.image.resize_nearest_neighbor({x}, {to}){outside}"
-    return None
-
-
 def _colour(known: _Call) -> str | None:
     """Channels turned round, or weighed as OpenCV weighs them."""
     code = known.text(1, "code")
@@ -571,7 +551,7 @@ _FORMS: dict[str, Callable[[_Call], str | None]] = {
     "tile": _tile, "repeat": _repeat, "bincount": _bincount, "hypot": _hypot, "zscore": _zscore, "detrend": _detrend,
     "dct": _dct, "idct": lambda known: _dct(known, "idct", ("ortho",)),
     "gaussian_filter1d": _gaussian_1d, "uniform_filter1d": _uniform_1d, "gaussian_filter": _gaussian,
-    "GaussianBlur": _opencv_gaussian, "blur": _opencv_blur, "medfilt": _medfilt, "flip": _flip, "resize": _resize,
+    "GaussianBlur": _opencv_gaussian, "blur": _opencv_blur, "medfilt": _medfilt, "flip": _flip,
     "cvtColor": _colour,
     **{name: _special(name) for name in _SPECIAL}, **{name: _along(name) for name in _ALONG},
 }  # fmt: skip

@@ -26,12 +26,16 @@ def in_place(spot: Spot, pieces: dict[ast.expr, str]) -> Edit | None:
 
 def of_a_tensor(spot: Spot, pieces: dict[ast.expr, str], said: str) -> Explanation | None:
     """Names in a line, which hold eager tensors, and what is to stand in their place."""
+    return of_names(spot, pieces, f"a py_function gives its body eager tensors, and NAME is one: {said}")
+
+
+def of_names(spot: Spot, pieces: dict[ast.expr, str], cause: str) -> Explanation | None:
+    """Names in a line, and what is to stand in their place; NAME in the cause is the first of them."""
     edit = in_place(spot, pieces)
     if edit is None:
         return None
     name = next(iter(pieces)).id  # type: ignore[attr-defined]
-    cause = f"a py_function gives its body eager tensors, and {name} is one: {said}"
-    return Explanation(RULE, spot.file, spot.line, cause, edit)
+    return Explanation(RULE, spot.file, spot.line, cause.replace("NAME", name, 1), edit)
 
 
 def value_of(spot: Spot, name: str) -> str:

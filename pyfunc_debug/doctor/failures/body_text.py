@@ -13,6 +13,7 @@ from pyfunc_debug.doctor.failures.body_edits import (
     in_place,
     is_generator,
     of_a_tensor,
+    of_names,
     value_of,
 )
 from pyfunc_debug.doctor.failures.body_numbers import is_number
@@ -97,12 +98,8 @@ def _in_line(spot: Spot) -> Explanation | None:
         owner = one.value if isinstance(one, ast.Attribute) and one.attr not in ("item", "tolist") else None
         if isinstance(owner, ast.Name) and isinstance(one, ast.Attribute) and _one_string(spot.value(owner.id)):
             pieces[owner] = f"{owner.id}.item(){'' if one.attr == 'decode' else '.decode()'}"
-    edit = in_place(spot, pieces)
-    if edit is None:
-        return None
-    name = next(iter(pieces)).id  # type: ignore[attr-defined]
-    cause = f"{name} is a NumPy array that holds one string, as bytes, and this line takes text. `.item()` gives it."
-    return Explanation(RULE, spot.file, spot.line, cause, edit)
+    said = "NAME is a NumPy array that holds one string, as bytes, and this line takes text. `.item()` gives it."
+    return of_names(spot, pieces, said)
 
 
 def _one_string(value: object) -> bool:

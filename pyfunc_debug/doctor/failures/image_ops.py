@@ -6,7 +6,7 @@ import ast
 
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import dotted
-from pyfunc_debug.doctor.failures.symbols import root_is, shape_of
+from pyfunc_debug.doctor.failures.symbols import lookup, root_is, shape_of
 
 _METHODS = {
     "NEAREST": "nearest", "CUBIC": "bicubic", "BICUBIC": "bicubic", "AREA": "antialias", "LANCZOS4": "lanczos3",
@@ -39,8 +39,10 @@ def in_ops(call: ast.Call, spot: Spot, tf: str) -> str | None:
         return _resized(_from_array(func.value), size, way, "bicubic", spot, tf)
     if root_is(func, spot, "cv2") and isinstance(func, ast.Attribute) and call.args:
         if name == "resize" and not set(words) & {"fx", "fy"}:
-            size = call.args[1] if len(call.args) > 1 else words.get("dsize")
-            return _resized(call.args[0], size, words.get("interpolation"), "bilinear", spot, tf)
+            size, way = call.args[1] if len(call.args) > 1 else words.get("dsize"), words.get("interpolation")
+            if dotted(way).endswith("INTER_NEAREST"):
+                return _to_the_nearest(call.args[0], size, spot, tf)
+            return _resized(call.args[0], size, way, "bilinear", spot, tf)
         kernel = _kernel(name, call, words)
         return _filtered(call.args[0], _KERNELS[kernel], spot, tf) if kernel is not None else None
     value = spot.value(func.id) if isinstance(func, ast.Name) else None
@@ -76,11 +78,21 @@ def _resized(
     return f"{whole}{'[..., 0]' * grey}"
 
 
+def _to_the_nearest(image: ast.expr, size: ast.expr | None, spot: Spot, tf: str) -> str | None:
+    """OpenCV's nearest neighbour: that of TensorFlow 1, which counts from the corner of a pixel."""
+    known = _known(size, spot) if size is not None else None
+    if known is None:
+        return None
+    inside, outside = ("[None, ..., None]", "[0, ..., 0]") if _is_grey(image, spot) else ("[None]", "[0]")
+    op = f"{tf}.compat.v1.image.resize_nearest_neighbor"
+    return f"{op}({_plain(image)}{inside}, [{known[1]}, {known[0]}]){outside}"
+
+
 def _known(size: ast.expr, spot: Spot) -> tuple[str, str] | None:
     """Width and height of a size."""
     if isinstance(size, (ast.Tuple, ast.List)) and len(size.elts) == 2:
         return ast.unparse(size.elts[0]), ast.unparse(size.elts[1])
-    value = spot.value(dotted(size) or " ")
+    value = lookup(size, spot)
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(type(one) is int for one in value):
         return str(value[0]), str(value[1])
     return None
