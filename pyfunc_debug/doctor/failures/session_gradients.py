@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +11,7 @@ from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.situation import Situation, frames
 from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import short
-from pyfunc_debug.doctor.failures.symbols import Described, shape_of
+from pyfunc_debug.doctor.failures.symbols import Described, ops_before, shape_of
 from pyfunc_debug.interception.tokens import token_of
 
 RULE = "cut-gradient"
@@ -20,7 +19,6 @@ _SAID = "No gradients provided for any variable"
 _PYTHON = ("PyFunc", "PyFuncStateless")
 """Ops without a gradient; EagerPyFunc has one."""
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp")
-_FARTHEST = 20_000
 
 
 def explain(situation: Situation) -> Explanation | None:
@@ -30,7 +28,7 @@ def explain(situation: Situation) -> Explanation | None:
     loss = _loss(situation.inner.__traceback__)
     nodes = {node.token: node for node in user_nodes(situation)}
     cuts = [
-        (node, op) for op in (_before([loss.op]) if loss is not None else ())
+        (node, op) for op in (ops_before([loss]) if loss is not None else ())
         if op.type in _PYTHON and (node := nodes.get(token_of(op))) is not None and _trains(op)
     ]  # fmt: skip
     if not cuts or cuts[0][0].site is None or len({node.site for node, _ in cuts}) != 1:
@@ -72,18 +70,6 @@ def _loss(traceback: TracebackType | None) -> Any:
     return found
 
 
-def _before(ops: list[Any]) -> Iterator[Any]:
-    """Ops that others are computed from, and these."""
-    seen: set[int] = set()
-    waiting = list(ops)
-    while waiting and len(seen) < _FARTHEST:
-        op = waiting.pop()
-        if id(op) not in seen:
-            seen.add(id(op))
-            yield op
-            waiting.extend(one.op for one in op.inputs)
-
-
 def _trains(op: Any) -> bool:
     """Whether what an op is given was computed from variables."""
-    return any(one.type in _VARIABLES for one in _before([tensor.op for tensor in op.inputs]))
+    return any(one.type in _VARIABLES for one in ops_before(op.inputs))

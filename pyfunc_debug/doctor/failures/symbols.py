@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyfunc_debug.doctor.failures.situation import Spot
@@ -90,16 +90,22 @@ def is_tf_variable(value: object) -> bool:
 
 def of_weights(tensor: Any) -> bool:
     """Whether a tensor of a graph is computed with a variable."""
-    seen, left = set[int](), [tensor]
-    while left:
-        op = getattr(left.pop(), "op", None)
-        if op is None or id(op) in seen:
-            continue
-        if op.type == "ReadVariableOp":
-            return True
-        seen.add(id(op))
-        left += op.inputs
-    return False
+    return any(op.type == "ReadVariableOp" for op in ops_before([tensor]))
+
+
+def ops_before(tensors: Iterable[Any]) -> Iterator[Any]:
+    """The ops that tensors of a graph are computed by, up to the 20,000th."""
+    seen: set[int] = set()
+    waiting = list(tensors)
+    while waiting and len(seen) < _FARTHEST:
+        op = getattr(waiting.pop(), "op", None)
+        if op is not None and id(op) not in seen:
+            seen.add(id(op))
+            yield op
+            waiting.extend(op.inputs)
+
+
+_FARTHEST = 20_000
 
 
 def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
