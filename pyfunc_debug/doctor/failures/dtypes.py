@@ -187,7 +187,9 @@ class Guess:
             )
         if root_is(node.func, self._spot, "tensorflow"):
             return found
-        return self._own(name)
+        layer = lookup(node.func, self._spot)
+        computed = getattr(layer, "compute_dtype", None) if callable(layer) else None
+        return computed if isinstance(computed, str) else self._own(name)
 
     def _own(self, name: str) -> str | None:
         """What the one function of this name in the user's file returns."""

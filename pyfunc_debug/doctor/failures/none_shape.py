@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pyfunc_debug.doctor.failures import control_flow, wrapping
+from pyfunc_debug.doctor.failures import comprehensions, control_flow, wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
@@ -101,6 +101,9 @@ def _in_place(spot: Spot, node: ast.expr) -> Edit | None:
                 text = f"{tf}.cast({text}, {beside})" if "float" in (beside or "") else text
             whole = isinstance(around, ast.Call) and dotted(around.func) == "int"
             pieces[around if whole and isinstance(around, ast.expr) else one] = text
+    listed = comprehensions.with_sizes(spot, node, pieces)
+    if listed is not None or comprehensions.keyed(node, pieces):
+        return listed
     for call in ast.walk(node):  # NumPy makes no array of such a size, and range has no such length
         if isinstance(call, ast.Call) and any(_inside(part, call) for part in pieces):
             makes = created(dotted(call.func).rpartition(".")[2]) if root_is(call.func, spot, "numpy") else None

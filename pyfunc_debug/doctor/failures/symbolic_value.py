@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import checks, control_flow, kept_lists, row_loops, steps, wrapping
+from pyfunc_debug.doctor.failures import checks, comprehensions, control_flow, kept_lists, row_loops, steps, wrapping
 from pyfunc_debug.doctor.failures.as_python import best
 from pyfunc_debug.doctor.failures.chosen_values import chosen
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
@@ -14,7 +14,7 @@ from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss
 from pyfunc_debug.doctor.failures.keras_inputs import keras_input
 from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, short
+from pyfunc_debug.doctor.failures.source import short
 from pyfunc_debug.doctor.failures.symbols import alias, is_keras, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, explained, few, runs, when
 from pyfunc_debug.doctor.failures.value_fixes import converted, stored, value_fix
@@ -134,7 +134,7 @@ def _iterate(
     said = ""
     for one in ast.walk(value):
         if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and symbolic_parts(one.generators[0].iter, spot):
-            edit = _comprehension(spot, one, tf)
+            edit = comprehensions.in_graph(spot, one)
             if edit is None and not getattr(function, "decorator_list", ()):  # a tf.function is traced in a body, too
                 edit = function_in_python(situation)
             break
@@ -181,43 +181,3 @@ def function_in_python(situation: Situation) -> Edit | None:
     compiled = compiled_function(situation) if by == "Keras" else None
     wrap = best(situation) if by == "tf.data" else wrapping.helper_call(situation)
     return compiled or (wrap.edit if wrap is not None else None)
-
-
-def _comprehension(spot: Spot, node: ast.ListComp | ast.GeneratorExp, tf: str) -> Edit | None:
-    loop = node.generators[0]
-    if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func).endswith(".unstack"):
-        return None  # what failed is inside
-    shape = shape_of(next(iter(symbolic_parts(loop.iter, spot).values())))
-    if loop.ifs:
-        return _masked(spot, node, loop, tf)
-    if shape and shape[0] is not None:
-        return wrapping.replace_expression(spot, loop.iter, f"{tf}.unstack({spot.source.text(loop.iter)})")
-    if len(node.generators) > 1 or not isinstance(loop.target, ast.Name):
-        return None
-    if any(isinstance(one, (ast.ListComp, ast.GeneratorExp)) for one in ast.walk(node.elt)):
-        return None  # map_fn takes no lists of lists
-    body, over = spot.source.text(node.elt), spot.source.text(loop.iter)
-    outer = spot.source.parent(node)
-    stacked = isinstance(outer, ast.Call) and dotted(outer.func).endswith(".stack") and len(outer.args) == 1
-    piece = outer if stacked and isinstance(outer, ast.expr) else node
-    return wrapping.replace_expression(spot, piece, f"{tf}.map_fn(lambda {loop.target.id}: {body}, {over})")
-
-
-def _masked(spot: Spot, node: ast.ListComp | ast.GeneratorExp, loop: ast.comprehension, tf: str) -> Edit | None:
-    """`[v for v in x if v > 1]` as `tf.boolean_mask(x, x > 1)`: a comparison with numbers, of each of a vector."""
-    test, over = loop.ifs[0], spot.source.text(loop.iter)
-    shape = shape_of(spot.value(over))
-    plain = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _ORDERS)
-    if not plain or len(loop.ifs) > 1 or len(node.generators) > 1 or shape is None or len(shape) != 1:
-        return None
-    left, right = test.left, test.comparators[0]  # type: ignore[attr-defined]
-    number = isinstance(right, ast.Constant) or dotted(right) not in ("", dotted(loop.target))
-    if not all(isinstance(one, ast.Name) for one in (node.elt, loop.target, left)) or not number:
-        return None
-    if not dotted(node.elt) == dotted(left) == dotted(loop.target):
-        return None
-    kept = f"{over} {spot.source.text(test)[len(dotted(left)) :].strip()}"
-    return wrapping.replace_expression(spot, node, f"{tf}.boolean_mask({over}, {kept})")
-
-
-_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
