@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import ast
 import re
+from contextlib import suppress
 
 from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
+from pyfunc_debug.doctor.failures.evaluation import evaluated, given_names
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, short
-from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, symbolic_parts
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, short
+from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, lookup, root_is, symbolic_parts
 
 RULE = "mixed-dtypes"
 _TWO = re.compile(r"must have the same dtype, got tf\.(\w+) != tf\.(\w+)")
 _OPERANDS = re.compile(r"Input 'y' of '\w+' Op has type (\w+) that does not match type (\w+) of argument 'x'")
 _LISTED = re.compile(r"have types \[([\w, ]+)\] that don't all match")
+_NUMBER = re.compile(
+    r"Expected (\w*int\d+)(?: passed to parameter '\w+' of op '\w+', got|, but got) (-?[\d.e+-]+) of type 'float'"
+    r"|Cannot convert (-?[\d.e+-]+) to EagerTensor of dtype (\w*int\d+)"
+)
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
 _WHOLE = ("uint8", "int8", "int16", "int32", "int64")
+_TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "mod", "truediv", "atan2")
 _BOOL = re.compile(r"DataType bool not in list of allowed values")
 _REDUCE = ("reduce_mean", "reduce_sum", "mean", "sum")
 _COMPARE = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
@@ -29,10 +36,18 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
+    found = _NUMBER.search(situation.message)
+    if found is not None:
+        return _number(spot, statement, found[1] or found[4], float(found[2] or found[3]))
     found = _OPERANDS.search(situation.message)
     if found is not None:
         wanted = {found[1], found[2]}
-        return _floats(spot, statement, wanted) or _two(spot, statement, wanted) or _wholes(spot, statement, wanted)
+        return (
+            _floats(spot, statement, wanted)
+            or _quotient(spot, statement, wanted)
+            or _two(spot, statement, wanted)
+            or _wholes(spot, statement, wanted)
+        )
     found = _LISTED.search(situation.message)
     if found is not None:
         return _listed(spot, statement, found[1].split(", "))
@@ -98,6 +113,66 @@ def _floats(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
     return Explanation(RULE, spot.file, spot.line, cause, Edit(spot.file, new[0], new[1], (new[2],)), "", "likely")
 
 
+def _number(spot: Spot, statement: ast.stmt, dtype: str, number: float) -> Explanation | None:
+    """`count * 0.5` of a tensor of whole numbers: a number of Python's takes the dtype of the tensor beside it."""
+    floats = {dtype_of(one) for one in spot.variables.values() if is_symbolic(one) and "float" in dtype_of(one)}
+    wanted = floats.pop() if len(floats) == 1 else "float32"
+    found: dict[int, ast.expr] = {}
+    for one, other in _pairs(statement, spot):
+        value = _computed(other, spot)
+        if type(value).__name__ in ("float", "float32", "float64") and value == number:
+            known = _dtype(one, spot)
+            if known == dtype or (not known and not isinstance(one, ast.Constant)):
+                found[id(one)] = one
+    if len(found) != 1:
+        return None
+    return _cast(
+        spot, next(iter(found.values())), wanted,
+        f"is {dtype}, and {number:g} is no whole number: NumPy would convert, TensorFlow gives a number the dtype of "
+        "the tensor beside it.", statement,
+    )  # fmt: skip
+
+
+def _computed(node: ast.expr, spot: Spot) -> object:
+    """The value of a name, or of an expression of plain values; None of any other."""
+    given = given_names(node, spot, {})
+    with suppress(Exception):
+        return lookup(node, spot) if given is None else evaluated(node, given)
+    return None
+
+
+def _pairs(statement: ast.stmt, spot: Spot) -> list[tuple[ast.expr, ast.expr]]:
+    """Both sides of each operation, either one first: of operators, and of ops that take two tensors."""
+    pairs = [(one.left, one.right) for one in ast.walk(statement) if isinstance(one, ast.BinOp)]
+    pairs += [
+        (one.args[0], one.args[1]) for one in calls(statement)
+        if len(one.args) == 2 and root_is(one.func, spot, "tensorflow")
+        and dotted(one.func).rpartition(".")[2] in _TWO_TENSORS
+    ]  # fmt: skip
+    pairs += [
+        (one.left, one.comparators[0]) for one in ast.walk(statement)
+        if isinstance(one, ast.Compare) and len(one.comparators) == 1
+    ]  # fmt: skip
+    if isinstance(statement, ast.AugAssign):
+        pairs.append((statement.target, statement.value))
+    return pairs + [(other, one) for one, other in pairs]
+
+
+def _quotient(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | None:
+    """`x * (count / 2)`: whole numbers that are divided give float64."""
+    found = [
+        one for one in ast.walk(statement)
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div) and "int" in _dtype(one.left, spot)
+        and (type(getattr(one.right, "value", None)) is int or "int" in _dtype(one.right, spot))
+    ]  # fmt: skip
+    if len(found) != 1 or wanted != {"float32", "float64"}:
+        return None
+    return _cast(
+        spot, found[0], "float32",
+        "is float64, as whole numbers that are divided are, and what it meets is float32: NumPy would convert.",
+    )  # fmt: skip
+
+
 def _sides(statement: ast.stmt) -> list[ast.expr]:
     """What the statement's operations take: `total` and `x` of `total += x`."""
     added = [statement.target, statement.value] if isinstance(statement, ast.AugAssign) else []
@@ -149,9 +224,17 @@ def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
     )  # fmt: skip
 
 
-def _cast(spot: Spot, node: ast.expr, dtype: str, why: str) -> Explanation | None:
-    """The line with a cast around an expression."""
+def _cast(spot: Spot, node: ast.expr, dtype: str, why: str, statement: ast.stmt | None = None) -> Explanation | None:
+    """The line with a cast around an expression; that of `k *= 0.5` as `k = tf.cast(k, tf.float32) * 0.5`."""
     tf, text = alias(spot, "tensorflow"), spot.source.text(node)
+    if isinstance(statement, ast.AugAssign) and node is statement.target:
+        added = ast.unparse(ast.BinOp(ast.Name("k", ast.Load()), statement.op, ast.Name("k", ast.Load())))[1:-1].strip()
+        plain = isinstance(statement.value, (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        value = spot.source.text(statement.value) if plain else f"({spot.source.text(statement.value)})"
+        line = f"{text} = {tf}.cast({text}, {tf}.{dtype}) {added} {value}"
+        blanks = indent_of(spot.source.lines[statement.lineno - 1])
+        changed = Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (blanks + line,))
+        return Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", changed)
     edit = wrapping.replace_expression(spot, node, f"{tf}.cast({text}, {tf}.{dtype})")
     return None if edit is None else Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", edit)
 
