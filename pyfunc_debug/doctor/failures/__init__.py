@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures import (
+    array_indices,
     autograph,
     batched_input,
     batches,
@@ -128,6 +129,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     generators.without_shapes,
     none_shape.explain,
     kept_tensor.explain,
+    array_indices.explain,
     mixed_dtypes.explain,
     whole_numbers.explain,
     object_arrays.explain,

@@ -23,7 +23,7 @@ from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_p
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.slopes import COST, sloped, with_helper
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
-from pyfunc_debug.doctor.failures.source import Source, dotted, is_tape, names, parameters, read, short
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short, tapes_before
 from pyfunc_debug.doctor.failures.symbols import Described, alias
 
 RULE = "cut-gradient"
@@ -50,7 +50,7 @@ def explain(situation: Situation) -> Explanation | None:
         return _none(situation) if "None" in situation.message else None
     for spot in reversed(situation.spots):
         source = read(spot.file)
-        blocks = [one for one in ast.walk(source.tree) if isinstance(one, ast.With) and is_tape(one)]
+        blocks = tapes_before(source, spot.line)
         if len(blocks) > 1:
             blocks = [one for one in blocks if source.function(one.lineno) is source.function(spot.line)]
         cuts = [cut for block in blocks for cut in _cuts(block) if not _is_given_away(cut, source, spot)]

@@ -21,6 +21,7 @@ from pyfunc_debug.doctor.failures.paired_text import Found, placed
 from pyfunc_debug.doctor.failures.paired_values import CannotPairError, Pair, equal, plain
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import dotted, is_tape
+from pyfunc_debug.doctor.failures.source import names as names_of
 from pyfunc_debug.doctor.failures.symbols import alias
 
 _DEEPEST = 5
@@ -76,7 +77,10 @@ class PairedRun(PairedExpressions):
         if isinstance(node, ast.Return):
             raise _ReturnedError(Pair(None, None) if node.value is None else self.expression(node.value, names))
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            value = self.expression(node.value, names)
+            try:
+                value = self.expression(node.value, names)
+            except CannotPairError:
+                value = self._data(node, names)
             self._assign(node.targets[0], value, names, node)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._assign(node.target, self.expression(node.value, names), names, node)
@@ -96,6 +100,15 @@ class PairedRun(PairedExpressions):
             return
         else:
             raise CannotPairError(type(node).__name__)
+
+    def _data(self, node: ast.Assign, names: dict[str, Pair]) -> Pair:
+        """The array that a name of the failed frame holds, as of random numbers: nothing differentiates it."""
+        target = node.targets[0]
+        value = self._spot.variables.get(target.id) if isinstance(target, ast.Name) and not self._depth else None
+        live = any(names[name].live for name in names_of(node.value) if name in names)
+        if live or type(value).__module__ != "numpy":
+            raise CannotPairError("data")
+        return self.known(value)
 
     def _assign(self, target: ast.expr, value: Pair, names: dict[str, Pair], node: ast.stmt) -> None:
         if isinstance(target, ast.Name):

@@ -53,7 +53,9 @@ def of_operator(node: ast.expr) -> tuple[str, ...]:
             AS_IT_IS, f"{{0}} {sign} tf.cast({{1}}, {{0}}.dtype)", f"tf.cast({{0}}, {{1}}.dtype) {sign} {{1}}",
         )  # fmt: skip
     if isinstance(node, ast.Subscript):
-        return AS_IT_IS, "tf.gather({0}, {1})", "tf.boolean_mask({0}, {1})", "tf.stack({0})[{1}]"
+        return AS_IT_IS, "tf.gather({0}, {1})", "tf.boolean_mask({0}, {1})", "tf.stack({0})[{1}]", *(
+            ("tf.gather_nd({0}, tf.stack({1}, axis=-1))",) if isinstance(node.slice, ast.Tuple) else ()
+        )  # fmt: skip
     return (AS_IT_IS,)
 
 

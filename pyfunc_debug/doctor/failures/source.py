@@ -239,15 +239,33 @@ def tapes_around(source: Source, line: int) -> list[ast.With]:
     return [one for one in around if isinstance(one, ast.With) and is_tape(one)]
 
 
+def tapes_before(source: Source, line: int) -> list[ast.With]:
+    """The blocks of tapes that a line may be about: the last above it in its function, and those of other functions."""
+    blocks = [one for one in ast.walk(source.tree) if isinstance(one, ast.With) and is_tape(one)]
+    here = source.function(line)
+    own = [one for one in blocks if source.function(one.body[0].lineno) is here]
+    above = [one for one in own if one.lineno <= line]
+    last = [max(above, key=lambda one: one.lineno)] if above else own
+    return [*last, *(one for one in blocks if one not in own)]
+
+
 def asked_of_tape(source: Source, block: ast.With) -> list[ast.expr]:
-    """What the function of a tape's block, or else the file, asks the tape to differentiate."""
-    tapes = {dotted(item.optional_vars) for item in block.items if item.optional_vars is not None}
+    """What is asked of a tape in its function, or else in the file, before the next block with its name begins."""
+    tapes = _names_of(block)
     function = next((one for one in source.around(block) if isinstance(one, ast.FunctionDef)), source.tree)
+    same = [one for one in ast.walk(function) if isinstance(one, ast.With) and is_tape(one) and _names_of(one) & tapes]
     return [
         one.args[0] for one in ast.walk(function)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "gradient"
         and dotted(one.func.value) in tapes and one.args
+        and max((other for other in same if other.lineno < one.lineno), key=lambda each: each.lineno, default=block)
+        is block
     ]  # fmt: skip
+
+
+def _names_of(block: ast.With) -> set[str]:
+    """The names of a block's tapes."""
+    return {dotted(item.optional_vars) for item in block.items if item.optional_vars is not None}
 
 
 def parameters(function: Function) -> list[str]:

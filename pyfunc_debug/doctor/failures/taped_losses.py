@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import sys
 from typing import Any
@@ -15,14 +16,15 @@ from pyfunc_debug.doctor.failures.paired_run import AsListError, PairedRun, Tape
 from pyfunc_debug.doctor.failures.paired_text import Found, placed
 from pyfunc_debug.doctor.failures.paired_values import CannotPairError, Pair, equal, is_float, is_tensor, plain
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Source, asked_of_tape, dotted, is_tape, short
+from pyfunc_debug.doctor.failures.source import Source, asked_of_tape, dotted, indent_of, short, tapes_before
 from pyfunc_debug.doctor.failures.symbols import Described, calls, is_keras_variable, is_symbolic
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
 _LONGEST = 40
 """Lines that a paste may hold."""
-_STEP = 1e-3
+_STEPS = (1e-3, 1e-2, 1e-4)
+"""How far next to the values at hand: what is steep needs another step than what is flat."""
 _TRIES = 6
 _SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")
 
@@ -32,13 +34,13 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.body or not situation.spots:
         return None
     for spot in reversed(situation.spots):
-        for block in (one for one in ast.walk(spot.source.tree) if isinstance(one, ast.With) and is_tape(one)):
+        for block in tapes_before(spot.source, spot.line):
             entry = _entry(spot, block)
             if entry is None or not _is_about(situation, spot, block):
                 continue
             found = apart(_in_ops, spot, block, entry)
             if found is not None:
-                return _explanation(situation, spot, found)
+                return _explanation(situation, spot, block, found)
     return None
 
 
@@ -162,14 +164,15 @@ def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | 
     try:
         with quietly():
             value, slope = _run(spot, entry, asked, found, leaves, 0.0)
-            above, _ = _run(spot, entry, asked, found, leaves, _STEP)
-            below, _ = _run(spot, entry, asked, found, leaves, -_STEP)
+            for step in _STEPS if slope else ():
+                above, _ = _run(spot, entry, asked, found, leaves, step)
+                below, _ = _run(spot, entry, asked, found, leaves, -step)
+                wanted = (above - below) / (2 * step)
+                if slope is not None and abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
+                    return found
     except CannotPairError:
         return None
-    wanted = (above - below) / (2 * _STEP)
-    if slope is None or not abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
-        return None
-    return found if slope else None
+    return None
 
 
 def _run(
@@ -224,7 +227,7 @@ def _loss(run: PairedRun, spot: Spot, entry: ast.Call | ast.With, asked: ast.exp
     raise CannotPairError("no tape")
 
 
-def _explanation(situation: Situation, spot: Spot, found: Found) -> Explanation | None:
+def _explanation(situation: Situation, spot: Spot, block: ast.With, found: Found) -> Explanation | None:
     """The lines in ops, as one paste."""
     source = spot.source
     pieces: dict[ast.expr, str] = {}
@@ -244,16 +247,32 @@ def _explanation(situation: Situation, spot: Spot, found: Found) -> Explanation 
         and "gradient" not in source.lines[situation.spots[-1].line - 1]
     ):
         return None
-    first, last = min(lines), max(one.end_lineno or one.lineno for one in changed)
-    if last - first >= _LONGEST:
-        return None
+    edit = _with_copies(spot, block, pieces, found)
+    if edit is None:
+        first, last = min(lines), max(one.end_lineno or one.lineno for one in changed)
+        if last - first >= _LONGEST:
+            return None
+        edit = Edit(spot.file, first, last, tuple(_changed(source, pieces, found, first, last)))
+    edit = dataclasses.replace(edit, lines=tuple(_of_the_graph(line, situation) for line in edit.lines))
+    cut = _cut(changed, situation)
+    at_hand = not any(map(is_symbolic, spot.variables.values()))
+    values = "your values" if at_hand else "made values"
+    cause = (
+        f"`{short(source.text(cut), 40)}` {_why(situation)} Below it is in ops: tried on {values}, it gives the same "
+        "loss, with a gradient."
+    )
+    return Explanation(RULE, spot.file, cut.lineno, cause, edit)
+
+
+def _changed(source: Source, pieces: dict[ast.expr, str], found: Found, first: int, last: int) -> list[str]:
+    """Lines `first` to `last`, with what is in ops in its place."""
     after: list[str] = []
     number = first
     by_line = {one.lineno: one for one in found.statements}
     while number <= last:
         one = by_line.get(number)
         if one is not None:
-            blanks = source.lines[number - 1][: len(source.lines[number - 1]) - len(source.lines[number - 1].lstrip())]
+            blanks = indent_of(source.lines[number - 1])
             after += [blanks + text for text in found.statements[one]]
             number = (one.end_lineno or number) + 1
             continue
@@ -263,15 +282,40 @@ def _explanation(situation: Situation, spot: Spot, found: Found) -> Explanation 
             if not (here and _SAME.fullmatch(line)):
                 after.append(line)
         number = end + 1
-    after = [_of_the_graph(line, situation) for line in after]
-    cut = _cut(changed, situation)
-    at_hand = not any(map(is_symbolic, spot.variables.values()))
-    values = "your values" if at_hand else "made values"
-    cause = (
-        f"`{short(source.text(cut), 40)}` {_why(situation)} Below it is in ops: tried on {values}, it gives the same "
-        "loss, with a gradient."
-    )
-    return Explanation(RULE, spot.file, cut.lineno, cause, Edit(spot.file, first, last, tuple(after)))
+    return after
+
+
+def _with_copies(spot: Spot, block: ast.With, pieces: dict[ast.expr, str], found: Found) -> Edit | None:
+    """The lines of the tape with a copy in ops of the function that they call: what calls it elsewhere has arrays.
+
+    None where no other line calls a function that changes, or more than one of them changes.
+    """
+    source, home = spot.source, spot.source.function(block.body[0].lineno)
+    own: dict[ast.AST | None, list[ast.expr | ast.stmt]] = {}
+    changed: list[ast.expr | ast.stmt] = [*pieces, *found.statements]
+    for one in changed:
+        own.setdefault(source.function(one.lineno), []).append(one)
+    helpers = [one for one in own if one is not home and isinstance(one, ast.FunctionDef)]
+    helper = helpers[0] if len(helpers) == 1 and len(own) == 1 + (home in own) else None
+    if not isinstance(helper, ast.FunctionDef) or helper.decorator_list or source.parent(helper) is not source.tree:
+        return None
+    inside = [one for one in calls(block) if dotted(one.func) == helper.name]
+    others = [one for one in source.calls_of(frozenset({helper.name})) if one not in inside]
+    name = f"{helper.name}_in_ops"
+    if not inside or not others or name in {one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)}:
+        return None
+    places: list[ast.expr | ast.stmt] = [*own.get(home, []), *inside]
+    first, last = min(one.lineno for one in places), max(one.end_lineno or one.lineno for one in places)
+    statement = source.statement(first)
+    if statement is None or last - first + (helper.end_lineno or helper.lineno) - helper.lineno >= _LONGEST:
+        return None
+    first = statement.lineno
+    blanks = indent_of(source.lines[first - 1])
+    called = re.compile(rf"(?<![\w.]){helper.name}\(")
+    copied = _changed(source, pieces, found, helper.lineno, helper.end_lineno or helper.lineno)
+    lines = [blanks + line if line.strip() else line for line in copied]
+    lines += _changed(source, pieces, found, first, last)
+    return Edit(spot.file, first, last, tuple(called.sub(f"{name}(", line) for line in lines))
 
 
 def _of_the_graph(line: str, situation: Situation) -> str:
