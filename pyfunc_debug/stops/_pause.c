@@ -36,7 +36,7 @@ static PyObject *trace_threads(PyObject *module, PyObject *args)
     PyObject *threads, *function;
     if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &threads, &function))
         return NULL;
-    long found = 0;
+    int found = 0;
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     Py_INCREF(function);
     Py_XSETREF(callback, function);
@@ -47,7 +47,10 @@ static PyObject *trace_threads(PyObject *module, PyObject *args)
             return NULL;
         int wanted = PySet_Contains(threads, ident);
         Py_DECREF(ident);
-        if (wanted <= 0 || !runs_python(state) || state->c_tracefunc == on_event) {
+        int traced = wanted > 0 && runs_python(state);
+        found |= traced;
+        /* It may be traced since an earlier call, and in C ever since: it calls `function` now. */
+        if (!traced || state->c_tracefunc == on_event) {
             state = PyThreadState_Next(state);
             continue;
         }
@@ -58,16 +61,15 @@ static PyObject *trace_threads(PyObject *module, PyObject *args)
         Py_DECREF(before);
         if (failed < 0)
             return NULL;
-        found++;
         /* An audit hook may have given the GIL away: the next thread may be gone. */
         state = PyInterpreterState_ThreadHead(interpreter);
     }
-    return PyLong_FromLong(found);
+    return PyBool_FromLong(found);
 }
 
 static PyMethodDef methods[] = {
     {"trace_threads", trace_threads, METH_VARARGS,
-     "trace_threads(idents, function) -> how many\n\nCalls function(frame, is_line) at each line and return of these threads. Each ends that "
+     "trace_threads(idents, function) -> whether one of them runs Python code\n\nCalls function(frame, is_line) at each line and return of these threads. Each ends that "
      "for itself: sys.settrace(sys.gettrace())."},
     {NULL, NULL, 0, NULL},
 };

@@ -208,8 +208,11 @@ class Interrupts:
         self._decisions.put(True)
         try:
             signal.pthread_kill(ident, signal.SIGINT)
-        except OSError:  # the thread has ended
+        except OSError:  # the thread has ended: the next signal is the user's
             _c.give_back()
+            self._own -= 1
+            with contextlib.suppress(queue.Empty):
+                self._decisions.get_nowait()
 
     def _cancel_pause(self) -> bool:
         pausing, self._pausing = self._pausing, None

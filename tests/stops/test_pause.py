@@ -46,3 +46,21 @@ def test_threads_in_a_loop_of_one_line_are_stopped():
         thread.join(HANG_S)
     assert (len(ended), missed) == (2, [])
     assert not watched.f_trace_lines
+
+
+def test_threads_that_an_earlier_pause_waits_for_in_c_are_stopped_by_the_next_one():
+    """Ctrl-C, Ctrl-C again, which takes the pause back, and a third one, while the body is in a lock or a sleep."""
+    lock, entered, stopped = threading.Lock(), threading.Event(), []
+    names = {}
+    exec(compile("def body(entered, lock):\n    entered.set()\n    lock.acquire()\n    return 1\n", __file__, "exec"), names)
+    with lock:
+        thread = threading.Thread(target=names["body"], args=(entered, lock), daemon=True)
+        thread.start()
+        entered.wait()
+        stacks = {thread.ident: [frame_of(thread.ident, names["body"].__code__)]}
+        first = Pause(stacks, lambda frame: stopped.append("first"))
+        assert first.arm()
+        first.cancel()
+        assert Pause(stacks, lambda frame: stopped.append("second")).arm(), "it is there and can be stopped"
+    thread.join(HANG_S)
+    assert stopped == ["second"]
