@@ -61,7 +61,8 @@ def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", stdo
 
     try:
         for wanted, typed in script:
-            while not re.search(wanted if isinstance(wanted, re.Pattern) else re.escape(wanted), screen[seen:]):
+            pattern = wanted if isinstance(wanted, re.Pattern) else re.compile(re.escape(wanted))
+            while not pattern.search(screen, seen):
                 assert more(), f"ended before {wanted!r}:\n{screen}"
             seen = len(screen)
             os.write(ours, typed.encode())
