@@ -18,6 +18,13 @@ def loop(entered):
         ended.append(n)
 """
 
+WAITS = """
+def waits(entered, lock):
+    entered.set()
+    lock.acquire()
+    return 1
+"""
+
 
 def frame_of(ident, code):
     frame = sys._current_frames()[ident]
@@ -52,12 +59,12 @@ def test_threads_that_an_earlier_pause_waits_for_in_c_are_stopped_by_the_next_on
     """Ctrl-C, Ctrl-C again, which takes the pause back, and a third one, while the body is in a lock or a sleep."""
     lock, entered, stopped = threading.Lock(), threading.Event(), []
     names = {}
-    exec(compile("def body(entered, lock):\n    entered.set()\n    lock.acquire()\n    return 1\n", __file__, "exec"), names)
+    exec(compile(WAITS, __file__, "exec"), names)
     with lock:
-        thread = threading.Thread(target=names["body"], args=(entered, lock), daemon=True)
+        thread = threading.Thread(target=names["waits"], args=(entered, lock), daemon=True)
         thread.start()
         entered.wait()
-        stacks = {thread.ident: [frame_of(thread.ident, names["body"].__code__)]}
+        stacks = {thread.ident: [frame_of(thread.ident, names["waits"].__code__)]}
         first = Pause(stacks, lambda frame: stopped.append("first"))
         assert first.arm()
         first.cancel()
