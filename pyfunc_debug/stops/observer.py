@@ -389,7 +389,7 @@ class StopObserver:
         tracer = call_watch.tracer_for(None, why)
         tracer.header = header
         tracer.stop.aborted = ending
-        tracer.from_running(frame, bottom, alone=watch is None, here=why == "breakpoint()")
+        tracer.from_running(frame, bottom, alone=watch is None, at_line=why != "breakpoint()")
         return True
 
     def hold_here(

@@ -210,25 +210,26 @@ class Tracer(Commands, Pdb):  # type: ignore[misc]  # found at run time
         if at is not None:
             self.host.steps_on(at)
 
-    def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True, here: bool = False) -> None:
-        """Stops at the next line of a frame that is running: `breakpoint()`.
+    def from_running(self, frame: FrameType, bottom: FrameType, alone: bool = True, at_line: bool = False) -> None:
+        """Stops in a frame that is running: at the line that it is about to run, or at the one after `breakpoint()`.
 
         Args:
           frame: The frame.
           bottom: What called the body.
           alone: Whether nobody else watches the end of this call.
-          here: Whether it may stop where it is, if AutoGraph left its statement no next line.
+          at_line: Whether it is about to run a line: one that waits would keep the stop waiting. Else it is in a call
+            of `breakpoint()`, and stops where it is only if AutoGraph left its statement no next line.
         """
         self.botframe = bottom
         outermost = self._take(frame, bottom)
         if alone:
             self._bottom, self._outermost = bottom, outermost
         self._set_stopinfo(None, None)
-        joined = self._in_joined(frame, bottom) if here else None
-        if joined is not None:
+        here = frame if at_line else self._in_joined(frame, bottom)
+        if here is not None:
             settrace(None)  # what the prompt runs is not to be traced
             try:
-                self._dispatch(joined, "line", None)
+                self._dispatch(here, "line", None)
             except Abort as abort:
                 raise abort.with_traceback(None) from None  # our frames are not the program's
         if not self.ended:

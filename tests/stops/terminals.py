@@ -48,10 +48,10 @@ def talk(arguments, script, timeout_s=HANG_S, fresh=False, terminal="dumb", stdo
 
     def more():
         nonlocal screen
-        ready, _, _ = select.select([ours], [], [], max(0.0, end - time.monotonic()))
-        if not ready:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([ours], [], [], left)[0]:  # it may print for ever
             process.kill()
-            raise AssertionError(f"nothing more happened:\n{screen}")
+            raise AssertionError(f"nothing that was waited for happened:\n{screen[-100_000:]}")
         try:
             text = os.read(ours, 65536).decode(errors="replace")
         except OSError:  # Linux: the other side is closed

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 
+import pyfunc_debug as pfd
 from pyfunc_debug.stops.pause import Pause
+from pyfunc_debug.switchboard import board
 from tests.limits import HANG_S
 
 LOOP = """
@@ -71,3 +73,32 @@ def test_threads_that_an_earlier_pause_waits_for_in_c_are_stopped_by_the_next_on
         assert Pause(stacks, lambda frame: stopped.append("second")).arm(), "it is there and can be stopped"
     thread.join(HANG_S)
     assert stopped == ["second"]
+
+
+def test_it_stops_at_the_line_that_comes_and_not_after_it(script, tf):
+    """A line that waits would keep the stop waiting."""
+    first, second, entered = threading.Lock(), threading.Lock(), threading.Event()
+
+    def body(x):
+        entered.set(), first.acquire(timeout=HANG_S)
+        got.append(second.acquire(timeout=HANG_S))
+        return x * 2
+
+    def pause():
+        entered.wait()
+        asked.append(board.pause())
+        first.release()
+
+    got, asked = [], []
+    prompts = script("second.release()", "c")
+    rule = pfd.break_on("another")
+    helper = threading.Thread(target=pause)
+    first.acquire()
+    second.acquire()
+    helper.start()
+    assert float(tf.function(lambda x: tf.py_function(body, [x], tf.float32))(3.0)) == 6.0
+    helper.join()
+    rule.remove()
+    assert asked == [True]
+    assert got == [True], "the prompt gave the lock back before the body asked for it"
+    assert "got.append(second" in prompts.text
