@@ -18,6 +18,7 @@ from pyfunc_debug.api.record import record
 from pyfunc_debug.cli import options
 from pyfunc_debug.cli.program import Program, from_module, from_script
 from pyfunc_debug.errors import BadOptionError
+from pyfunc_debug.interception.failures import forget_our_frames
 from pyfunc_debug.job.child import follow_forks
 from pyfunc_debug.job.children import file_in, record_children
 from pyfunc_debug.job.copies import Copies, is_url
@@ -170,6 +171,7 @@ def report(error: BaseException, program: Program) -> None:
     while traceback is not None and traceback.tb_frame.f_code is not program.code:
         traceback = traceback.tb_next
     error.__traceback__ = traceback
+    forget_our_frames(error)
     sys.excepthook(type(error), error, traceback)
 
 

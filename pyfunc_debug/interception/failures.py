@@ -11,12 +11,15 @@ is kept here until TensorFlow's exception is born and holds it; from then on thi
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from pyfunc_debug.interception.names import private
 from pyfunc_debug.program.frames import failure_frames, is_user
 
 _KEEP = 32
@@ -25,6 +28,8 @@ _MARK = "[pyfunc_debug failure {}]"
 # py_func.cc joins the lines of a traceback with one more newline.
 _FOUND = re.compile(r"\[pyfunc_debug failure (\d+)\](?:\n\n?)?")
 _SHORTEST_TEXT = 3
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_OURS = re.compile(rf'  File "(?:{re.escape(_PACKAGE)}[/\\\\]|[^"\n]*[/\\\\]pyfunc-debug")[^\n]*\n\n?')
 _COUNT = " values, but expects to see "
 _WRONG_COUNT = re.compile(
     r"ValueError: (pyfunc_\d+ returns \d+ values, but expects to see \d+ values\.)\nTraceback.*?ValueError: \1\n*",
@@ -48,6 +53,17 @@ def ends_data(error: BaseException) -> bool:
             return True
         traceback = traceback.tb_next
     return False
+
+
+def forget_our_frames(error: BaseException) -> None:
+    """Takes our frames out of TensorFlow's text of where a node was made: those of the command that runs the program.
+
+    TensorFlow puts that text in when the exception is there already, so that it is asked for at the end.
+    """
+    text = getattr(error, private.OP_MESSAGE, None)
+    if isinstance(text, str) and " defined at (most recent call last):" in text:
+        with suppress(AttributeError):
+            setattr(error, private.OP_MESSAGE, _OURS.sub("", text))
 
 
 class FailedCall:

@@ -248,3 +248,20 @@ def test_a_file_that_is_there_is_told_with_the_commands_option_and_leaves_no_bre
         f"pyfunc-debug: the empty file {older} exists: choose another path, or overwrite it (--overwrite)\n",
     )
     assert not board.rules.all()
+
+
+OUT_OF_RANGE = """
+import tensorflow as tf
+@tf.function
+def f(x):
+    return tf.gather(x, 7)
+f(tf.constant([1.0]))
+"""
+
+
+def test_the_text_of_where_a_node_was_made_has_no_frame_of_ours(tmp_path):
+    (tmp_path / "p.py").write_text(OUT_OF_RANGE)
+    ours = forked.run("-m", "pyfunc_debug", "record", "-q", "p.py", cwd=tmp_path, env=ENVIRONMENT)
+    place = ours.stderr.index("defined at (most recent call last):")
+    assert 'p.py", line 5, in f\n' in ours.stderr[place:]
+    assert "pyfunc_debug" not in ours.stderr[place : ours.stderr.index("indices = 7")]

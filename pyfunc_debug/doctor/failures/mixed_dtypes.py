@@ -128,8 +128,8 @@ def _number(spot: Spot, statement: ast.stmt, dtype: str, number: float) -> Expla
         return None
     return _cast(
         spot, next(iter(found.values())), wanted,
-        f"is {dtype}, and {number:g} is not a whole number: NumPy would convert, TensorFlow gives a number the dtype of "
-        "the tensor beside it.", statement,
+        f"is {dtype}, and {number:g} is not a whole number: NumPy would convert, TensorFlow gives a number the dtype "
+        "of the tensor beside it.", statement,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ CONVERT_ACTUAL = "_convert_actual"
 """In autograph.impl.api: a function's conversion."""
 IS_EAGER = ("_context", "_thread_local_data", "is_eager")
 """Where the module `context` holds whether this thread executes eagerly."""
+OP_MESSAGE = "_message"
 CREATE_ITERATOR, NEXT_INTERNAL = "_create_iterator", "_next_internal"
 """Of OwnedIterator: made, and asked for an element."""
 MAP_IN_GRAPH = "_pfor_impl"
