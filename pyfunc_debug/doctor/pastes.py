@@ -15,6 +15,7 @@ from pyfunc_debug.doctor import code
 from pyfunc_debug.doctor.facts import Definition, Facts, makes_node
 from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.finite_slopes import bounded
 from pyfunc_debug.doctor.failures.nodes import argument as argument  # for the rules, too
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.slopes import NAME, helper, sloped
@@ -214,6 +215,14 @@ def indent(facts: Facts, file: str | None, line: int) -> str | None:
 def all_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> str:
     """Several expressions with other text in their places; those that share lines in one edit."""
     return written(*each_replaced(facts, file, pieces))
+
+
+def differentiated(facts: Facts, file: str, pieces: Mapping[ast.expr, str]) -> str:
+    """The same of what is differentiated: with bounds where a gradient at 0 would be NaN."""
+    own = source(facts, file)
+    spot = Spot(file, 1, {}, {name: ModuleType(full) for name, full in imports(own).items()}, "")
+    edits = each_replaced(facts, file, pieces)
+    return written(*(None if one is None else bounded(one, own, spot, around=False) for one in edits))
 
 
 def each_replaced(facts: Facts, file: str | None, pieces: Mapping[ast.expr, str]) -> list[Edit | None]:

@@ -73,6 +73,7 @@ from pyfunc_debug.doctor.failures import (
 )
 from pyfunc_debug.doctor.failures.added_imports import with_imports
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, from_facts
+from pyfunc_debug.doctor.failures.finite_slopes import finite
 from pyfunc_debug.doctor.failures.float_uses import as_floats
 from pyfunc_debug.doctor.failures.lambda_names import distinct
 from pyfunc_debug.doctor.failures.situation import Locate, Query, Situation, situation
@@ -170,5 +171,5 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         if explanation is not None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
-            return distinct(with_imports(as_floats(explanation, found), found))
+            return distinct(with_imports(finite(as_floats(explanation, found), found), found))
     return None

@@ -84,6 +84,11 @@ class _Call:
         return self.x if self.x.replace(".", "").replace("_", "").isalnum() else f"({self.x})"
 
     @property
+    def masked(self) -> bool:
+        """Whether it computes some elements only, and leaves 0 for the others."""
+        return set(self.keywords) == {"out", "where"} and ".zeros" in self.keywords["out"]
+
+    @property
     def rank(self) -> int | None:
         return getattr(self.made[0], "ndim", None) if self.made else None
 
@@ -430,6 +435,38 @@ def _hypot(known: _Call) -> str | None:
     )  # fmt: skip
 
 
+def _divide(known: _Call) -> str | None:
+    """`np.divide(a, b, out=np.zeros_like(a), where=b != 0)`: 0 where it would divide by 0."""
+    if len(known.args) != 2 or not known.masked:
+        return None
+    tf, (above, below), where = known.tf, known.args, known.keywords["where"]
+    if where.replace("0.0", "0") in (f"{below} != 0", f"{tf}.not_equal({below}, 0)"):
+        return f"{tf}.math.divide_no_nan({above}, {below})"
+    return f"{tf}.where({where}, ({above}) / {tf}.where({where}, {below}, 1.0), 0.0)"
+
+
+def _log(known: _Call) -> str | None:
+    """`np.log(p, out=np.zeros_like(p), where=p > 0)`."""
+    if len(known.args) != 1 or not known.masked:
+        return None
+    tf, where = known.tf, known.keywords["where"]
+    return f"{tf}.where({where}, {tf}.math.log({tf}.where({where}, {known.x}, 1.0)), 0.0)"
+
+
+def _cdist(known: _Call) -> str | None:
+    """The distance of each row to each row of another."""
+    metric, tf = known.value(2, "metric", "euclidean"), known.tf
+    if len(known.args) < 2 or set(known.keywords) - {"metric"}:
+        return None
+    first, second = (one if one.isidentifier() else f"({one})" for one in known.args[:2])
+    gaps = f"{first}[:, {tf}.newaxis] - {second}[{tf}.newaxis]"
+    return {
+        "euclidean": f"{tf}.norm({gaps}, axis=-1)",
+        "sqeuclidean": f"{tf}.reduce_sum({tf}.square({gaps}), axis=-1)",
+        "cityblock": f"{tf}.reduce_sum({tf}.abs({gaps}), axis=-1)",
+    }.get(str(metric))
+
+
 def _zscore(known: _Call) -> str | None:
     axis, x, tf = known.axis(default=0), known.plain, known.tf
     if not x or axis is None or not known.only("axis"):
@@ -552,6 +589,6 @@ _FORMS: dict[str, Callable[[_Call], str | None]] = {
     "dct": _dct, "idct": lambda known: _dct(known, "idct", ("ortho",)),
     "gaussian_filter1d": _gaussian_1d, "uniform_filter1d": _uniform_1d, "gaussian_filter": _gaussian,
     "GaussianBlur": _opencv_gaussian, "blur": _opencv_blur, "medfilt": _medfilt, "flip": _flip,
-    "cvtColor": _colour,
+    "cvtColor": _colour, "divide": _divide, "true_divide": _divide, "log": _log, "cdist": _cdist,
     **{name: _special(name) for name in _SPECIAL}, **{name: _along(name) for name in _ALONG},
 }  # fmt: skip

@@ -145,7 +145,7 @@ class _Trace:
         given = _together(self.expression(one, states) for one in [*node.args, *(one.value for one in node.keywords)])
         if isinstance(func, ast.Name) and func.id in _NUMBERS:
             return node if given is True else given
-        if any(root_is(func, self._spot, one) for one in _OUTSIDE):
+        if is_outside(func, self._spot):
             if isinstance(given, ast.Call):
                 self.walls.append(node)
             return node if given is True else given
@@ -178,7 +178,7 @@ class _Trace:
 
     def _own(self, node: ast.Call, function: ast.FunctionDef, states: dict[str, _State]) -> _State:
         """A function of the same file, with what it is given."""
-        names = parameters(function)[dotted(node.func).startswith("self.") :]
+        names = parameters(function)
         inside: dict[str, _State] = dict.fromkeys(names, False)
         for name, one in zip(names, node.args):
             inside[name] = self.expression(one, states)
@@ -202,6 +202,15 @@ class _Trace:
         return (isinstance(func, ast.Name) and func.id in states) or dotted(func).startswith("self.")
 
 
+def is_outside(func: ast.expr, spot: Spot) -> bool:
+    """Whether a function is Python's, NumPy's, SciPy's or the like, also one imported by its own name."""
+    if any(root_is(func, spot, one) for one in _OUTSIDE):
+        return True
+    value = lookup(func, spot) if isinstance(func, ast.Name) else None
+    home = type(value).__module__ if type(value).__name__ == "ufunc" else getattr(value, "__module__", "")
+    return callable(value) and str(home).partition(".")[0] in _OUTSIDE
+
+
 def _is_variable(value: Any) -> bool:
     """Whether it is a trainable variable, or a list of them."""
     if isinstance(value, (list, tuple)):
@@ -209,4 +218,4 @@ def _is_variable(value: Any) -> bool:
     return "Variable" in type(value).__name__ and bool(getattr(value, "trainable", True))
 
 
-__all__ = ["Cut", "left_behind"]
+__all__ = ["Cut", "is_outside", "left_behind"]

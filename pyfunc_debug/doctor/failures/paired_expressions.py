@@ -28,13 +28,17 @@ from pyfunc_debug.doctor.failures.paired_values import (
     plain,
 )
 from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.slope_bounds import bounded_tree
 from pyfunc_debug.doctor.failures.source import dotted, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
 from pyfunc_debug.program import syntax
 
 BUDGET = 6000
 """Expressions and statements of one run."""
-_STEPS = {"round", "floor", "ceil", "sign", "argmax", "argmin", "argsort", "rint", "stop_gradient", "heaviside"}
+_STEPS = {
+    "round", "floor", "ceil", "sign", "argmax", "argmin", "argsort", "rint", "stop_gradient", "heaviside",
+    "zeros_like", "ones_like", "full_like",
+}  # fmt: skip
 _WRITES = {"fill", "put", "resize", "itemset", "setflags", "tofile", "dump", "setfield"}
 _IN_PLACE = {"sort", "partition"}
 """Methods of an array that write into it; the functions do not."""
@@ -193,6 +197,8 @@ class PairedExpressions:
         children = [*node.args, *(one.value for one in node.keywords)]
         pairs = [self.expression(one, names) for one in children]
         home, rest, function = self._home(node.func, names)
+        if home == "builtins" and rest in ("zip", "enumerate") and any(one.live for one in pairs):
+            return self._rows(rest, node, pairs)
         if home == "numpy":
             texts = paired_ops.of_numpy(rest)
         elif home == "scipy":
@@ -265,7 +271,7 @@ class PairedExpressions:
                 return package, (inner if package != "scipy" else ".".join(inner.split(".")[1:])), None
             if value is None and not rest and hasattr(builtins, name):
                 return "builtins", name, None
-            home = str(getattr(value, "__module__", "")).partition(".")[0]
+            home = _package(value)
             if not rest and callable(value) and home in ("numpy", "scipy", "math", "tensorflow"):
                 return home, str(getattr(value, "__name__", name)), None
             if rest and type(value).__module__.startswith("scipy.stats"):
@@ -297,7 +303,6 @@ class PairedExpressions:
         self, pairs: list[Pair], made: ast.expr, texts: Sequence[str], name: str
     ) -> tuple[Pair, Text | None]:  # fmt: skip
         """What the first candidate gives that is the same, and has a gradient to all that it is made of."""
-        tensorflow = sys.modules["tensorflow"]
         old = self._old(pairs, made)
         if not any(one.live for one in pairs):
             return Pair(old, old), None
@@ -309,17 +314,17 @@ class PairedExpressions:
             if tree is None:
                 continue
             try:
-                with tensorflow.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-                    tape.watch(wanted)
-                    new = evaluated(tree, given)
+                new, gradients = _differentiated(tree, given, wanted)
                 if not equal(old, new):
                     continue
                 text = Text(template, tree)
                 if not is_float(new):
                     return Pair(old, new), text
-                parts = [one for one in (new if isinstance(new, (list, tuple)) else [new]) if is_tensor(one)]
-                gradients = [tape.gradient(one, wanted) for one in parts]
+                if not _all_finite(gradients):  # the paste has bounds: `finite_slopes`
+                    new, gradients = _differentiated(bounded_tree(tree, self._tf), given, wanted)
             except Exception:  # of another rank, dtype or count
+                continue
+            if not equal(old, new):
                 continue
             reached = [any(one[place] is not None for one in gradients) for place in range(len(wanted))]
             if wanted and (all(reached) or (any(reached) and isinstance(made, ast.Subscript))):
@@ -329,6 +334,20 @@ class PairedExpressions:
         if steps is None:
             raise CannotPairError(name or ast.unparse(made))
         return steps
+
+    def _rows(self, name: str, node: ast.Call, pairs: list[Pair]) -> Pair:
+        """What `zip` and `enumerate` give of tensors that have values; in a graph these have no rows."""
+        if node.keywords or any(map(is_symbolic, self._spot.variables.values())):
+            raise CannotPairError(name)
+        every = [list(parts_of(one)) for one in pairs[: 1 if name == "enumerate" else None]]
+        if name == "enumerate":
+            if len(pairs) > 1:
+                raise CannotPairError(name)
+            every.insert(0, [Pair(place, place) for place in range(len(every[0]))])
+        rows = list(zip(*every))
+        return Pair(
+            [tuple(one.old for one in row) for row in rows], [tuple(one.new for one in row) for row in rows], True
+        )
 
     def _old(self, pairs: list[Pair], made: ast.expr) -> Any:
         """What the user's expression gives: of its tensors, else of arrays in their place."""
@@ -345,13 +364,38 @@ class PairedExpressions:
         """The packages and functions of packages that the user's module names."""
         found: dict[str, Any] = {}
         for name, value in self._spot.module.items():
-            home = str(getattr(value, "__module__", "")).partition(".")[0]
+            home = _package(value)
             package = library(value, name)
             if package is not None:
                 found[name] = package
             elif type(value).__module__.startswith("scipy.stats") or (callable(value) and home in _PACKAGES):
                 found[name] = value
         return {**found, "tf": sys.modules["tensorflow"]}
+
+
+def _package(value: Any) -> str:
+    """The package of a function that was imported by its name; a ufunc does not say it."""
+    if type(value).__name__ == "ufunc":
+        special = getattr(sys.modules.get("scipy.special"), value.__name__, None)
+        return "scipy" if special is value else "numpy"
+    return str(getattr(value, "__module__", "")).partition(".")[0]
+
+
+def _differentiated(tree: ast.expr, given: Mapping[str, Any], wanted: list[Any]) -> tuple[Any, list[list[Any]]]:
+    """What an expression gives, and the gradients of its tensors."""
+    with sys.modules["tensorflow"].GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(wanted)
+        new = evaluated(tree, dict(given))
+    if not is_float(new):
+        return new, []
+    parts = [one for one in (new if isinstance(new, (list, tuple)) else [new]) if is_tensor(one)]
+    return new, [tape.gradient(one, wanted) for one in parts]
+
+
+def _all_finite(gradients: list[list[Any]]) -> bool:
+    numpy, tensorflow = sys.modules["numpy"], sys.modules["tensorflow"]
+    every = [one for each in gradients for one in each if one is not None]
+    return all(bool(numpy.isfinite(tensorflow.convert_to_tensor(one).numpy()).all()) for one in every)
 
 
 def parts_of(pair: Pair) -> Iterator[Pair]:

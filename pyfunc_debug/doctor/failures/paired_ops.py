@@ -15,10 +15,15 @@ _SAME = (
 )  # fmt: skip
 _NUMPY: dict[str, tuple[str, ...]] = {
     "absolute": ("tf.abs({*})",), "fabs": ("tf.abs({*})",), "power": ("tf.pow({*})",), "negative": ("-{0}",),
-    "log": ("tf.math.log({*})",), "log1p": ("tf.math.log1p({*})",), "expm1": ("tf.math.expm1({*})",),
+    "log": ("tf.math.log({*})", "tf.where({where}, tf.math.log(tf.where({where}, {0}, 1.0)), 0.0)"),
+    "log1p": ("tf.math.log1p({*})",), "expm1": ("tf.math.expm1({*})",),
     "log2": ("tf.math.log({0}) / tf.math.log(2.0)",), "log10": ("tf.math.log({0}) / tf.math.log(10.0)",),
     "arctan": ("tf.atan({*})",), "arcsin": ("tf.asin({*})",), "arccos": ("tf.acos({*})",),
     "arctan2": ("tf.atan2({*})",), "arctanh": ("tf.atanh({*})",), "reciprocal": ("1 / {0}",),
+    "divide": (
+        "{0} / {1}", "tf.math.divide_no_nan({0}, {1})", "tf.where({where}, {0} / tf.where({where}, {1}, 1.0), 0.0)",
+    ),
+    "true_divide": ("{0} / {1}", "tf.math.divide_no_nan({0}, {1})"),
     "ceil": ("tf.math.ceil({*})",), "rint": ("tf.round({*})",),
     "logaddexp": ("tf.math.log(tf.exp({0}) + tf.exp({1}))",), "mean": ("tf.reduce_mean({*})",),
     "average": ("tf.reduce_mean({*})", "tf.reduce_sum({0} * {weights}) / tf.reduce_sum({weights})"),
@@ -97,8 +102,19 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
     "digamma": ("tf.math.digamma({0})",), "psi": ("tf.math.digamma({0})",), "softmax": ("tf.nn.softmax({*})",),
     "log_softmax": ("tf.nn.log_softmax({*})",), "logsumexp": ("tf.reduce_logsumexp({*})",),
     "i0": ("tf.math.bessel_i0({0})",), "ndtr": ("0.5 * (1 + tf.math.erf({0} / 2 ** 0.5))",),
-    "xlogy": ("tf.math.multiply_no_nan(tf.math.log({1}), {0})",), "entr": ("-{0} * tf.math.log({0})",),
-    "rel_entr": ("{0} * tf.math.log({0} / {1})",), "betaln": ("tf.math.lbeta(tf.stack([{0}, {1}], -1))",),
+    "xlogy": ("tf.math.xlogy({0}, {1})", "{0} * tf.math.log({1})"), "entr": ("-tf.math.xlogy({0}, {0})",),
+    "rel_entr": (
+        "tf.math.xlogy({0}, {0}) - tf.math.xlogy({0}, {1})", "tf.math.xlogy({0}, {0}) - {0} * tf.math.log({1})",
+    ),
+    "kl_div": (
+        "tf.math.xlogy({0}, {0}) - tf.math.xlogy({0}, {1}) - {0} + {1}",
+        "tf.math.xlogy({0}, {0}) - {0} * tf.math.log({1}) - {0} + {1}",
+    ),
+    "cdist": (
+        "tf.norm({0}[:, None] - {1}[None], axis=-1)", "tf.reduce_sum(tf.square({0}[:, None] - {1}[None]), -1)",
+        "tf.reduce_sum(tf.abs({0}[:, None] - {1}[None]), -1)",
+    ),
+    "betaln": ("tf.math.lbeta(tf.stack([{0}, {1}], -1))",),
     "norm.logpdf": (
         "-0.5 * {Z} ** 2 - 0.9189385332046727",
         "-0.5 * {Z} ** 2 - tf.math.log({SCALE}) - 0.9189385332046727",
@@ -109,15 +125,28 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
     ),
     "norm.cdf": ("0.5 * (1 + tf.math.erf({Z} / 2 ** 0.5))",), "norm.sf": ("0.5 * tf.math.erfc({Z} / 2 ** 0.5)",),
     "norm.logcdf": ("tf.math.log(0.5 * tf.math.erfc(-{Z} / 2 ** 0.5))",),
-    "poisson.logpmf": ("{0} * tf.math.log({MU}) - {MU} - tf.math.lgamma({0} + 1.0)",),
+    "poisson.logpmf": (
+        "tf.math.xlogy({0}, {MU}) - {MU} - tf.math.lgamma({0} + 1.0)",
+        "{0} * tf.math.log({MU}) - {MU} - tf.math.lgamma({0} + 1.0)",
+    ),
     "expon.logpdf": ("-{Z}", "-tf.math.log({SCALE}) - {Z}"),
-    "bernoulli.logpmf": ("{0} * tf.math.log({P}) + (1 - {0}) * tf.math.log(1 - {P})",),
-    "entropy": ("-tf.reduce_sum({0} / tf.reduce_sum({0}) * tf.math.log({0} / tf.reduce_sum({0})))",),
+    "bernoulli.logpmf": (
+        "tf.math.xlogy({0}, {P}) + tf.math.xlogy(1 - {0}, 1 - {P})",
+        "{0} * tf.math.log({P}) + (1 - {0}) * tf.math.log(1 - {P})",
+    ),
+    "entropy": (
+        "-tf.reduce_sum(tf.math.xlogy({0} / tf.reduce_sum({0}), {0} / tf.reduce_sum({0})))",
+        "-tf.reduce_sum({0} / tf.reduce_sum({0}) * tf.math.log({0} / tf.reduce_sum({0})))",
+    ),
 }  # fmt: skip
 _MATH: dict[str, tuple[str, ...]] = {
     "sqrt": ("tf.sqrt({0})",), "exp": ("tf.exp({0})",), "log": ("tf.math.log({0})",), "sin": ("tf.sin({0})",),
     "cos": ("tf.cos({0})",), "tan": ("tf.tan({0})",), "tanh": ("tf.tanh({0})",), "pow": ("tf.pow({*})",),
     "atan": ("tf.atan({0})",), "atan2": ("tf.atan2({*})",), "fabs": ("tf.abs({0})",), "floor": ("tf.floor({0})",),
+    "divide": (
+        "{0} / {1}", "tf.math.divide_no_nan({0}, {1})", "tf.where({where}, {0} / tf.where({where}, {1}, 1.0), 0.0)",
+    ),
+    "true_divide": ("{0} / {1}", "tf.math.divide_no_nan({0}, {1})"),
     "ceil": ("tf.math.ceil({0})",), "log1p": ("tf.math.log1p({0})",), "erf": ("tf.math.erf({0})",),
     "erfc": ("tf.math.erfc({0})",), "lgamma": ("tf.math.lgamma({0})",), "hypot": ("tf.sqrt({0} ** 2 + {1} ** 2)",),
     "fsum": ("tf.reduce_sum({0})",), "asin": ("tf.asin({0})",), "acos": ("tf.acos({0})",),

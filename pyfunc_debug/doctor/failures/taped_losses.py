@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import re
 import sys
 from typing import Any
@@ -25,6 +26,8 @@ _LONGEST = 40
 """Lines that a paste may hold."""
 _STEPS = (1e-3, 1e-2, 1e-4)
 """How far next to the values at hand: what is steep needs another step than what is flat."""
+_FARTHER = 0.3
+"""Where the slope is looked at if it is 0 or none at the values at hand: that of a norm of equal rows."""
 _TRIES = 6
 _SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")
 
@@ -163,15 +166,18 @@ def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | 
     found, leaves = Found(), _Leaves()
     try:
         with quietly():
-            value, slope = _run(spot, entry, asked, found, leaves, 0.0)
-            for step in _STEPS if slope else ():
-                above, _ = _run(spot, entry, asked, found, leaves, step)
-                below, _ = _run(spot, entry, asked, found, leaves, -step)
-                wanted = (above - below) / (2 * step)
-                if slope is not None and abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
-                    return found
+            for at in (0.0, _FARTHER):
+                value, slope = _run(spot, entry, asked, found, leaves, at)
+                if slope is None or not math.isfinite(slope):
+                    return None
+                for step in _STEPS if slope else ():
+                    above, _ = _run(spot, entry, asked, found, leaves, at + step)
+                    below, _ = _run(spot, entry, asked, found, leaves, at - step)
+                    wanted = (above - below) / (2 * step)
+                    if abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
+                        return found
     except CannotPairError:
-        return None
+        pass
     return None
 
 

@@ -13,7 +13,7 @@ from pyfunc_debug.doctor.failures.symbols import symbolic_parts
 from pyfunc_debug.program import syntax
 
 _WIDE = (
-    "corrcoef", "fft", "cov", "interp", "convolve", "convolve2d", "cdf", "pdf", "polyval",
+    "corrcoef", "fft", "cov", "interp", "convolve", "convolve2d", "cdf", "pdf", "polyval", "cdist",
     "Laplacian", "Sobel", "resize",
 )  # fmt: skip
 """What NumPy computes in float64 of float32, or did before 2.0; and what has wide numbers made for OpenCV."""

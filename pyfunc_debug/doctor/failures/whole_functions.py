@@ -15,7 +15,7 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
-from pyfunc_debug.doctor.failures.left_behind import left_behind
+from pyfunc_debug.doctor.failures.left_behind import is_outside, left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import (
@@ -36,7 +36,6 @@ from pyfunc_debug.doctor.failures.symbols import (
     is_symbolic,
     is_tf_variable,
     of_weights,
-    root_is,
     symbolic_parts,
 )
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
@@ -297,7 +296,7 @@ def _numpy_under_a_tape(inside: list[Spot]) -> bool:
     if not any(tapes_around(outer.source, outer.line) for outer in inside[:-1]):
         return False
     last = inside[-1].source.statement(inside[-1].line)
-    return last is not None and any(root_is(one.func, inside[-1], "numpy") for one in calls(last))
+    return last is not None and any(is_outside(one.func, inside[-1]) for one in calls(last))
 
 
 def _undecorated(situation: Situation, index: int) -> Edit | None:

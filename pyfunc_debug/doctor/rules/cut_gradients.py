@@ -116,7 +116,8 @@ def in_ops(facts: Facts, node: Node) -> str:
         return ""
     func = made[1].func
     head = ast.unparse(func).rpartition(".")[0]
-    return pastes.all_replaced(facts, node.file, {**pieces, func: f"{head}.py_function" if head else "tf.py_function"})
+    pieces |= {func: f"{head}.py_function" if head else "tf.py_function"}
+    return pastes.differentiated(facts, made[0], pieces)
 
 
 def _uncast(facts: Facts, node: Node) -> str:

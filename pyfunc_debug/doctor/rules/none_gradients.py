@@ -276,4 +276,4 @@ def _cut(facts: Facts, node: int) -> tuple[int | None, str]:
 def _in_ops(facts: Facts, node: Node) -> str:
     """The body's lines in TensorFlow's ops; "" where some of it has no such op."""
     pieces = pastes.in_ops(facts, node)
-    return pastes.all_replaced(facts, node.file, pieces) if pieces else ""
+    return pastes.differentiated(facts, node.file, pieces) if pieces and node.file is not None else ""
