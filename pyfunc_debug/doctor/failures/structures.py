@@ -6,12 +6,13 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures.dtypes import Guess, assignments
+from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import Node, argument, body_spot, failed_node, py_call, return_value, site_spot
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import Source, dotted, names, short
+from pyfunc_debug.doctor.failures.source import Source, dotted, names, read, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.uncalled import call_of
 from pyfunc_debug.events import NotConverted
 
 RULE = "structure"
@@ -323,9 +324,17 @@ def _not_called(node: Node, situation: Situation, spot: Spot, kind: str) -> Expl
                 (file, source, part) for part in parts
                 if isinstance(part, ast.Attribute) and part.attr in methods and dotted(part).startswith("self.")
             ]  # fmt: skip
+    function, own = node.function(), read(node.file or "")
+    results = [function.body] if isinstance(function, ast.Lambda) else [
+        one.value for one in (own_nodes(function) if function is not None else ()) if isinstance(one, ast.Return)
+    ]  # fmt: skip
+    result = results[0] if len(results) == 1 else None
+    text = call_of(result, function, own) if result is not None and function is not None else None
+    if node.file is not None and result is not None and text is not None and not found:
+        found = [(node.file, own, result)]
     if len(found) == 1:
         file, source, part = found[0]
-        placed = source.replaced({part: f"{source.text(part)}()"})
+        placed = source.replaced({part: text if part is result and text is not None else f"{source.text(part)}()"})
         if placed is not None:
             edit = Edit(file, placed[0], placed[1], (placed[2],))
             return Explanation(RULE, file, part.lineno, cause, edit, "", "likely")
