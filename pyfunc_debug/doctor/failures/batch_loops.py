@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 
+from pyfunc_debug.doctor.failures.made_values import made_dtype, made_value
 from pyfunc_debug.doctor.failures.rewrites import as_ops, learned
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, names, parameters
@@ -189,9 +190,10 @@ class _Body:
         else:
             kept = self._kept(last, loop.target)
         result = self._text(kept.value)
+        kind = self._kind(result) if kept.way == "append" else self.dtype
         self._spot, self._tensors = before, tensors
         over = ", ".join(text for text, _ in given)
-        signature = f"fn_output_signature={self.tf}.{self.dtype}"
+        signature = f"fn_output_signature={self.tf}.{kind}"
         lines: list[str] = []
         if kept.way not in ("+", "-"):
             self._filled.discard(kept.name)  # by one loop only
@@ -208,6 +210,14 @@ class _Body:
         if kept.way in ("+", "-"):
             return [*lines, f"{kept.name} {kept.way}= {self.tf}.reduce_sum({made})"]
         return [*lines, f"{kept.name} = {made}{'[:' + ', None' * kept.axes + ']' if kept.axes else ''}"]
+
+    def _kind(self, text: str) -> str:
+        """The dtype of what an expression in ops gives on made inputs; that of the function's floats where it fails."""
+        try:
+            made = made_dtype(made_value(syntax.expression(text), self._spot))
+        except SyntaxError:
+            made = None
+        return self.dtype if made is None or made == "float64" else made
 
     def _mapped(self, targets: list[str], result: str, over: str, signature: str) -> str:
         if len(targets) == 1:
@@ -436,9 +446,10 @@ class _Body:
         given = self._over(loop.iter)
         targets = self._targets(loop.target, [one for _, one in given])
         result = self._text(node.elt)
+        kind = self._kind(result)
         self._spot, self._tensors = before, tensors
         over = ", ".join(text for text, _ in given)
-        signature = f"fn_output_signature={self.tf}.{self.dtype}"
+        signature = f"fn_output_signature={self.tf}.{kind}"
         return syntax.expression(self._mapped(targets, result, over, signature))
 
 

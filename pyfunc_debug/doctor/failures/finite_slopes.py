@@ -79,6 +79,8 @@ def _is_differentiated(explanation: Explanation, situation: Situation) -> bool:
         return False
     if any(tapes_around(one.source, one.line) for one in situation.spots):
         return True
+    if any(is_keras(value) for one in situation.spots for value in one.variables.values()):
+        return True  # a model is built
     if by != "Keras":
         return False
     spot = situation.spots[index]
@@ -89,7 +91,7 @@ def _is_differentiated(explanation: Explanation, situation: Situation) -> bool:
     if "Metric" in kinds or _is_metric(spot):
         return False
     held = [value for one in situation.spots[index:] for value in one.variables.values() if is_symbolic(value)]
-    return any(is_keras(one) or of_weights(one) for one in held) or bool(getattr(layer, "trainable_weights", None))
+    return any(map(of_weights, held)) or bool(getattr(layer, "trainable_weights", None))
 
 
 def _is_metric(spot: Spot) -> bool:

@@ -10,6 +10,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.keras_calls import whole_call
 from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.results import body_shape
+from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.shapes import written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of
@@ -89,6 +90,10 @@ def keras_input(
         name = dotted(piece.func).partition(".")[2]
         if hasattr(ops, name):
             new = f"{keras}.ops.{name}{text[len(dotted(piece.func)) :]}"
+            return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
+        in_ops = as_ops(piece, spot) if all(one.isidentifier() for one in inputs) else None
+        if in_ops is not None:  # with its gradient
+            new = _in_lambda(keras, inputs, in_ops)
             return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new))
         text = (
             f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "

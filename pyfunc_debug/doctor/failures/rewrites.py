@@ -513,6 +513,7 @@ def as_ops(
       same: Whether an expression that is graph code as it is counts, too.
     """
     tainted = {*symbolic_parts(node, spot), *also}
+    tainted |= {name for name in names(node) if any(map(is_symbolic, _elements(spot.value(name))))}
     ops = (_Conditions if conditions else _Ops)(spot, tainted)
     try:
         found = ops.visit(copy.deepcopy(node))
@@ -522,6 +523,10 @@ def as_ops(
         return ast.unparse(found) if same else None
     text = ast.unparse(ast.fix_missing_locations(found))
     return None if "fromarray(" in text or differs(node, text, spot) else text
+
+
+def _elements(value: Any) -> list[Any]:
+    return list(value) if type(value) in (list, tuple) else []
 
 
 def whole_as_ops(function: Function, spot: Spot, also: tuple[str, ...] = ()) -> bool:

@@ -118,7 +118,7 @@ def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant) and isinstance(one.value, ast.Name):
             value = spot.value(one.value.id)
-            part = value.get(one.slice.value) if type(value) is dict else None
+            part = value.get(one.slice.value) if type(value) is dict else _element(value, one.slice.value)
             if is_symbolic(part):
                 found[ast.unparse(one).replace("'", '"')] = part
         if isinstance(one, ast.Attribute) and dotted(one).startswith("self."):
@@ -126,6 +126,12 @@ def symbolic_parts(node: ast.AST, spot: Spot) -> dict[str, Any]:
             if is_symbolic(value):
                 found[dotted(one)] = value
     return found
+
+
+def _element(value: Any, index: Any) -> Any:
+    """An element of a list, as a layer of several inputs is given."""
+    inside = type(value) in (list, tuple) and type(index) is int and -len(value) <= index < len(value)
+    return value[index] if inside else None
 
 
 def alias(spot: Spot, module: str) -> str:

@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.as_python import as_python
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, applied
 from pyfunc_debug.doctor.failures.keras_calls import fits, is_loss, loses_gradient
+from pyfunc_debug.doctor.failures.lambda_python import in_python
 from pyfunc_debug.doctor.failures.left_behind import is_outside, left_behind
 from pyfunc_debug.doctor.failures.python_objects import changes_of_self
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -36,6 +37,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     is_symbolic,
     is_tf_variable,
     of_weights,
+    root_is,
     symbolic_parts,
 )
 from pyfunc_debug.doctor.failures.traced_text import RULE, when
@@ -54,6 +56,22 @@ _BEFORE = (
     "TensorFlow's ops."
 )
 _OWN = "in_python"
+_ARRAYS = {
+    "astype",
+    "copy",
+    "tolist",
+    "mean",
+    "sum",
+    "max",
+    "min",
+    "std",
+    "reshape",
+    "flatten",
+    "ravel",
+    "transpose",
+    "T",
+}
+"""What an array has and an eager tensor has not."""
 
 
 def instead(explanation: Explanation, situation: Situation) -> Explanation:
@@ -195,6 +213,9 @@ def _whole(situation: Situation) -> tuple[Edit, str] | None:
         layer = _layer(spot)
         if layer is not None:
             return layer, _LAYER
+        python = None if _cuts_a_layer(situation) else in_python(situation)
+        if python is not None:
+            return python, ""
         edit = _eagerly(situation, index)
         return None if edit is None else (edit, _EAGERLY)
     edit = _undecorated(situation, index)
@@ -231,7 +252,10 @@ def _layer(spot: Spot) -> Edit | None:
     if rest:
         run = f"(lambda *x: self.{_OWN}(*x, {rest}))"
     ones = ", ".join(f"{tf}.ones([n or 1 for n in {name}.shape], {name}.dtype)" for name in tensors)
-    made = f"{tf}.py_function({run}, [{', '.join(tensors)}], y.dtype)"
+    op = "py_function"
+    if _of_arrays(function, spot):  # rows of a tensor have no `astype`
+        op, ones = "numpy_function", ones.replace(".dtype)", ".dtype).numpy()")
+    made = f"{tf}.{op}({run}, [{', '.join(tensors)}], y.dtype)"
     lines = (
         f"{header[0].split('#')[0].rstrip()}  # Python with values; a first result, for ones, says dtype and shape",
         f"{blanks}    with {tf}.init_scope():",
@@ -241,6 +265,14 @@ def _layer(spot: Spot) -> Edit | None:
         header[0].replace(f"def {function.name}(", f"def {_OWN}(", 1),
     )
     return Edit(spot.file, function.lineno, function.body[0].lineno - 1, lines)
+
+
+def _of_arrays(function: ast.FunctionDef, spot: Spot) -> bool:
+    """Whether a method is written for arrays: it asks no tensor for its value, and calls what only arrays have."""
+    asked = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute)}
+    if "numpy" in asked or any(root_is(one.func, spot, "tensorflow") for one in calls(function)):
+        return False
+    return bool(asked & _ARRAYS) or any(root_is(one.func, spot, "cv2") for one in calls(function))
 
 
 def _eagerly(situation: Situation, index: int) -> Edit | None:
