@@ -435,6 +435,16 @@ def _hypot(known: _Call) -> str | None:
     )  # fmt: skip
 
 
+def _clip(known: _Call) -> str | None:
+    """`np.clip(x, 0, None)`: with one bound only."""
+    low, high = known.text(1, "a_min"), known.text(2, "a_max")
+    if known.keywords and set(known.keywords) - {"a_min", "a_max"}:
+        return None
+    if high in (None, "None") and low not in (None, "None"):
+        return f"{known.tf}.maximum({known.x}, {low})"
+    return f"{known.tf}.minimum({known.x}, {high})" if low == "None" and high not in (None, "None") else None
+
+
 def _divide(known: _Call) -> str | None:
     """`np.divide(a, b, out=np.zeros_like(a), where=b != 0)`: 0 where it would divide by 0."""
     if len(known.args) != 2 or not known.masked:
@@ -590,5 +600,6 @@ _FORMS: dict[str, Callable[[_Call], str | None]] = {
     "gaussian_filter1d": _gaussian_1d, "uniform_filter1d": _uniform_1d, "gaussian_filter": _gaussian,
     "GaussianBlur": _opencv_gaussian, "blur": _opencv_blur, "medfilt": _medfilt, "flip": _flip,
     "cvtColor": _colour, "divide": _divide, "true_divide": _divide, "log": _log, "cdist": _cdist,
+    "clip": _clip,
     **{name: _special(name) for name in _SPECIAL}, **{name: _along(name) for name in _ALONG},
 }  # fmt: skip

@@ -94,6 +94,9 @@ class _Body:
         return list(self._source.lines[one.lineno - 1 : one.end_lineno])
 
     def _statement(self, one: ast.stmt, deep: int) -> list[str]:
+        apart = _one_by_one(one)
+        if len(apart) > 1:
+            return self.block(apart, deep)
         blanks = indent_of(self._source.lines[one.lineno - 1])
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
             return self._as_written(one)
@@ -181,7 +184,7 @@ class _Body:
         targets = self._targets(loop.target, [one for _, one in given])
         inside: list[str] = []
         *first, last = loop.body
-        for one in first:
+        for one in (part for each in first for part in _one_by_one(each)):
             inside += self._inner(one)
         if isinstance(last, ast.For):
             *above, added = self._loop(last)
@@ -451,6 +454,23 @@ class _Body:
         over = ", ".join(text for text, _ in given)
         signature = f"fn_output_signature={self.tf}.{kind}"
         return syntax.expression(self._mapped(targets, result, over, signature))
+
+
+def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
+    """`a, b = x, y` as two assignments, where neither reads what the other makes; any other as it is."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Tuple):
+        return [statement]
+    value = statement.value
+    if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
+        return [statement]
+    made = [one.id for one in target.elts if isinstance(one, ast.Name)]
+    own = all(
+        name not in names(one) or place == made.index(name) for place, one in enumerate(value.elts) for name in made
+    )
+    if len(made) != len(target.elts) or not own:
+        return [statement]
+    return [ast.copy_location(ast.Assign([each], one), one) for each, one in zip(target.elts, value.elts)]
 
 
 def _added(line: str) -> _Kept:

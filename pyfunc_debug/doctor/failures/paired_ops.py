@@ -194,6 +194,8 @@ def of_builtin(name: str) -> tuple[str, ...]:
     """Candidates for one of Python's functions."""
     if name == "float":
         return ("{0}", "tf.cast({0}, {FLOAT})")
+    if name in ("max", "min"):  # Python takes one of two that are equal
+        return (*_BUILTINS[name], AS_IT_IS)
     return (AS_IT_IS, *_BUILTINS.get(name, ()))
 
 

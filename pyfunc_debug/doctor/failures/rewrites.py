@@ -95,6 +95,9 @@ class _Ops(ast.NodeTransformer):
     def _op(self, name: str, args: list[ast.expr], keywords: list[ast.keyword] | None = None) -> ast.Call:
         self.changed = True
         function = syntax.expression(f"{self._tf}.{name}")
+        number = isinstance(args[0], ast.Constant) and type(args[0].value) is int if len(args) == 2 else False
+        if name in ("maximum", "minimum") and number:  # a graph takes the dtype of the first
+            args = args[::-1]
         kind = {"reduce_sum": "int64", "reduce_mean": "float32"}.get(name)
         if kind is not None and args and self._bools(args[0]):  # NumPy counts what is true, TensorFlow refuses
             args = [self._op("cast", [args[0], syntax.expression(f"{self._tf}.{kind}")]), *args[1:]]
@@ -376,7 +379,8 @@ class _Ops(ast.NodeTransformer):
         vectors = isinstance(node.op, ast.MatMult) and self.is_tainted(node) and any(
             map(self._may_be_vector, (node.left, node.right))
         )  # fmt: skip
-        whole = [self._as_float(*sides) for sides in ((node.left, node.right), (node.right, node.left))]
+        divides = isinstance(node.op, ast.Div)
+        whole = [self._as_float(*sides, divides) for sides in ((node.left, node.right), (node.right, node.left))]
         self.generic_visit(node)
         if vectors:
             return self._product("matmul", [node.left, node.right])
@@ -386,14 +390,18 @@ class _Ops(ast.NodeTransformer):
         )
         return node
 
-    def _as_float(self, node: ast.expr, beside: ast.expr) -> str | None:
-        """The dtype beside `int(x)`, where that is a float: TensorFlow computes with two of one dtype only."""
-        if not isinstance(node, ast.Call) or dotted(node.func) != "int" or not self.is_tainted(node):
+    def _as_float(self, node: ast.expr, beside: ast.expr, divides: bool) -> str | None:
+        """The dtype beside `int(x)` or `len(x)`, if that is a float: TensorFlow computes with two of one dtype only."""
+        name = dotted(node.func) if isinstance(node, ast.Call) else ""
+        if name not in ("int", "len") or not self.is_tainted(node):
             return None
-        if isinstance(beside, ast.Name) and self.is_tainted(beside):
+        if isinstance(beside, ast.Name) and self.is_tainted(beside) and (name == "int" or divides):
             return f"{beside.id}.dtype"
         kinds = {dtype_of(one) for one in symbolic_parts(beside, self.spot).values()}
-        return f"{self._tf}.{next(iter(kinds))}" if len(kinds) == 1 and "float" in next(iter(kinds)) else None
+        if len(kinds) == 1 and "float" in next(iter(kinds)):
+            return f"{self._tf}.{next(iter(kinds))}"
+        sums = isinstance(beside, ast.Name) and type(self.spot.value(beside.id)) is float
+        return f"{self._tf}.float32" if sums and name == "len" else None  # what a loop adds up
 
     def _may_be_vector(self, node: ast.expr) -> bool:
         shape = shape_of(self.spot.value(dotted(node) or " "))
