@@ -56,6 +56,7 @@ from pyfunc_debug.doctor.failures import (
     ragged_rows,
     results,
     scalar_zeros,
+    schedules,
     score_losses,
     session_gradients,
     squeezed,
@@ -96,6 +97,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     missing_super.explain,
     missing_attribute.explain,
     predictions.explain,
+    schedules.explain,
     called.explain,
     landed.explain,
     called_branches.explain,
@@ -169,12 +171,22 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
 
     Returns:
       The explanation; None where the cause is none of these traps.
+
+    Raises:
+      Exception: one of the causes has failed, and no other knows why.
     """
     found = situation(error, locate, rows)
+    trouble: list[Exception] = []
     for cause in CAUSES:
-        explanation = cause(found)
+        try:
+            explanation = cause(found)
+        except Exception as failed:  # a later one may know the cause
+            trouble.append(failed)
+            continue
         if explanation is not None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
             return distinct(with_imports(finite(as_floats(explanation, found), found), found))
+    if trouble:
+        raise trouble[0]
     return None
