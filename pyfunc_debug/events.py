@@ -219,6 +219,7 @@ class Notice(str, Enum):
     CROSSING = "crossing"
     NOT_EAGER = "not-eager"
     STALE_CLOSURE = "stale-closure"
+    PRINTED_SYMBOL = "printed-symbol"
     DATA_ENDED = "data-ended"
     HANG = "hang"
     FORKED = "forked"

@@ -1431,3 +1431,127 @@ def five_folds_with_two_lambdas_in_a_line():
     for fold in range(5):
         data = tf.data.Dataset.range(10).filter(lambda i: i % 5 != fold).map(lambda i: i + fold)
         list(data.map(lambda i: tf.numpy_function(lambda a: a * 2, [i], tf.int64)))
+
+
+@triggers("retrace", says="tf.constant(k, tf.float32)", pastes=True)
+def an_exponent_that_changes():
+    @tf.function
+    def moment(x, k):
+        return tf.reduce_mean(tf.pow(x, k), axis=0)
+
+    x = tf.ones([4, 2])
+    for k in range(1, 9):
+        moment(x, k)
+
+
+@triggers("retrace", says="pass `k` as tensor")
+def a_number_beside_a_variable_of_a_dtype_that_no_signature_says():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def scaled(k):
+        return tf.multiply(w, k)
+
+    for k in range(1, 9):
+        scaled(k)
+
+
+# -- printed-symbol ---------------------------------------------------------------------------------------------------
+
+
+@triggers("printed-symbol", says="of step prints while", pastes=True)
+def a_print_of_the_loss_in_a_step():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def step(x):
+        loss = tf.reduce_mean((w * x - 1.0) ** 2)
+        print("loss", loss)
+        return loss
+
+    for _ in range(3):
+        step(tf.constant([1.0, 2.0]))
+
+
+@triggers("printed-symbol", says="shows the name of a tensor", pastes=True)
+def a_print_of_texts_in_a_loop_over_a_dataset():
+    @tf.function
+    def total(ds):
+        i, loss = 0, 0.0
+        for x in ds:
+            loss += x
+            if i % 2 == 0:
+                print(str(i) + " " + str(loss))
+            i += 1
+        return loss
+
+    total(tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]))
+
+
+@triggers("printed-symbol", says="gives tf.print a text", pastes=True)
+def a_text_of_pythons_for_tf_print():
+    @tf.function
+    def step(x):
+        loss = tf.reduce_sum(x)
+        tf.print(f"loss: {loss}")
+        return loss
+
+    step(tf.constant([1.0, 2.0]))
+
+
+@triggers("printed-symbol", says="builds the graph", pastes=True)
+def prints_of_a_loss_and_a_logger_in_keras():
+    import logging
+
+    log = logging.getLogger("train")
+
+    def distance(y, prediction):
+        error = y - prediction
+        print("error {}".format(error), flush=True)  # noqa: UP032
+        print("mean %s" % tf.reduce_mean(error))  # noqa: UP031
+        log.warning("largest %s", tf.reduce_max(error))
+        return tf.reduce_mean(error**2)
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", distance)
+    model.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=4, verbose=0)
+
+
+@near("printed-symbol")
+def prints_that_say_what_is_traced():
+    @tf.function
+    def step(x):
+        print("tracing step with", x)
+        print(x.shape, x.dtype, "is what is known")
+        tf.print("x", x)
+        tf.debugging.assert_all_finite(x, f"{x.name} is not finite")
+        return x * 2
+
+    print(step(tf.constant([1.0, 2.0])))
+
+
+@near("printed-symbol")
+def a_print_of_values_in_a_body_and_in_eager_code():
+    def body(x):
+        print("x is", x)
+        return x
+
+    @tf.function
+    def step(x):
+        return tf.py_function(body, [x], tf.float32)
+
+    print(f"all: {step(tf.constant([1.0, 2.0]))}")
+
+
+@near("printed-symbol")
+def texts_that_errors_make_of_tensors():
+    @tf.function
+    def step(x):
+        try:
+            tf.matmul(x, x)
+        except ValueError as error:
+            assert "Shape must be rank 2" in str(error)
+        name = str(x)
+        return x * len(name)
+
+    step(tf.constant([1.0, 2.0]))

@@ -232,6 +232,11 @@ def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
         sizes: list[Any] = [one.value if isinstance(one, ast.Constant) else lookup(one, spot) for one in given.args]
         if all(type(one) is int for one in sizes) and 0 < len(range(*sizes)) <= _MOST:
             return f"range({', '.join(map(spot.source.text, given.args))})"
+    if isinstance(given, ast.Call) and dotted(given.func).rpartition(".")[2] in ("constant", "convert_to_tensor"):
+        rows = given.args[0] if given.args and root_is(given.func, spot, "tensorflow") else None
+        listed = rows.elts if isinstance(rows, (ast.List, ast.Tuple)) else lookup(rows, spot) if rows else None
+        if isinstance(listed, (list, tuple)) and 0 < len(listed) <= _MOST:
+            return f"{alias(spot, 'tensorflow')}.unstack({spot.source.text(given)})"
     if own and isinstance(given, ast.Name):
         value = spot.variables.get(given.id)
         shape = shape_of(value) if is_symbolic(value) or type(value).__name__ == "EagerTensor" else None

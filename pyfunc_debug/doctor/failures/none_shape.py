@@ -237,7 +237,7 @@ def _with_the_rest(situation: Situation, edit: Edit, line: int) -> Edit:
     loops = [one for one in own_nodes(function) if isinstance(one, ast.For) and sizes & set(names(one.iter))]
     outside = wrapping.entry(situation)[1] == "Keras" and not spot.generated and not function.decorator_list
     if loops and outside and control_flow.converts(function):
-        above = wrapping.above_function(spot, function, f"@{tf}.function")
+        above = wrapping.above_function(spot, function, wrapping.converting(spot, function))
         edits += [above] if above is not None else []
     for side, text in pieces.items():
         found = source.replaced({side: text})

@@ -1,0 +1,80 @@
+"""Lines that ask a symbolic tensor for its text while a graph is built: they print its name instead of its value."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from pyfunc_debug.events import Notice, Observer
+from pyfunc_debug.interception.names import TensorFlowNames
+from pyfunc_debug.program.frames import is_generated, is_user
+
+_MOST = 200
+"""Lines that are reported."""
+_FARTHEST = 40
+"""Frames between the tensor and the user's line: of AutoGraph, which calls `print` and `str`, and of logging."""
+
+
+class Texts:
+    """Watches `Tensor.__str__` and `Tensor.__repr__`, which only tensors of graphs have.
+
+    Args:
+      names: TensorFlow's.
+      observer: Who is notified of a line.
+      user_line: Gives the user's file and line for one of AutoGraph's code.
+    """
+
+    def __init__(
+        self, names: TensorFlowNames, observer: Observer, user_line: Callable[[str, int], tuple[str, int]]
+    ) -> None:
+        self._names = names
+        self._observer = observer
+        self._user_line = user_line
+        self._between = (
+            os.path.join(names.folder, "python", "autograph") + os.sep, os.path.dirname(logging_file()) + os.sep,
+        )  # fmt: skip
+        self._seen: set[tuple[str, int]] = set()
+
+    def text(self, original: Any) -> Any:
+        """The replacement of `Tensor.__str__` and `Tensor.__repr__`."""
+
+        def text(tensor: Any) -> Any:
+            try:
+                self._look(tensor, sys._getframe(1))
+            except Exception as trouble:
+                self._observer.trouble("looking at who prints a tensor", trouble)
+            return original(tensor)
+
+        return text
+
+    def _look(self, tensor: Any, frame: FrameType | None) -> None:
+        graph = self._names.ops.get_default_graph()
+        if not getattr(graph, "building_function", False) or len(self._seen) >= _MOST:
+            return
+        for _ in range(_FARTHEST):
+            if frame is None:
+                return
+            file = frame.f_code.co_filename
+            if is_user(file):
+                break
+            if not file.startswith(self._between):
+                return  # TensorFlow's or Keras' own text, of an error perhaps
+            frame = frame.f_back
+        if frame is None or not is_user(file):
+            return
+        at = (file, frame.f_lineno)
+        if is_generated(file):
+            at = self._user_line(*at)
+        if at not in self._seen and not is_generated(at[0]):
+            self._seen.add(at)
+            self._observer.notice(Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], sources=[at[0]])
+
+
+def logging_file() -> str:
+    """Where Python's logging is."""
+    import logging
+
+    return logging.__file__
