@@ -268,7 +268,7 @@ class Interception:
             Patch(found.concrete_function_type, private.CALL_FLAT, self._functions.call_flat),
             Patch(found.context_type, "call_function", self._functions.call_function),
             Patch(found.autograph_api, private.CONVERT_ACTUAL, self._convert_actual),
-            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer).gradient),
+            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer, self.user_line).gradient),
         ]
 
     def _convert_actual(self, original: Any) -> Any:

@@ -1444,7 +1444,7 @@ def an_exponent_that_changes():
         moment(x, k)
 
 
-@triggers("retrace", says="pass `k` as tensor")
+@triggers("retrace", says="tf.constant(k, tf.float32)", pastes=True)
 def a_number_beside_a_variable_of_a_dtype_that_no_signature_says():
     w = tf.Variable(2.0)
 
@@ -1555,3 +1555,87 @@ def texts_that_errors_make_of_tensors():
         return x * len(name)
 
     step(tf.constant([1.0, 2.0]))
+
+
+# -- untaped ----------------------------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="is computed in line", pastes=True)
+def a_loss_behind_the_tape():
+    w = tf.Variable([[1.0], [2.0]])
+    with tf.GradientTape() as tape:
+        y = tf.constant([[1.0, 2.0]]) @ w
+    error = y - 1.0
+    loss = tf.reduce_mean(error**2)
+    tape.gradient(loss, [w])
+
+
+@triggers("untaped", says="runs outside of the tape", pastes=True)
+def a_function_called_in_the_call_of_gradient():
+    def square(x):
+        return x**2
+
+    def slope(x):
+        with tf.GradientTape() as t:
+            t.watch(x)
+        return t.gradient(square(x), x)
+
+    slope(tf.constant(9.0))
+
+
+@triggers("untaped", says="a tape watches variables by itself", pastes=True)
+def an_image_that_nobody_watches():
+    w = tf.Variable([[1.0], [2.0]])
+
+    @tf.function
+    def saliency(image):
+        with tf.GradientTape() as tape:
+            score = image @ w
+            top = tf.reduce_max(score)
+        grads = tape.gradient(top, image)
+        return tf.zeros_like(image) if grads is None else grads
+
+    saliency(tf.constant([[1.0, 2.0]]))
+
+
+@triggers("untaped", says="is a constant")
+def a_gradient_of_a_constant():
+    ones = tf.ones([2])
+    with tf.GradientTape() as tape:
+        channel = tf.constant([4.4])
+        tape.gradient(channel, ones)
+
+
+@near("untaped")
+def a_model_of_which_one_part_is_not_used():
+    v, w = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = v * 2.0
+    tape.gradient(y, [v, w])
+
+
+@near("untaped")
+def a_watched_tensor_that_a_loss_does_not_use():
+    x, z = tf.constant(2.0), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch([x, z])
+        y = x * 2.0
+    tape.gradient(y, z)
+
+
+@near("untaped")
+def a_loss_that_is_scaled_under_the_tape():
+    w = tf.Variable(2.0)
+    for scale in (1.0, 2.0):
+        with tf.GradientTape() as tape:
+            loss = w**2
+            loss = loss * scale
+        tape.gradient(loss, [w])
+
+
+@near("untaped")
+def a_variable_that_no_loss_has():
+    v, w = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = v * 2.0
+    tape.gradient(y, [w])
