@@ -51,8 +51,9 @@ class Texts:
         return text
 
     def _look(self, tensor: Any, frame: FrameType | None) -> None:
-        graph = self._names.ops.get_default_graph()
-        if not getattr(graph, "building_function", False) or len(self._seen) >= _MOST:
+        built = getattr(self._names.ops.get_default_graph(), "building_function", False)
+        of = getattr(tensor, "graph", None)  # of a function that is traced no more, where none is built
+        if not (built or getattr(of, "building_function", False)) or len(self._seen) >= _MOST:
             return
         for _ in range(_FARTHEST):
             if frame is None:
@@ -70,7 +71,10 @@ class Texts:
             at = self._user_line(*at)
         if at not in self._seen and not is_generated(at[0]):
             self._seen.add(at)
-            self._observer.notice(Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], sources=[at[0]])
+            graph = "" if built else str(getattr(of, "name", ""))
+            self._observer.notice(
+                Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], graph=graph, sources=[at[0]]
+            )
 
 
 def logging_file() -> str:

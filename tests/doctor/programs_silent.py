@@ -1456,6 +1456,39 @@ def a_number_beside_a_variable_of_a_dtype_that_no_signature_says():
         scaled(k)
 
 
+@triggers("trace-only", says="it left a tensor of the graph", pastes=True)
+def a_total_that_one_run_leaves_and_a_print_shows():
+    class Mean:
+        def __init__(self):
+            self.total = tf.constant(0.0)
+
+        @tf.function
+        def add(self, x):
+            self.total = self.total + tf.reduce_sum(x)
+            return tf.reduce_mean(x)
+
+    mean = Mean()
+    mean.add(tf.constant([1.0, 2.0]))
+    print("total", mean.total)
+
+
+@triggers("trace-only", says="a key is no tensor")
+def a_number_that_is_a_key():
+    class Trainer:
+        def __init__(self):
+            self.count, self.history = 0, {}
+
+        @tf.function
+        def step(self, x):
+            self.history[self.count] = tf.reduce_sum(x)
+            self.count += 1
+            return x
+
+    trainer = Trainer()
+    for _ in range(4):
+        trainer.step(tf.ones([2]))
+
+
 # -- printed-symbol ---------------------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
         where = "a loop" if name.startswith("while_") else "an `if`"
         cause = (
             f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no "
-            "value, and a Python list only kept its symbol, once, at trace."
+            "value. Python kept its symbol, once, at trace."
         )
         edit = _unrolled(text, situation) if name.startswith("while_") else None
         if edit is not None:

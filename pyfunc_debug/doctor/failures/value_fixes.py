@@ -44,6 +44,8 @@ def value_fix(
         return _item_assignment(spot, statement), True
     if value is None:
         return None, True
+    if attribute in _ASSIGNS:
+        return _not_rebound(spot), True
     sized = known_sizes.in_place(spot, value)
     if sized is not None:
         return sized, True
@@ -148,6 +150,29 @@ def _item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
     blanks = line[: len(line) - len(line.lstrip())]
     new = f"{name} = {tf}.tensor_scatter_nd_update({name}, [[{', '.join(index)}]], [{source.text(statement.value)}])"
     return Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (blanks + new,))
+
+
+_ASSIGNS = ("assign", "assign_add", "assign_sub")
+
+
+def _not_rebound(spot: Spot) -> Edit | None:
+    """`a = a[0].assign(1)` without its left side: what assign gives in a graph is a tensor, and no variable."""
+    function, source = spot.function, spot.source
+    found: dict[int, str] = {}
+    for one in ast.walk(function) if function is not None else ():
+        if not isinstance(one, ast.Assign) or len(one.targets) > 1 or not isinstance(one.value, ast.Call):
+            continue
+        method, target = one.value.func, dotted(one.targets[0])
+        if not isinstance(method, ast.Attribute) or method.attr not in _ASSIGNS or one.lineno != one.end_lineno:
+            continue
+        owner = method.value.value if isinstance(method.value, ast.Subscript) else method.value
+        if target and dotted(owner) == target:
+            line = source.lines[one.lineno - 1]
+            found[one.lineno] = line[: one.col_offset] + source.text(one.value)
+    if not found or max(found) - min(found) >= _FARTHEST:
+        return None
+    lines = tuple(found.get(at, source.lines[at - 1]) for at in range(min(found), max(found) + 1))
+    return Edit(spot.file, min(found), max(found), lines)
 
 
 def _print(spot: Spot, statement: ast.stmt) -> Edit | None:

@@ -27,6 +27,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and kind of line, with a paste for each line."""
     found: dict[tuple[str, int, bool], dict[int, tuple[Definition, ast.Call]]] = {}
     for _, _, noticed in facts.notices["printed-symbol"]:
+        if noticed["graph"]:
+            continue  # long after: the state that kept it is the cause
         file, line = str(noticed["file"]), int(noticed["line"])
         call = _prints(facts, file, line)
         functions = pastes.around(facts.tree(file), line, ast.FunctionDef)
