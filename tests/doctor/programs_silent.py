@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import tempfile
@@ -1472,7 +1473,7 @@ def a_total_that_one_run_leaves_and_a_print_shows():
     print("total", mean.total)
 
 
-@triggers("trace-only", says="a key is no tensor")
+@triggers("trace-only", says="a tensor cannot be a key")
 def a_number_that_is_a_key():
     class Trainer:
         def __init__(self):
@@ -1487,6 +1488,19 @@ def a_number_that_is_a_key():
     trainer = Trainer()
     for _ in range(4):
         trainer.step(tf.ones([2]))
+
+
+@triggers("trace-only", says="where train is called")
+def a_sample_of_a_list_of_pythons():
+    buffer = [(float(n), n) for n in range(20)]
+
+    @tf.function
+    def train():
+        batch = random.sample(buffer, 4)
+        return tf.constant([one[0] for one in batch])
+
+    for _ in range(4):
+        train()
 
 
 # -- printed-symbol ---------------------------------------------------------------------------------------------------
@@ -1510,12 +1524,11 @@ def a_print_of_the_loss_in_a_step():
 def a_print_of_texts_in_a_loop_over_a_dataset():
     @tf.function
     def total(ds):
-        i, loss = 0, 0.0
+        i, loss = tf.constant(0), 0.0
         for x in ds:
-            loss += x
+            i, loss = i + 1, loss + x
             if i % 2 == 0:
                 print(str(i) + " " + str(loss))
-            i += 1
         return loss
 
     total(tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]))
@@ -1580,10 +1593,8 @@ def a_print_of_values_in_a_body_and_in_eager_code():
 def texts_that_errors_make_of_tensors():
     @tf.function
     def step(x):
-        try:
+        with contextlib.suppress(ValueError):
             tf.matmul(x, x)
-        except ValueError as error:
-            assert "Shape must be rank 2" in str(error)
         name = str(x)
         return x * len(name)
 
@@ -1637,6 +1648,25 @@ def a_gradient_of_a_constant():
     with tf.GradientTape() as tape:
         channel = tf.constant([4.4])
         tape.gradient(channel, ones)
+
+
+@triggers("untaped", says="for floats only", pastes=True)
+def a_gradient_of_whole_numbers():
+    v = tf.Variable([1, 2, 3])
+    with tf.GradientTape() as tape:
+        z = tf.reduce_sum(v * v)
+    tape.gradient(z, v)
+
+
+@triggers("untaped", says="makes w a tensor", pastes=True)
+def a_variable_that_a_step_makes_a_tensor():
+    w = tf.Variable(5.0)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = (w - 1.0) ** 2
+        g = tape.gradient(loss, w)
+        if g is not None:
+            w = w - 0.1 * g
 
 
 @near("untaped")

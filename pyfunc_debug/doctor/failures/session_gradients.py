@@ -54,7 +54,7 @@ def _none(situation: Situation) -> Explanation | None:
             if dotted(call.func).rpartition(".")[2] == "gradients" and len(call.args) >= 2
         ] if made & empty else []  # fmt: skip
         target, source = (lookup(part, spot) for part in asked[0].args[:2]) if len(asked) == 1 else (None, None)
-        if not hasattr(target, "op") or not hasattr(source, "op"):
+        if target is None or source is None or not hasattr(target, "op") or not hasattr(source, "op"):
             continue
         nodes = {node.token: node for node in user_nodes(situation)}
         for op in ops_before([target]):

@@ -20,7 +20,7 @@ class Untaped:
     advice: str
 
 
-def untaped(file: str, source: Source, line: int, tensors: bool) -> Untaped | None:
+def untaped(file: str, source: Source, line: int, tensors: bool, whole: bool = False) -> Untaped | None:
     """What a call of `tape.gradient` on a line lacks, by the source.
 
     Args:
@@ -28,6 +28,7 @@ def untaped(file: str, source: Source, line: int, tensors: bool) -> Untaped | No
       source: Its text.
       line: The line of the call.
       tensors: Whether gradients were asked for tensors, which a tape does not watch by itself.
+      whole: Whether these are whole numbers.
     """
     statement = source.statement(line)
     asked = [
@@ -48,11 +49,14 @@ def untaped(file: str, source: Source, line: int, tensors: bool) -> Untaped | No
     if not blocks or any(dotted(one.func) in stopped for one in _calls(around)):
         return None
     block, target, wanted = max(blocks, key=lambda one: one.lineno), call.args[0], call.args[1]
+    if whole:
+        return _of_whole_numbers(file, source, around, statement, wanted)
     outside = None
     if line > (block.end_lineno or 0):
         outside = _outside(file, source, block, statement, target)
     return (
-        outside
+        (_rebound(file, source, around, wanted) if tensors else None)
+        or outside
         or _constant(source, around, statement, target, wanted)
         or (_unwatched(file, source, block, tape, target, wanted) if tensors else None)
     )
@@ -98,6 +102,42 @@ def _outside(file: str, source: Source, block: ast.With, statement: ast.stmt, ta
         return Untaped(statement.lineno, cause, None, f"Compute {target.id} under the tape.")
     moved = tuple(inner + one[len(level) :] if one.strip() else one for one in between)
     return Untaped(statement.lineno, cause, Edit(file, last + 1, end, moved), "")
+
+
+def _of_whole_numbers(
+    file: str, source: Source, around: ast.AST, statement: ast.stmt, wanted: ast.expr
+) -> Untaped | None:
+    """Whole numbers have no gradient: the line that makes them, in floats."""
+    name = dotted(wanted)
+    made = [one for one in _assigned(around) if name and name in [dotted(each) for each in _targets(one)]]
+    value = made[0].value if len(made) == 1 else None
+    cause = f"{source.text(wanted)} holds whole numbers, and TensorFlow has gradients for floats only."
+    edit = None
+    if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("constant", "Variable", "range"):
+        tf = dotted(value.func).rpartition(".")[0]
+        if tf and len(value.args) == 1 and not {one.arg for one in value.keywords} & {"dtype"}:
+            placed = source.replaced({value: source.with_argument(value, f"dtype={tf}.float32")})
+            edit = None if placed is None else Edit(file, placed[0], placed[1], (placed[2],))
+    return Untaped(statement.lineno, cause, edit, "" if edit else f"Make {source.text(wanted)} of floats.")
+
+
+def _rebound(file: str, source: Source, around: ast.AST, wanted: ast.expr) -> Untaped | None:
+    """`w = w - rate * g` of a variable: from then on `w` is a tensor, which no tape watches by itself."""
+    name = dotted(wanted) if isinstance(wanted, ast.Name) else ""
+    every = [one for one in _assigned(around) if name and name in [dotted(each) for each in _targets(one)]]
+    first = every[0].value if every else None
+    if not isinstance(first, ast.Call) or dotted(first.func).rpartition(".")[2] != "Variable" or len(every) != 2:
+        return None
+    change = every[1]
+    value = change.value
+    if not isinstance(change, ast.Assign) or not isinstance(value, ast.BinOp) or dotted(value.left) != name:
+        return None
+    method = {ast.Add: "assign_add", ast.Sub: "assign_sub"}.get(type(value.op))
+    if method is None or name in names(value.right) or change.lineno != change.end_lineno:
+        return None
+    cause = f"`{source.text(change)}` (line {change.lineno}) makes {name} a tensor: a tape watches variables by itself."
+    line = f"{indent_of(source.lines[change.lineno - 1])}{name}.{method}({source.text(value.right)})"
+    return Untaped(change.lineno, cause, Edit(file, change.lineno, change.lineno, (line,)), "")
 
 
 def _constant(
@@ -173,7 +213,7 @@ def _unwatched(
     several = len(texts) > 1
     cause = (
         f"{' and '.join(texts)} {'are tensors' if several else 'is a tensor'}: a tape watches variables by itself, and "
-        f"tensors only where it is told to. So `{short(source.text(target), 20)}` has no gradient for "
+        f"other tensors after `watch` only. So `{short(source.text(target), 20)}` has no gradient for "
         f"{'them' if several else 'it'}."
     )
     blanks = indent_of(source.lines[first.lineno - 1])

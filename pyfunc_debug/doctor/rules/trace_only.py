@@ -222,7 +222,8 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     if empty:
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
     if found is not None and _as_key(found, name):
-        return f"change {name} where {function.name.rpartition('.')[2]} is called, which is Python: a key is no tensor"
+        caller = f"where {function.name.rpartition('.')[2]} is called"
+        return f"change {name} {caller}, which is Python: a tensor cannot be a key"
     if "[" in name and found is not None and not _begins(facts.tree(function.file), name):
         return _kept(facts, function, found, write)
     of_object = _attribute(facts, function, write, inside) if "." in name else []
@@ -374,10 +375,18 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         "trace-only", "warning", None, (),
         f"{what} {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        pastes.written(*first) or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
+        pastes.written(*first) or _drawn_elsewhere(function, draw),
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
+
+
+def _drawn_elsewhere(function: Function, draw: code.Write) -> str:
+    """What draws each time where no op does: what a container of Python's holds does not fit into a tensor."""
+    name = draw.called or draw.text.partition("(")[0]
+    if name.rpartition(".")[2] in ("sample", "choice", "choices", "shuffle"):
+        return f"{draw.text} where {function.name.rpartition('.')[2]} is called, with what it draws as an argument"
+    return f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time"
 
 
 def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:

@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return  # why there is none is known, and is another
     for _, _, noticed in facts.notices["all-none"]:
         file, line = str(noticed["file"]), int(noticed["line"])
-        found = untaped(file, pastes.source(facts, file), line, bool(noticed["tensors"]))
+        found = untaped(file, pastes.source(facts, file), line, bool(noticed["tensors"]), bool(noticed["whole"]))
         if found is not None:
             yield Finding(
                 NAMES[0], "warning", None, (), f"tape.gradient gave None in line {line}. {found.cause}",

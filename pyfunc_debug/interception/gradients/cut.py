@@ -94,7 +94,10 @@ class CutGradients:
         if (file, line) not in self._asked and not is_generated(file) and len(self._asked) < _MOST_LINES:
             self._asked.add((file, line))
             tensors = not any(hasattr(one, "assign") for one in flat)
-            self._observer.notice(Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, sources=[file])
+            whole = all(getattr(getattr(one, "dtype", None), "is_integer", False) for one in flat)
+            self._observer.notice(
+                Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, whole=whole, sources=[file]
+            )
 
     def _look(self, target: Any, sources: Any, found: Any) -> None:
         nest = self._names.nest
