@@ -10,12 +10,10 @@ from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
 from pyfunc_debug.interception.names import TensorFlowNames
-from pyfunc_debug.program.frames import is_generated, is_user
+from pyfunc_debug.program.frames import direct_caller, is_generated
 
 _MOST = 200
 """Lines that are reported."""
-_FARTHEST = 40
-"""Frames between the tensor and the user's line: of AutoGraph, which calls `print` and `str`, and of logging."""
 
 
 class Texts:
@@ -55,26 +53,24 @@ class Texts:
         of = getattr(tensor, "graph", None)  # of a function that is traced no more, where none is built
         if not (built or getattr(of, "building_function", False)) or len(self._seen) >= _MOST:
             return
-        for _ in range(_FARTHEST):
-            if frame is None:
-                return
-            file = frame.f_code.co_filename
-            if is_user(file):
-                break
-            if not file.startswith(self._between):
-                return  # TensorFlow's or Keras' own text, of an error perhaps
-            frame = frame.f_back
-        if frame is None or not is_user(file):
+        at = direct_caller(frame, self._between)  # else TensorFlow's or Keras' own text, of an error perhaps
+        if at is None:
             return
-        at = (file, frame.f_lineno)
-        if is_generated(file):
+        if is_generated(at[0]):
             at = self._user_line(*at)
         if at not in self._seen and not is_generated(at[0]):
             self._seen.add(at)
-            graph = "" if built else str(getattr(of, "name", ""))
+            graph = "" if built else _outermost(of)
             self._observer.notice(
                 Notice.PRINTED_SYMBOL, None, None, file=at[0], line=at[1], graph=graph, sources=[at[0]]
             )
+
+
+def _outermost(graph: Any) -> str:
+    """Name of the traced function in whose graph a loop's or a branch's graph is."""
+    while getattr(getattr(graph, "outer_graph", None), "building_function", False):
+        graph = graph.outer_graph
+    return str(getattr(graph, "name", ""))
 
 
 def logging_file() -> str:

@@ -1503,6 +1503,32 @@ def a_sample_of_a_list_of_pythons():
         train()
 
 
+@triggers("trace-only", says="tf.random.shuffle(tf.range(len(x)))", pastes=True)
+def a_mixup_of_a_batch():
+    @tf.function
+    def mixup(x):
+        order = np.random.permutation(len(x))
+        share = np.random.beta(0.2, 0.2)
+        return share * x + (1 - share) * tf.gather(x, order)
+
+    for _ in range(4):
+        mixup(tf.random.normal((4, 3)))
+
+
+@triggers("trace-only", says="losses", pastes=True)
+def losses_of_a_loop_over_a_dataset_that_a_print_shows():
+    w, losses = tf.Variable(1.0), []
+
+    @tf.function
+    def fit(ds):
+        for x in ds:
+            loss = (w * x - 3.0) ** 2
+            losses.append(loss)
+
+    fit(tf.data.Dataset.from_tensor_slices([1.0, 2.0]))
+    print(losses)
+
+
 # -- printed-symbol ---------------------------------------------------------------------------------------------------
 
 
@@ -1667,6 +1693,18 @@ def a_variable_that_a_step_makes_a_tensor():
         g = tape.gradient(loss, w)
         if g is not None:
             w = w - 0.1 * g
+
+
+@near("untaped")
+def a_body_that_has_no_gradient():
+    w = tf.Variable([1.0, 2.0])
+
+    def f(x):
+        return tf.convert_to_tensor(np.sum(x.numpy() ** 2))
+
+    with tf.GradientTape() as tape:
+        y = tf.py_function(f, [w], tf.float32)
+    tape.gradient(y, w)
 
 
 @near("untaped")

@@ -191,7 +191,7 @@ def _unrolled(text: str, situation: Situation) -> Edit | None:
     ]  # fmt: skip
     pieces: dict[ast.expr, str] = {}
     for loop in sorted(loops, key=lambda one: -one.lineno):
-        new = _in_python(loop.iter, frame, frame is not files[file])
+        new = _in_python(loop.iter, frame, spot is not None or frame is not files[file])
         if new is not None:
             pieces[loop.iter] = new
         elif pieces:
@@ -237,11 +237,12 @@ def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
         listed = rows.elts if isinstance(rows, (ast.List, ast.Tuple)) else lookup(rows, spot) if rows else None
         if isinstance(listed, (list, tuple)) and 0 < len(listed) <= _MOST:
             return f"{alias(spot, 'tensorflow')}.unstack({spot.source.text(given)})"
-    if own and isinstance(given, ast.Name):
-        value = spot.variables.get(given.id)
+    whole = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Slice) else given
+    if own and isinstance(whole, ast.Name):
+        value = spot.variables.get(whole.id)
         shape = shape_of(value) if is_symbolic(value) or type(value).__name__ == "EagerTensor" else None
         if shape and shape[0] is not None and 0 < shape[0] <= _MOST:
-            return f"{alias(spot, 'tensorflow')}.unstack({given.id})"
+            return f"{alias(spot, 'tensorflow')}.unstack({spot.source.text(given)})"
     return None
 
 

@@ -386,7 +386,8 @@ def _drawn_elsewhere(function: Function, draw: code.Write) -> str:
     name = draw.called or draw.text.partition("(")[0]
     if name.rpartition(".")[2] in ("sample", "choice", "choices", "shuffle"):
         return f"{draw.text} where {function.name.rpartition('.')[2]} is called, with what it draws as an argument"
-    return f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time"
+    whole = name.rpartition(".")[2] in ("permutation", "binomial", "poisson", "multinomial", "integers", "geometric")
+    return f"tf.numpy_function(lambda: {draw.text}, [], tf.{'int' if whole else 'float'}64)  # draws each time"
 
 
 def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:

@@ -8,6 +8,8 @@ variable.
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Collection
@@ -19,7 +21,7 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain, token_of
-from pyfunc_debug.program.frames import is_generated, own_caller
+from pyfunc_debug.program.frames import direct_caller, is_generated
 
 _FARTHEST = 3000
 """How many ops are looked at."""
@@ -73,7 +75,7 @@ class CutGradients:
                 raise
             try:
                 if all(one is None for one in self._names.nest.flatten(found)):
-                    self._tell_of_none(sources)
+                    self._tell_of_none(sources, sys._getframe(1))
                 if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
                     self._look(target, sources, found)
                 else:
@@ -84,13 +86,14 @@ class CutGradients:
 
         return gradient
 
-    def _tell_of_none(self, sources: Any) -> None:
+    def _tell_of_none(self, sources: Any, frame: types.FrameType) -> None:
         """The user's line that got nothing but None, and whether it asked for tensors."""
-        site = own_caller()
+        autograph = os.path.join(self._names.folder, "python", "autograph") + os.sep
+        site = direct_caller(frame, (autograph,))  # TensorFlow itself asks for what a body computed
         flat = self._names.nest.flatten(sources)
         if site is None or not flat:
             return
-        file, line = self._user_line(site[0], site[1])
+        file, line = self._user_line(*site)
         if (file, line) not in self._asked and not is_generated(file) and len(self._asked) < _MOST_LINES:
             self._asked.add((file, line))
             tensors = not any(hasattr(one, "assign") for one in flat)
