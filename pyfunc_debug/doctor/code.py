@@ -167,8 +167,13 @@ def _is_view(value: ast.AST, name: str) -> bool:
     return root(value) == name and not isinstance(value, ast.Name)
 
 
-def state_writes(function: Definition) -> list[Write]:
-    """Statements that change what outlives the call: globals, closures, attributes of `self`, outer containers."""
+def state_writes(function: Definition, items: bool = False) -> list[Write]:
+    """Statements that change what outlives the call: globals, closures, attributes of `self`, outer containers.
+
+    Args:
+      function: Where to look.
+      items: Also what is put into a container of a parameter's: `self.history[n] = loss`.
+    """
     local = local_names(function)
     found = []
     parameters_ = parameters(function)
@@ -183,7 +188,8 @@ def state_writes(function: Definition) -> list[Write]:
         for target in targets:
             name = root(target)
             of_object = name in parameters_ and (
-                isinstance(target, ast.Attribute) or (isinstance(node, ast.Call) and _is_part_of_object(target))
+                isinstance(target, ast.Attribute)
+                or ((items or isinstance(node, ast.Call)) and _is_part_of_object(target))
             )
             if name is not None and (name not in local or of_object) and not _is_module(target):
                 if isinstance(target, ast.Name) and isinstance(node, (ast.Assign, ast.AugAssign)) and name in local:

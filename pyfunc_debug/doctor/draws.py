@@ -32,6 +32,8 @@ def in_graph(line: str, draw: str, called: str) -> str | None:
     return new.split("\n")[0] if line.endswith(":") else new
 
 
+_SIZE = re.compile(r"len\(.*\)|\w+\.shape\[\d\]|(?:n|num|size|count|batch_size|length)\w*")
+"""What is a number by its text, and no array."""
 _CASTS = {
     "float": "float32", "int": "int32",
     **{one: one for one in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64")},
@@ -101,6 +103,11 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         if python and last == "randint":  # the upper end counts
             high = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
         return _parsed(f"tf.random.uniform({shape}, {low}, {high}, tf.int32)")
+    if last == "permutation" and len(given) == 1 and (given[0].isdigit() or _SIZE.fullmatch(given[0])):
+        return _parsed(f"tf.random.shuffle(tf.range({given[0]}))")
+    if last == "beta" and len(given) >= 2:  # of two gammas a / (a + b)
+        a, b = (f"tf.math.log(tf.random.gamma({shape}, {one}))" for one in given[:2])
+        return _parsed(f"tf.sigmoid({a} - {b})")
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     return None

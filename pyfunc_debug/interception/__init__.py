@@ -33,6 +33,7 @@ from pyfunc_debug.interception.lines.python_lines import Lines
 from pyfunc_debug.interception.names import private
 from pyfunc_debug.interception.patches import Patch, Patches
 from pyfunc_debug.interception.returns import Returns
+from pyfunc_debug.interception.texts import Texts
 from pyfunc_debug.program.frames import is_generated
 
 __all__ = ["Interception", "NodeFacts", "Observer", "RunFacts"]
@@ -247,6 +248,9 @@ class Interception:
             mapped = MappedGradients(found, self._observer)
             patches.append(Patch(found.mapping, private.MAP_IN_GRAPH, mapped.mapped))
             patches += [Patch(one, "type", mapped.loop_gradient) for one in found.loop_gradients]
+        if found.tensor_type is not None:
+            texts = Texts(found, self._observer, self.user_line)
+            patches += [Patch(found.tensor_type, name, texts.text) for name in ("__str__", "__repr__")]
         return [
             *patches,
             Patch(found.registry_type, "insert", self._nodes.insert),
@@ -264,7 +268,7 @@ class Interception:
             Patch(found.concrete_function_type, private.CALL_FLAT, self._functions.call_flat),
             Patch(found.context_type, "call_function", self._functions.call_function),
             Patch(found.autograph_api, private.CONVERT_ACTUAL, self._convert_actual),
-            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer).gradient),
+            Patch(found.gradient_tape_type, "gradient", CutGradients(found, self._observer, self.user_line).gradient),
         ]
 
     def _convert_actual(self, original: Any) -> Any:

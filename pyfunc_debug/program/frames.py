@@ -85,6 +85,20 @@ def caller() -> Site | None:
     return None
 
 
+def direct_caller(frame: FrameType | None, between: tuple[str, ...], farthest: int = 40) -> tuple[str, int] | None:
+    """The user's file and line of a frame, or of one further out with nothing but files of some folders between."""
+    for _ in range(farthest):
+        if frame is None:
+            return None
+        file = frame.f_code.co_filename
+        if is_user(file):
+            return file, frame.f_lineno
+        if not file.startswith(between):
+            return None
+        frame = frame.f_back
+    return None
+
+
 def own_caller() -> Site | None:
     """The same, but a line of an installed package only where there is no other."""
     frame: FrameType | None = sys._getframe(1)

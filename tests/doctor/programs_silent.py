@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import tempfile
@@ -1431,3 +1432,311 @@ def five_folds_with_two_lambdas_in_a_line():
     for fold in range(5):
         data = tf.data.Dataset.range(10).filter(lambda i: i % 5 != fold).map(lambda i: i + fold)
         list(data.map(lambda i: tf.numpy_function(lambda a: a * 2, [i], tf.int64)))
+
+
+@triggers("retrace", says="tf.constant(k, tf.float32)", pastes=True)
+def an_exponent_that_changes():
+    @tf.function
+    def moment(x, k):
+        return tf.reduce_mean(tf.pow(x, k), axis=0)
+
+    x = tf.ones([4, 2])
+    for k in range(1, 9):
+        moment(x, k)
+
+
+@triggers("retrace", says="tf.constant(k, tf.float32)", pastes=True)
+def a_number_beside_a_variable_of_a_dtype_that_no_signature_says():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def scaled(k):
+        return tf.multiply(w, k)
+
+    for k in range(1, 9):
+        scaled(k)
+
+
+@triggers("trace-only", says="it left a tensor of the graph", pastes=True)
+def a_total_that_one_run_leaves_and_a_print_shows():
+    class Mean:
+        def __init__(self):
+            self.total = tf.constant(0.0)
+
+        @tf.function
+        def add(self, x):
+            self.total = self.total + tf.reduce_sum(x)
+            return tf.reduce_mean(x)
+
+    mean = Mean()
+    mean.add(tf.constant([1.0, 2.0]))
+    print("total", mean.total)
+
+
+@triggers("trace-only", says="a tensor cannot be a key")
+def a_number_that_is_a_key():
+    class Trainer:
+        def __init__(self):
+            self.count, self.history = 0, {}
+
+        @tf.function
+        def step(self, x):
+            self.history[self.count] = tf.reduce_sum(x)
+            self.count += 1
+            return x
+
+    trainer = Trainer()
+    for _ in range(4):
+        trainer.step(tf.ones([2]))
+
+
+@triggers("trace-only", says="where train is called")
+def a_sample_of_a_list_of_pythons():
+    buffer = [(float(n), n) for n in range(20)]
+
+    @tf.function
+    def train():
+        batch = random.sample(buffer, 4)
+        return tf.constant([one[0] for one in batch])
+
+    for _ in range(4):
+        train()
+
+
+@triggers("trace-only", says="tf.random.shuffle(tf.range(len(x)))", pastes=True)
+def a_mixup_of_a_batch():
+    @tf.function
+    def mixup(x):
+        order = np.random.permutation(len(x))
+        share = np.random.beta(0.2, 0.2)
+        return share * x + (1 - share) * tf.gather(x, order)
+
+    for _ in range(4):
+        mixup(tf.random.normal((4, 3)))
+
+
+@triggers("trace-only", says="losses", pastes=True)
+def losses_of_a_loop_over_a_dataset_that_a_print_shows():
+    w, losses = tf.Variable(1.0), []
+
+    @tf.function
+    def fit(ds):
+        for x in ds:
+            loss = (w * x - 3.0) ** 2
+            losses.append(loss)
+
+    fit(tf.data.Dataset.from_tensor_slices([1.0, 2.0]))
+    print(losses)
+
+
+# -- printed-symbol ---------------------------------------------------------------------------------------------------
+
+
+@triggers("printed-symbol", says="of step prints while", pastes=True)
+def a_print_of_the_loss_in_a_step():
+    w = tf.Variable(2.0)
+
+    @tf.function
+    def step(x):
+        loss = tf.reduce_mean((w * x - 1.0) ** 2)
+        print("loss", loss)
+        return loss
+
+    for _ in range(3):
+        step(tf.constant([1.0, 2.0]))
+
+
+@triggers("printed-symbol", says="shows the name of a tensor", pastes=True)
+def a_print_of_texts_in_a_loop_over_a_dataset():
+    @tf.function
+    def total(ds):
+        i, loss = tf.constant(0), 0.0
+        for x in ds:
+            i, loss = i + 1, loss + x
+            if i % 2 == 0:
+                print(str(i) + " " + str(loss))
+        return loss
+
+    total(tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]))
+
+
+@triggers("printed-symbol", says="gives tf.print a text", pastes=True)
+def a_text_of_pythons_for_tf_print():
+    @tf.function
+    def step(x):
+        loss = tf.reduce_sum(x)
+        tf.print(f"loss: {loss}")
+        return loss
+
+    step(tf.constant([1.0, 2.0]))
+
+
+@triggers("printed-symbol", says="builds the graph", pastes=True)
+def prints_of_a_loss_and_a_logger_in_keras():
+    import logging
+
+    log = logging.getLogger("train")
+
+    def distance(y, prediction):
+        error = y - prediction
+        print("error {}".format(error), flush=True)  # noqa: UP032
+        print("mean %s" % tf.reduce_mean(error))  # noqa: UP031
+        log.warning("largest %s", tf.reduce_max(error))
+        return tf.reduce_mean(error**2)
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", distance)
+    model.fit(np.ones((8, 2), np.float32), np.ones((8, 1), np.float32), batch_size=4, verbose=0)
+
+
+@near("printed-symbol")
+def prints_that_say_what_is_traced():
+    @tf.function
+    def step(x):
+        print("tracing step with", x)
+        print(x.shape, x.dtype, "is what is known")
+        tf.print("x", x)
+        tf.debugging.assert_all_finite(x, f"{x.name} is not finite")
+        return x * 2
+
+    print(step(tf.constant([1.0, 2.0])))
+
+
+@near("printed-symbol")
+def a_print_of_values_in_a_body_and_in_eager_code():
+    def body(x):
+        print("x is", x)
+        return x
+
+    @tf.function
+    def step(x):
+        return tf.py_function(body, [x], tf.float32)
+
+    print(f"all: {step(tf.constant([1.0, 2.0]))}")
+
+
+@near("printed-symbol")
+def texts_that_errors_make_of_tensors():
+    @tf.function
+    def step(x):
+        with contextlib.suppress(ValueError):
+            tf.matmul(x, x)
+        name = str(x)
+        return x * len(name)
+
+    step(tf.constant([1.0, 2.0]))
+
+
+# -- untaped ----------------------------------------------------------------------------------------------------------
+
+
+@triggers("untaped", says="is computed in line", pastes=True)
+def a_loss_behind_the_tape():
+    w = tf.Variable([[1.0], [2.0]])
+    with tf.GradientTape() as tape:
+        y = tf.constant([[1.0, 2.0]]) @ w
+    error = y - 1.0
+    loss = tf.reduce_mean(error**2)
+    tape.gradient(loss, [w])
+
+
+@triggers("untaped", says="runs outside of the tape", pastes=True)
+def a_function_called_in_the_call_of_gradient():
+    def square(x):
+        return x**2
+
+    def slope(x):
+        with tf.GradientTape() as t:
+            t.watch(x)
+        return t.gradient(square(x), x)
+
+    slope(tf.constant(9.0))
+
+
+@triggers("untaped", says="a tape watches variables by itself", pastes=True)
+def an_image_that_nobody_watches():
+    w = tf.Variable([[1.0], [2.0]])
+
+    @tf.function
+    def saliency(image):
+        with tf.GradientTape() as tape:
+            score = image @ w
+            top = tf.reduce_max(score)
+        grads = tape.gradient(top, image)
+        return tf.zeros_like(image) if grads is None else grads
+
+    saliency(tf.constant([[1.0, 2.0]]))
+
+
+@triggers("untaped", says="is a constant")
+def a_gradient_of_a_constant():
+    ones = tf.ones([2])
+    with tf.GradientTape() as tape:
+        channel = tf.constant([4.4])
+        tape.gradient(channel, ones)
+
+
+@triggers("untaped", says="for floats only", pastes=True)
+def a_gradient_of_whole_numbers():
+    v = tf.Variable([1, 2, 3])
+    with tf.GradientTape() as tape:
+        z = tf.reduce_sum(v * v)
+    tape.gradient(z, v)
+
+
+@triggers("untaped", says="makes w a tensor", pastes=True)
+def a_variable_that_a_step_makes_a_tensor():
+    w = tf.Variable(5.0)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = (w - 1.0) ** 2
+        g = tape.gradient(loss, w)
+        if g is not None:
+            w = w - 0.1 * g
+
+
+@near("untaped")
+def a_body_that_has_no_gradient():
+    w = tf.Variable([1.0, 2.0])
+
+    def f(x):
+        return tf.convert_to_tensor(np.sum(x.numpy() ** 2))
+
+    with tf.GradientTape() as tape:
+        y = tf.py_function(f, [w], tf.float32)
+    tape.gradient(y, w)
+
+
+@near("untaped")
+def a_model_of_which_one_part_is_not_used():
+    v, w = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = v * 2.0
+    tape.gradient(y, [v, w])
+
+
+@near("untaped")
+def a_watched_tensor_that_a_loss_does_not_use():
+    x, z = tf.constant(2.0), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch([x, z])
+        y = x * 2.0
+    tape.gradient(y, z)
+
+
+@near("untaped")
+def a_loss_that_is_scaled_under_the_tape():
+    w = tf.Variable(2.0)
+    for scale in (1.0, 2.0):
+        with tf.GradientTape() as tape:
+            loss = w**2
+            loss = loss * scale
+        tape.gradient(loss, [w])
+
+
+@near("untaped")
+def a_variable_that_no_loss_has():
+    v, w = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = v * 2.0
+    tape.gradient(y, [w])

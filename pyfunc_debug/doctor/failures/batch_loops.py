@@ -19,6 +19,7 @@ from pyfunc_debug.program import syntax
 _EMPTY = ("zeros", "empty", "ones", "zeros_like", "empty_like", "ones_like", "list")
 """What makes the array, or the list, that a loop fills."""
 
+_JOINS = {"concat", "concatenate", "hstack", "vstack", "dstack", "column_stack", "block", "add_n", "zip", "enumerate"}
 _WAYS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-"}
 
 
@@ -77,6 +78,8 @@ class _Body:
         self.sizes: set[str] = set()
         """Names of the batch's size."""
         self._filled = _filled(function)
+        self._collected: set[str] = set()
+        """Lists of what each round gave: tensors with one more axis from then on."""
         self._all_rows = True
         """Whether the loop at hand goes over all of them."""
         self._summed = {
@@ -200,6 +203,7 @@ class _Body:
         lines: list[str] = []
         if kept.way not in ("+", "-"):
             self._filled.discard(kept.name)  # by one loop only
+            self._collected |= {kept.name} if kept.way == "append" else set()
         if inside:
             name = self._free("one_row" if self._source.parent(loop) is self._function else "one_of_row")
             row = targets[0] if len(targets) == 1 else "row"
@@ -385,6 +389,8 @@ class _Body:
     def _text(self, node: ast.expr) -> str:
         """An expression as ops."""
         made = self._loops_inside(node)
+        if any(_joins(one, self._collected) for one in ast.walk(made)):
+            raise _UnableError  # the parts along another axis
         made = self._with_sizes(made, whole=False)
         if not self._is_tensor(made):
             return ast.unparse(made)
@@ -493,6 +499,16 @@ def _loops(node: ast.AST, tensors: set[str]) -> bool:
 def _stored(function: ast.FunctionDef) -> set[str]:
     """Names that a function assigns."""
     return {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _joins(node: ast.AST, collected: set[str]) -> bool:
+    """Whether a call puts the elements of a list together in another way than along a new first axis."""
+    if not isinstance(node, ast.Call) or not node.args or dotted(node.args[0]) not in collected:
+        return False
+    name = dotted(node.func).rpartition(".")[2]
+    rest = [*node.args[1:], *(one.value for one in node.keywords)]
+    first = all(isinstance(one, ast.Constant) and one.value == 0 for one in rest)
+    return name in _JOINS or (name in ("stack", "array") and not first)
 
 
 def _filled(function: ast.FunctionDef) -> set[str]:

@@ -125,6 +125,8 @@ def _counted(made: _Made, wanted: int, given: int, situation: Situation) -> Expl
             f"{grad} returns one array of {wanted} gradients, but {name} has {takes}: it returns {wanted} tensors, one "
             "for each."
         )
+    elif one is not None and _any_number(made):  # one array of all of them, perhaps
+        pass
     elif 0 < given < wanted and result.value is not None and len(made.returned) == 1 and None not in sizes:
         value, rest = result.value, ", ".join(["None"] * (wanted - given))
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pyfunc_debug.doctor.failures import wrapping
 from pyfunc_debug.doctor.failures.dtypes import Guess, assignments, own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.situation import Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of
-from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, root_is, shape_of
+from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, root_is, shape_of, symbolic_parts
 
 _LONGEST = 24
 """Lines that a paste may hold."""
@@ -62,7 +63,7 @@ def in_arrays(spot: Spot, function: ast.AST, decorated: bool = False, leaked: st
     head: tuple[str, ...] = ()
     if decorated and not function.decorator_list:
         first = function.lineno
-        head = (f"{indent_of(source.lines[first - 1])}@{tf}.function",)
+        head = (f"{indent_of(source.lines[first - 1])}{wrapping.converting(spot, function)}",)
     if last - first >= _LONGEST:
         return None
     return Edit(spot.file, first, last, (*head, *source.spliced(pieces, first, last))), sure
@@ -73,7 +74,8 @@ def _in_graph(loop: ast.For | ast.While, spot: Spot) -> bool:
     if isinstance(loop, ast.While):
         return True
     if isinstance(loop.iter, ast.Call):
-        return root_is(loop.iter.func, spot, "tensorflow")
+        counted = dotted(loop.iter.func) == "range" and bool(symbolic_parts(loop.iter, spot))
+        return counted or root_is(loop.iter.func, spot, "tensorflow")
     name = dotted(loop.iter)
     return bool(name) and (is_symbolic(spot.value(name)) or name not in spot.module)
 

@@ -45,7 +45,7 @@ def explain(situation: Situation) -> Explanation | None:
         where = "a loop" if name.startswith("while_") else "an `if`"
         cause = (
             f"`{code}` uses a tensor that was made inside {where} of the graph{made}: outside it has no "
-            "value, and a Python list only kept its symbol, once, at trace."
+            "value. Python kept its symbol, once, at trace."
         )
         edit = _unrolled(text, situation) if name.startswith("while_") else None
         if edit is not None:
@@ -191,7 +191,7 @@ def _unrolled(text: str, situation: Situation) -> Edit | None:
     ]  # fmt: skip
     pieces: dict[ast.expr, str] = {}
     for loop in sorted(loops, key=lambda one: -one.lineno):
-        new = _in_python(loop.iter, frame, frame is not files[file])
+        new = _in_python(loop.iter, frame, spot is not None or frame is not files[file])
         if new is not None:
             pieces[loop.iter] = new
         elif pieces:
@@ -232,11 +232,17 @@ def _in_python(given: ast.expr, spot: Spot, own: bool) -> str | None:
         sizes: list[Any] = [one.value if isinstance(one, ast.Constant) else lookup(one, spot) for one in given.args]
         if all(type(one) is int for one in sizes) and 0 < len(range(*sizes)) <= _MOST:
             return f"range({', '.join(map(spot.source.text, given.args))})"
-    if own and isinstance(given, ast.Name):
-        value = spot.variables.get(given.id)
+    if isinstance(given, ast.Call) and dotted(given.func).rpartition(".")[2] in ("constant", "convert_to_tensor"):
+        rows = given.args[0] if given.args and root_is(given.func, spot, "tensorflow") else None
+        listed = rows.elts if isinstance(rows, (ast.List, ast.Tuple)) else lookup(rows, spot) if rows else None
+        if isinstance(listed, (list, tuple)) and 0 < len(listed) <= _MOST:
+            return f"{alias(spot, 'tensorflow')}.unstack({spot.source.text(given)})"
+    whole = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Slice) else given
+    if own and isinstance(whole, ast.Name):
+        value = spot.variables.get(whole.id)
         shape = shape_of(value) if is_symbolic(value) or type(value).__name__ == "EagerTensor" else None
         if shape and shape[0] is not None and 0 < shape[0] <= _MOST:
-            return f"{alias(spot, 'tensorflow')}.unstack({given.id})"
+            return f"{alias(spot, 'tensorflow')}.unstack({spot.source.text(given)})"
     return None
 
 

@@ -48,7 +48,26 @@ def explain(situation: Situation) -> Explanation | None:
         for read, tensor, value in _reads(node, spot):
             if _size(read, value) is None:
                 return _explanation(situation, statement, tensor, value, _in_place(spot, node), read, spot.line)
-    return _bound_before(situation, spot, statement, header)
+    return _whole(situation, spot, statement, header) or _bound_before(situation, spot, statement, header)
+
+
+def _whole(situation: Situation, spot: Spot, statement: ast.stmt, header: list[ast.expr]) -> Explanation | None:
+    """`tf.reshape(y, x.shape)`: the whole shape, with a size in it that is None."""
+    if "partially known TensorShape" not in situation.message:
+        return None
+    given = [
+        part for node in header for call in calls(node) for part in (*call.args, *(k.value for k in call.keywords))
+    ]
+    for one in given:
+        owner = _tensor_of(one)
+        value = lookup(owner, spot) if owner is not None else None
+        shape = shape_of(value) if is_symbolic(value) and not is_keras(value) else None
+        if owner is None or shape is None or None not in shape:
+            continue
+        text = spot.source.text(owner)
+        edit = wrapping.replace_expression(spot, one, f"{alias(spot, 'tensorflow')}.shape({text})")
+        return _explanation(situation, statement, text, value, edit, None, spot.line)
+    return None
 
 
 def _reads(node: ast.AST, spot: Spot) -> Iterator[tuple[ast.Subscript, str, object]]:
@@ -188,7 +207,7 @@ def _explanation(
         edit = _with_the_rest(situation, edit, line)
     code = short(spot.source.text(statement).split("\n")[0], 44)
     tf = alias(spot, "tensorflow")
-    what = f"{tensor}.shape" if read is None else spot.source.text(read)
+    what = f"a size of {tensor}.shape" if read is None else spot.source.text(read)
     cause = (
         f"`{code}` ran at trace, where {what} is None: {tensor} is {described(value)}, and the ? is known "
         "only when the "
@@ -237,7 +256,7 @@ def _with_the_rest(situation: Situation, edit: Edit, line: int) -> Edit:
     loops = [one for one in own_nodes(function) if isinstance(one, ast.For) and sizes & set(names(one.iter))]
     outside = wrapping.entry(situation)[1] == "Keras" and not spot.generated and not function.decorator_list
     if loops and outside and control_flow.converts(function):
-        above = wrapping.above_function(spot, function, f"@{tf}.function")
+        above = wrapping.above_function(spot, function, wrapping.converting(spot, function))
         edits += [above] if above is not None else []
     for side, text in pieces.items():
         found = source.replaced({side: text})

@@ -12,11 +12,12 @@ from types import TracebackType
 
 from pyfunc_debug.doctor.failures.body_in_ops import body_in_ops
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
-from pyfunc_debug.doctor.failures.nodes import Node, body_spot, user_nodes
+from pyfunc_debug.doctor.failures.nodes import Node, body_spot, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.overrides import override
 from pyfunc_debug.doctor.failures.situation import Situation
-from pyfunc_debug.doctor.failures.smooth import in_steps
+from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library
 from pyfunc_debug.doctor.failures.source import Source, read, short
+from pyfunc_debug.program.frames import is_installed
 
 RULE = "none-gradient"
 _IN_GRAPH = re.compile(r"node (?:\S*/)?gradient(?:_tape|s(?:_\d+)?)/")
@@ -77,6 +78,8 @@ def _explanation(situation: Situation, node: Node, others: list[Node]) -> Explan
     own = _of_another_op(node)
     if own is not None:
         return own
+    if is_installed(node.file):
+        return _of_library(situation, node)
     last = function.end_lineno or function.lineno
     lines = [(at, spot.source.lines[at - 1].strip()) for at in range(function.lineno, last + 1)]
     line, text = next(((at, one) for at, one in lines if _LEAVES.search(one)), (function.lineno, ""))
@@ -99,6 +102,22 @@ def _explanation(situation: Situation, node: Node, others: list[Node]) -> Explan
             "gradient is zero or none, too. Give it one of your own: @tf.custom_gradient."
         )
     return Explanation(RULE, node.file, line, cause, edit, advice)
+
+
+def _of_library(situation: Situation, node: Node) -> Explanation | None:
+    """The explanation where the body is a package's own function, which nobody rewrites."""
+    call, site = node.call(), site_spot(node, situation)
+    if call is None or node.site is None:
+        return None
+    cause = (
+        f"{node.called} is not TensorFlow's, and has no gradient. TensorFlow uses one 0, of shape [], and the gradient "
+        "of an op before it fails on that: this is your error."
+    )
+    edit = of_library(call, site) if site is not None else None
+    advice = f"Give it a gradient of its own (@tf.custom_gradient), or use {node.called} for a metric only."
+    if edit is not None:
+        advice = f"Ranks move in steps, also in ops. These are smooth: values nearer than {NEAR} share a rank."
+    return Explanation(RULE, *node.site, cause, edit, advice)
 
 
 def _with_others(situation: Situation, edit: Edit, others: list[Node]) -> Edit:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 import re
 
-from pyfunc_debug.doctor.failures import checks, comprehensions, control_flow, kept_lists, row_loops, steps, wrapping
+from pyfunc_debug.doctor.failures import (
+    checks,
+    comprehensions,
+    control_flow,
+    kept_lists,
+    known_sizes,
+    row_loops,
+    steps,
+    wrapping,
+)
 from pyfunc_debug.doctor.failures.as_python import best
 from pyfunc_debug.doctor.failures.chosen_values import chosen
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
@@ -14,7 +23,7 @@ from pyfunc_debug.doctor.failures.keras_calls import compiled_function, is_loss
 from pyfunc_debug.doctor.failures.keras_inputs import keras_input
 from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import short
+from pyfunc_debug.doctor.failures.source import dotted, short
 from pyfunc_debug.doctor.failures.symbols import alias, is_keras, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import RULE, explained, few, runs, when
 from pyfunc_debug.doctor.failures.value_fixes import converted, stored, value_fix
@@ -133,8 +142,8 @@ def _iterate(
     edit: Edit | None = None
     said = ""
     for one in ast.walk(value):
-        if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and symbolic_parts(one.generators[0].iter, spot):
-            edit = comprehensions.in_graph(spot, one)
+        if isinstance(one, (ast.ListComp, ast.GeneratorExp)) and _is_over_tensor(one.generators[0].iter, spot):
+            edit = known_sizes.as_python_ranges(spot, one) or comprehensions.in_graph(spot, one)
             if edit is None and not getattr(function, "decorator_list", ()):  # a tf.function is traced in a body, too
                 edit = function_in_python(situation)
             break
@@ -150,7 +159,9 @@ def _iterate(
         and isinstance(statement, ast.For)
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
-        edit = converted(spot, function) if control_flow.converts(function) else None
+        over = known_sizes.as_python_range(spot, statement.iter)
+        edit = wrapping.replace_expression(spot, statement.iter, over) if over is not None else None
+        edit = edit or (converted(spot, function) if control_flow.converts(function) else None)
         edit = edit or row_loops.mapped(spot, statement) or function_in_python(situation)
     if edit is None:
         text = as_ops(value, spot)
@@ -181,3 +192,9 @@ def function_in_python(situation: Situation) -> Edit | None:
     compiled = compiled_function(situation) if by == "Keras" else None
     wrap = best(situation) if by == "tf.data" else wrapping.helper_call(situation)
     return compiled or (wrap.edit if wrap is not None else None)
+
+
+def _is_over_tensor(given: ast.expr, spot: Spot) -> bool:
+    """Whether a comprehension goes over a tensor, or over `tf.range` of numbers."""
+    counted = known_sizes.as_python_range(spot, given) is not None and dotted(getattr(given, "func", None)) != "range"
+    return counted or bool(symbolic_parts(given, spot))

@@ -9,7 +9,9 @@ from pyfunc_debug.doctor.failures import (
     checks,
     control_flow,
     kept_by_python,
+    kept_lists,
     known_losses,
+    known_sizes,
     row_loops,
     state_changes,
     wrapping,
@@ -18,6 +20,7 @@ from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, given, is_loss
+from pyfunc_debug.doctor.failures.printed import quoted, shown
 from pyfunc_debug.doctor.failures.rewrites import as_ops, rest_as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters
@@ -41,6 +44,11 @@ def value_fix(
         return _item_assignment(spot, statement), True
     if value is None:
         return None, True
+    if attribute in _ASSIGNS:
+        return _not_rebound(spot), True
+    sized = known_sizes.in_place(spot, value)
+    if sized is not None:
+        return sized, True
     known = known_losses.in_op(spot) if is_loss(situation) else None
     if known is not None:
         return known, True
@@ -72,6 +80,12 @@ def value_fix(
         and control_flow.converts(function)
     ):
         return converted(spot, function), True
+    if isinstance(statement, ast.For) and function is not None and not in_data and not spot.generated:
+        arrays = kept_lists.in_arrays(spot, function, decorated=True)
+        if arrays is not None:
+            return arrays
+        if isinstance(statement.iter, ast.Call) and dotted(statement.iter.func) == "range":
+            return None, True  # of a py_function's numbers Python would have none either
     lines = body_of_lines(situation, spot, statement) if function is not None and not is_loss(situation) else None
     if lines is not None and not in_data and function is not None and not whole_as_ops(function, spot):
         return lines
@@ -87,8 +101,6 @@ def value_fix(
 
 _SAME = re.compile(r"\s*(\w+) = \1(?:\s*#.*)?")
 """What `y = y.numpy()` becomes as ops."""
-_FORMATS = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]")
-"""What `%` puts a value into."""
 _FARTHEST = 20
 """Lines from the first to the last that one paste changes."""
 
@@ -140,36 +152,44 @@ def _item_assignment(spot: Spot, statement: ast.Assign) -> Edit | None:
     return Edit(spot.file, statement.lineno, statement.end_lineno or statement.lineno, (blanks + new,))
 
 
+_ASSIGNS = ("assign", "assign_add", "assign_sub")
+
+
+def _not_rebound(spot: Spot) -> Edit | None:
+    """`a = a[0].assign(1)` without its left side: what assign gives in a graph is a tensor, and no variable."""
+    function, source = spot.function, spot.source
+    found: dict[int, str] = {}
+    for one in ast.walk(function) if function is not None else ():
+        if not isinstance(one, ast.Assign) or len(one.targets) > 1 or not isinstance(one.value, ast.Call):
+            continue
+        method, target = one.value.func, dotted(one.targets[0])
+        if not isinstance(method, ast.Attribute) or method.attr not in _ASSIGNS or one.lineno != one.end_lineno:
+            continue
+        owner = method.value.value if isinstance(method.value, ast.Subscript) else method.value
+        if target and dotted(owner) == target:
+            line = source.lines[one.lineno - 1]
+            found[one.lineno] = line[: one.col_offset] + source.text(one.value)
+    if not found or max(found) - min(found) >= _FARTHEST:
+        return None
+    lines = tuple(found.get(at, source.lines[at - 1]) for at in range(min(found), max(found) + 1))
+    return Edit(spot.file, min(found), max(found), lines)
+
+
 def _print(spot: Spot, statement: ast.stmt) -> Edit | None:
     """`print(f"loss {x:.3f}")` and `print("loss", x.numpy())` as `tf.print("loss", x)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or dotted(call.func) != "print" or call.keywords:
         return None
-    shown: list[str] = []
+    texts: list[str] = []
     for argument in call.args:
         if isinstance(argument, ast.Starred):
             return None
-        for one in _shown(argument):
+        for one in shown(argument):
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                shown += [repr(one.value.strip()).replace("'", '"')] * bool(one.value.strip())
+                texts += [quoted(one.value.strip())] * bool(one.value.strip())
             else:
-                value = one.value if isinstance(one, ast.FormattedValue) else one
-                shown.append(as_ops(value, spot) or spot.source.text(value) or ast.unparse(value))
-    return wrapping.replace_expression(spot, call, f"{alias(spot, 'tensorflow')}.print({', '.join(shown)})")
-
-
-def _shown(argument: ast.expr) -> list[ast.expr]:
-    """The texts and values of `f"loss {x:.3f}"` and of `"loss %.3f" % x`, in their order."""
-    if isinstance(argument, ast.JoinedStr):
-        return list(argument.values)
-    if isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Mod):
-        text = argument.left.value if isinstance(argument.left, ast.Constant) else None
-        values = argument.right.elts if isinstance(argument.right, ast.Tuple) else [argument.right]
-        texts = _FORMATS.split(text) if isinstance(text, str) else []
-        if len(texts) == len(values) + 1:
-            pairs = zip(texts, [*values, ast.Constant("")])
-            return [part for words, value in pairs for part in (ast.Constant(words), value)]
-    return [argument]
+                texts.append(as_ops(one, spot) or spot.source.text(one) or ast.unparse(one))
+    return wrapping.replace_expression(spot, call, f"{alias(spot, 'tensorflow')}.print({', '.join(texts)})")
 
 
 def converted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Edit | None:
@@ -184,4 +204,4 @@ def converted(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef) -> E
             return wrapping.replace_expression(spot, one, new)
         if dotted(one).endswith(".function"):
             return None
-    return wrapping.above_function(spot, function, f"@{tf}.function")
+    return wrapping.above_function(spot, function, wrapping.converting(spot, function))

@@ -323,6 +323,11 @@ def _leaves_the_tape(spot: Spot) -> bool:
     return any(left_behind(spot, one) is not None for one in tapes_around(spot.source, spot.line))
 
 
+def _has_own_gradient(function: ast.AST | None) -> bool:
+    """Whether a function says its gradient itself: what it computes may be NumPy's."""
+    return any(dotted(one).endswith("custom_gradient") for one in getattr(function, "decorator_list", ()))
+
+
 def _numpy_under_a_tape(inside: list[Spot]) -> bool:
     """Whether a line under a tape called the function that failed in NumPy: with values it would lose its gradient."""
     if not any(tapes_around(outer.source, outer.line) for outer in inside[:-1]):
@@ -340,7 +345,8 @@ def _undecorated(situation: Situation, index: int) -> Edit | None:
     function = spot.function
     if len(graphs) != 1 or graphs[0] is not spot or outer is None or outer.by or outer.generated:
         return None
-    if any(map(_leaves_the_tape, inside)) or _numpy_under_a_tape(inside):
+    taped = inside[: next((at for at, one in enumerate(inside) if _has_own_gradient(one.function)), len(inside))]
+    if any(map(_leaves_the_tape, taped)) or (taped == inside and _numpy_under_a_tape(inside)):
         return None  # with values it would run, and have no gradient
     statement = outer.source.statement(outer.line)
     name = getattr(function, "name", "")

@@ -49,6 +49,8 @@ def entry(situation: Situation) -> tuple[int, str]:
     for index, spot in enumerate(spots):
         if spot.generated:
             return index, (dataset_call(situation, index) and "tf.data") or "tf.function"
+    if not spots:  # a SyntaxError has no frame
+        return -1, ""
     return len(spots) - 1, spots[-1].by or ("tf.data" if dataset_call(situation, len(spots) - 1) else "")
 
 
@@ -455,6 +457,22 @@ def replace_expression(spot: Spot, node: ast.expr, text: str) -> Edit | None:
     return _edit(spot, {node: text})
 
 
+def converting(spot: Spot, function: ast.AST) -> str:
+    """The decorator that makes AutoGraph convert a function.
+
+    A `tf.function` keeps the graph that Keras had made when the layers of a layer, or of a model, had no weights yet:
+    they are not trained by it.
+    """
+    tf = alias(spot, "tensorflow")
+    of_layer = getattr(function, "name", "") == "call" and any(
+        isinstance(one, ast.Call) and dotted(one.func).startswith("self.") for one in ast.walk(function)
+    )
+    of_layers = getattr(function, "name", "") == "call" and any(
+        isinstance(one, ast.For) and "self" in names(one.iter) for one in ast.walk(function)
+    )
+    return f"@{tf}.autograph.to_graph" if of_layer or of_layers else f"@{tf}.function"
+
+
 def above_function(spot: Spot, function: Function, line: str) -> Edit | None:
     """A line above a function's `def`, with its indentation."""
     if isinstance(function, ast.Lambda):
@@ -465,6 +483,6 @@ def above_function(spot: Spot, function: Function, line: str) -> Edit | None:
 
 
 __all__ = [
-    "Wrap", "above_function", "dataset_call", "entry", "expression", "helper_call", "mapped_function", "names",
-    "replace_expression", "value_here", "value_of",
+    "Wrap", "above_function", "converting", "dataset_call", "entry", "expression", "helper_call", "mapped_function",
+    "names", "replace_expression", "value_here", "value_of",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ NAMES = (
     "unbatched",
     "unknown-length",
     "unknown-shape",
+    "untaped",
     "variable-in-function",
     "xla",
 )

@@ -32,6 +32,14 @@ _PYTHON = re.compile(r"`([^`]+)`: Python value ")
 _COUNTED = re.compile(r"`(\w+)`: \d+ elements?, was \d+ elements?$")
 _TAKES = re.compile(r"(?:tf\.|keras\.|self\.|\w+\.assign|range$|abs$|max$|min$)")
 """Functions to which a tensor can be given in place of a number: AutoGraph has its own `range`."""
+_PASSED = re.compile(r"\b(\w+): -?\d")
+"""Numbers of Python's in a signature."""
+_OF_TWO = {
+    "pow", "add", "subtract", "multiply", "divide", "truediv", "floordiv", "floormod", "mod", "maximum", "minimum",
+    "squared_difference", "atan2", "greater", "greater_equal", "less", "less_equal", "equal", "not_equal",
+    "divide_no_nan", "multiply_no_nan", "scalar_mul",
+}  # fmt: skip
+"""Ops that take two tensors of one dtype, and a number of Python's in the place of one."""
 _SERVES = {True: "With tensors in their place", False: "With open sizes"}
 _TENSOR = re.compile(r"always pass `(\w+(?:\['\w+'\])?)` as a tensor: tf\.constant\(.*, (tf\.\w+)\)")
 _KINDS = re.compile(r": (\w+)\[")
@@ -188,22 +196,47 @@ def _numbers_as_tensors(facts: Facts, function: Function, traces: list[GraphTrac
     own = facts.definition(function.file, function.line)
     if own is None or any(_as_python(own, name, traces[-1].signature) for name in dtypes):
         return ""
-    for name in (one for one, dtype in dtypes.items() if dtype == "tf.int32" and _beside_floats(own, one, traces)):
-        dtypes[name] = "tf.float32"
+    for name in [one for one, dtype in dtypes.items() if dtype in ("tf.int32", "tf.float32")]:
+        beside = _beside(own, name, traces)
+        if beside is None:
+            return ""
+        dtypes[name] = beside or dtypes[name]
     lists = [name for name, dtype in dtypes.items() if not dtype]
     if not all(re.search(rf"\b{name}: [\[(]-?\d[\d.e-]*[,)\]]", trace.signature) for name in lists for trace in traces):
         return ""  # of something else than numbers
     return _pasted(facts, function, options, dtypes)
 
 
-def _beside_floats(own: ast.AST, name: str, traces: list[GraphTrace]) -> bool:
-    """Whether a whole number of Python's is computed with what is float32, as all other tensors of the call are."""
+def _beside(own: ast.AST, name: str, traces: list[GraphTrace]) -> str | None:
+    """The dtype that a number of Python's takes where it is computed with tensors: a tensor keeps its own.
+
+    "" where it is computed with none, None where the tensors are of several dtypes, or of one that nobody knows.
+    """
     kinds = set(_KINDS.findall(traces[-1].signature))
-    return kinds == {"float32"} and any(
-        name in (getattr(one.left, "id", ""), getattr(one.right, "id", ""))
-        and not any(isinstance(side, ast.Constant) for side in (one.left, one.right))
-        for one in ast.walk(own) if isinstance(one, ast.BinOp)
-    )  # fmt: skip
+    numbers = set(_PASSED.findall(traces[-1].signature))
+    others = [
+        one for one in _computed_with(own, name)
+        if not isinstance(one, ast.Constant) and not (isinstance(one, ast.Name) and one.id in numbers)
+    ]  # fmt: skip
+    if not others:
+        return ""
+    if len(kinds) == 1:
+        return f"tf.{kinds.pop()}"
+    return None
+
+
+def _computed_with(own: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What stands on the other side of an operator, or in the other place of an op of two numbers."""
+    for one in ast.walk(own):
+        sides: list[ast.expr] = []
+        if isinstance(one, ast.BinOp):
+            sides = [one.left, one.right]
+        elif isinstance(one, ast.Compare):
+            sides = [one.left, *one.comparators]
+        elif isinstance(one, ast.Call) and pastes.last_name(one.func) in _OF_TWO:
+            sides = [*one.args, *(given.value for given in one.keywords if given.arg in ("x", "y"))]
+        if any(isinstance(side, ast.Name) and side.id == name for side in sides):
+            yield from (side for side in sides if not (isinstance(side, ast.Name) and side.id == name))
 
 
 def _as_python(own: ast.AST, name: str, signature: str = "") -> bool:

@@ -62,9 +62,10 @@ def check(facts: Facts) -> Iterator[Finding]:
                 evidence=(f"line {read.line}: {line}",),
             )  # fmt: skip
         data = function.kind == "tf.data"
-        if function.kind not in ("tf.function", "tf.data") or not many:
+        left = function.kind == "tf.function" and function.name.rpartition(".")[2] in _printed_later(facts)
+        if function.kind not in ("tf.function", "tf.data") or not (many or left):
             continue
-        writes = code.state_writes(found) if found is not None else []
+        writes = code.state_writes(found, items=left) if found is not None else []
         writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
         told = edited_lines(facts)
         if found is not None and (function.file, pastes.first_line(found)) in told:
@@ -72,12 +73,18 @@ def check(facts: Facts) -> Iterator[Finding]:
         writes = sorted((one for one in writes if (function.file, one.line) not in told), key=lambda one: one.line)
         when = (
             "the dataset was built, and not for each element" if data
-            else f"TensorFlow traced the function, and not in its {runs[number]:,} runs"
+            else f"TensorFlow traced the function, and not in its {runs[number]:,} runs" if many
+            else "TensorFlow traced the function: it left a tensor of the graph there, which has no value"
         )  # fmt: skip
         for made, paste in ((True, _variables), (False, _each_time)):
             changes = [one for one in writes if _assigns(one) == made]
             if changes:
                 yield _changed_once(function, changes, traces[number], when, paste(facts, function, changes))
+
+
+def _printed_later(facts: Facts) -> set[str]:
+    """Names of functions whose graph's tensors were printed when no graph was built: Python had kept them."""
+    return {str(noticed["graph"]) for _, _, noticed in facts.notices["printed-symbol"]}
 
 
 def _changed_once(function: Function, writes: Sequence[code.Write], traces: int, when: str, fix: str) -> Finding:
@@ -214,6 +221,9 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     )  # fmt: skip
     if empty:
         return f"{inside}  # once, before the function is traced: {name} = tf.Variable(...), of this dtype and shape"
+    if found is not None and _as_key(found, name):
+        caller = f"where {function.name.rpartition('.')[2]} is called"
+        return f"change {name} {caller}, which is Python: a tensor cannot be a key"
     if "[" in name and found is not None and not _begins(facts.tree(function.file), name):
         return _kept(facts, function, found, write)
     of_object = _attribute(facts, function, write, inside) if "." in name else []
@@ -228,6 +238,13 @@ def _variable(facts: Facts, function: Function, write: code.Write) -> list[Edit 
     made = pastes.above(facts, function.file, first, f"{name} = tf.Variable({name})")
     read = _read_in_ops(facts, function, name, write.line)
     return [made, *read, Edit(str(function.file), write.line, write.line, (f"{change[0]}{inside}",))]
+
+
+def _as_key(function: Definition, name: str) -> bool:
+    """Whether a function looks something up by a number (`self.history[self.count]`), or puts it into a text."""
+    parts = [one.slice for one in code.own_nodes(function) if isinstance(one, ast.Subscript)]
+    parts += [one.value for one in code.own_nodes(function) if isinstance(one, ast.FormattedValue)]
+    return any(ast.unparse(part) == name for part in parts)
 
 
 def _begins(tree: ast.AST | None, target: str) -> bool:
@@ -358,10 +375,19 @@ def _drawn_once(facts: Facts, function: Function, draws: Sequence[code.Write], t
         "trace-only", "warning", None, (),
         f"{what} {_times(traces)}, when "
         f"{'the dataset was built' if data else 'TensorFlow traced the function'}: {asked}{ran}",
-        pastes.written(*first) or f"tf.numpy_function(lambda: {draw.text}, [], tf.float64)  # draws each time",
+        pastes.written(*first) or _drawn_elsewhere(function, draw),
         function.file, draw.line,
         evidence=tuple(f"line {one.line}: {facts.line(function.file, one.line)}" for one in draws[:_MOST]),
     )  # fmt: skip
+
+
+def _drawn_elsewhere(function: Function, draw: code.Write) -> str:
+    """What draws each time where no op does: what a container of Python's holds does not fit into a tensor."""
+    name = draw.called or draw.text.partition("(")[0]
+    if name.rpartition(".")[2] in ("sample", "choice", "choices", "shuffle"):
+        return f"{draw.text} where {function.name.rpartition('.')[2]} is called, with what it draws as an argument"
+    whole = name.rpartition(".")[2] in ("permutation", "binomial", "poisson", "multinomial", "integers", "geometric")
+    return f"tf.numpy_function(lambda: {draw.text}, [], tf.{'int' if whole else 'float'}64)  # draws each time"
 
 
 def _drawn_in(facts: Facts, function: Function, draws: Sequence[code.Write]) -> str:

@@ -8,9 +8,11 @@ variable.
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import types
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
@@ -19,11 +21,14 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain, token_of
+from pyfunc_debug.program.frames import direct_caller, is_generated
 
 _FARTHEST = 3000
 """How many ops are looked at."""
 _LONGEST = 12
 """How many ops of a path are reported."""
+_MOST_LINES = 100
+"""Lines that are reported for None."""
 _NEWEST = 2000
 """How many registered functions are looked through, the newest."""
 _NO_GRADIENT = ("PyFunc", "PyFuncStateless")
@@ -43,12 +48,17 @@ class CutGradients:
     Args:
       names: TensorFlow's.
       observer: Who is notified of variables without a gradient.
+      user_line: Gives the user's file and line for one of AutoGraph's code.
     """
 
-    def __init__(self, names: TensorFlowNames, observer: Observer) -> None:
+    def __init__(
+        self, names: TensorFlowNames, observer: Observer, user_line: Callable[[str, int], tuple[str, int]]
+    ) -> None:
         self._names = names
         self._observer = observer
+        self._user_line = user_line
         self._reported: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, int]] = set()
         self._searched: set[int] = set()
 
     def gradient(self, original: Any) -> Any:
@@ -64,6 +74,8 @@ class CutGradients:
                 drop_our_frame(error)
                 raise
             try:
+                if all(one is None for one in self._names.nest.flatten(found)):
+                    self._tell_of_none(sources, sys._getframe(1))
                 if found is None or (isinstance(found, (list, tuple)) and any(one is None for one in found)):
                     self._look(target, sources, found)
                 else:
@@ -73,6 +85,22 @@ class CutGradients:
             return found
 
         return gradient
+
+    def _tell_of_none(self, sources: Any, frame: types.FrameType) -> None:
+        """The user's line that got nothing but None, and whether it asked for tensors."""
+        autograph = os.path.join(self._names.folder, "python", "autograph") + os.sep
+        site = direct_caller(frame, (autograph,))  # TensorFlow itself asks for what a body computed
+        flat = self._names.nest.flatten(sources)
+        if site is None or not flat:
+            return
+        file, line = self._user_line(*site)
+        if (file, line) not in self._asked and not is_generated(file) and len(self._asked) < _MOST_LINES:
+            self._asked.add((file, line))
+            tensors = not any(hasattr(one, "assign") for one in flat)
+            whole = all(getattr(getattr(one, "dtype", None), "is_integer", False) for one in flat)
+            self._observer.notice(
+                Notice.ALL_NONE, None, None, file=file, line=line, tensors=tensors, whole=whole, sources=[file]
+            )
 
     def _look(self, target: Any, sources: Any, found: Any) -> None:
         nest = self._names.nest

@@ -48,6 +48,8 @@ class TensorFlowNames:
     function_cache_type: Any
     function_type: Any
     gradient_tape_type: Any
+    tensor_type: Any
+    """The class of graphs' tensors; None where it has moved: then nobody says what printed their names."""
     nest: Any
     ops: Any
     op_error_type: Any
@@ -176,6 +178,7 @@ def load() -> TensorFlowNames:
         function_cache_type=getattr(cache, "FunctionCache", None),
         function_type=getattr(polymorphic, "Function", None),
         gradient_tape_type=find("tensorflow.python.eager.backprop:GradientTape", None),
+        tensor_type=find("tensorflow.python.framework.tensor:Tensor", None),
         nest=module("tensorflow.python.util.nest"),
         ops=module("tensorflow.python.framework.ops"),
         op_error_type=getattr(module("tensorflow.python.framework.errors_impl"), "OpError", None)

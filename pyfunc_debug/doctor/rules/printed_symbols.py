@@ -1,0 +1,107 @@
+"""`print(loss)` in a function that TensorFlow traces: it shows the name of a tensor, once, and no value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor.facts import Definition, Facts
+from pyfunc_debug.doctor.failures.each_time import each_time
+from pyfunc_debug.doctor.failures.explanation import Edit
+from pyfunc_debug.doctor.failures.printed import quoted, shown
+from pyfunc_debug.doctor.failures.source import dotted
+from pyfunc_debug.doctor.text import listed
+from pyfunc_debug.records import Finding
+
+NAMES = ("printed-symbol",)
+_ON_PURPOSE = re.compile(r"trac(?:e|ing)|symbol|graph|shape|dtype|static", re.IGNORECASE)
+"""Words of who prints what a graph is made of."""
+_PASTED = 8
+"""Lines of a function that are pasted."""
+_LOGS = {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal"}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding a function and kind of line, with a paste for each line."""
+    found: dict[tuple[str, int, bool], dict[int, tuple[Definition, ast.Call]]] = {}
+    for _, _, noticed in facts.notices["printed-symbol"]:
+        if noticed["graph"]:
+            continue  # long after: the state that kept it is the cause
+        file, line = str(noticed["file"]), int(noticed["line"])
+        call = _prints(facts, file, line)
+        functions = pastes.around(facts.tree(file), line, ast.FunctionDef)
+        if call is None or not functions:
+            continue
+        words = [one.value for one in ast.walk(call) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        if not any(_ON_PURPOSE.search(one) for one in words):
+            place = (file, pastes.first_line(functions[-1]), _is_tf_print(call))
+            found.setdefault(place, {})[call.lineno] = (functions[-1], call)
+    for (file, _, in_graph), calls in found.items():
+        yield _finding(facts, file, [calls[line] for line in sorted(calls)], in_graph)
+
+
+def _finding(facts: Facts, file: str, calls: list[tuple[Definition, ast.Call]], in_graph: bool) -> Finding:
+    lines = [call.lineno for _, call in calls]
+    function = calls[0][0]
+    name = getattr(function, "name", "the function")
+    edits = [_edit(facts, file, function, call) for _, call in calls[:_PASTED]]
+    several = len(lines) > 1
+    where = f"line{'s' * several} {listed(lines)} of {name}"
+    if in_graph:
+        what = (
+            f"{where} give{'s' * (not several)} tf.print a text that Python made while the graph was built: each run "
+            "prints the name of a tensor instead of its value"
+        )
+    else:
+        what = (
+            f"{where} print{'s' * (not several)} while TensorFlow builds the graph: that shows the name of a tensor, "
+            "which has no value yet, and no run prints anything"
+        )
+    return Finding(
+        NAMES[0], "note", None, (), what,
+        pastes.written(*edits) or "tf.print(...) with the tensors themselves prints their values in each run",
+        file, lines[0], evidence=tuple(f"line {line}: {facts.line(file, line)}" for line in lines[: pastes.MOST]),
+    )  # fmt: skip
+
+
+def _prints(facts: Facts, file: str, line: int) -> ast.Call | None:
+    """The call on a line that prints, or logs; None where something else asked for the text."""
+    calls = [one for one in pastes.around(facts.tree(file), line, ast.Call) if _is_print(one) or _is_log(one)]
+    calls = [one for one in calls if isinstance(pastes.source(facts, file).parent(one), ast.Expr)]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _is_print(call: ast.Call) -> bool:
+    return dotted(call.func) == "print" or _is_tf_print(call)
+
+
+def _is_tf_print(call: ast.Call) -> bool:
+    return dotted(call.func).endswith(".print")
+
+
+def _is_log(call: ast.Call) -> bool:
+    owner, _, method = dotted(call.func).rpartition(".")
+    return method in _LOGS and "log" in owner.lower()
+
+
+def _edit(facts: Facts, file: str, function: Definition, call: ast.Call) -> Edit | None:
+    """The line with `tf.print` and the values; with Python in a py_function where it does not go to the output."""
+    own, tf = pastes.source(facts, file), pastes.module(facts, file, "tensorflow")
+    if tf is None:
+        return None
+    given = {one.arg: one.value for one in call.keywords}
+    if not _is_tf_print(call) and (_is_log(call) or not given.keys() <= {"sep", "end", "flush"}):
+        new = each_time(own, function, call, tf)
+        return None if new is None else pastes.replaced(facts, file, {call: new})
+    texts: list[str] = []
+    for argument in call.args:
+        parts = [argument] if isinstance(argument, ast.Starred) else shown(argument)
+        for one in parts:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                texts += [quoted(one.value.strip())] * bool(one.value.strip())
+            else:
+                texts.append(own.text(one) or ast.unparse(one))
+    texts += [f"{one}={own.text(value)}" for one, value in given.items() if one != "flush"]
+    return pastes.replaced(facts, file, {call: f"{tf}.print({', '.join(texts)})"})
