@@ -198,6 +198,7 @@ class Notice(str, Enum):
     WRONG_TAPE = "wrong-tape"
     SECOND_ORDER = "second-order"
     CUT_GRADIENT = "cut-gradient"
+    FLAT_OP = "flat-op"
     MAPPED_GRADIENT = "mapped-gradient"
     GRADIENT_CHECK = "gradient-check"
     GRAPH_CODE = "graph-code"
