@@ -125,10 +125,14 @@ def stale_values(rows: Callable[[str], Iterable[Any]]) -> dict[int, tuple[str, .
     for (text,) in rows("SELECT facts FROM notice WHERE rule = 'stale-closure' ORDER BY id"):
         one = json.loads(text)
         where = source_line(one["file"], one["line"])
-        sentence = (
-            f"`{one['name']}` (read at {where}) was {one['then']} when this graph was traced and {one['now']} when it "
-            f"ran later: the graph keeps {one['then']}"
-        )
+        sentence = f"`{one['name']}` (read at {where}) "
+        if one.get("other_object"):
+            sentence += "is another object than when this graph was traced: the graph keeps the first"
+        else:
+            sentence += (
+                f"was {one['then']} when this graph was traced and {one['now']} when it ran later: the graph keeps "
+                f"{one['then']}"
+            )
         found[one["trace"]] = (*found.get(one["trace"], ()), sentence)
     return found
 

@@ -110,7 +110,25 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         return _parsed(f"tf.sigmoid({a} - {b})")
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
+    if last == "choice" and given and set(keywords) <= {"size", "replace"} and len(given) <= 3:
+        return _chosen(given[0], argument(1, "size", default=""), argument(2, "replace", default="True"))
+    if last == "permutation" and len(given) == 1 and not keywords and is_number(given[0]):
+        return _parsed(f"tf.random.shuffle(tf.range({given[0]}))")
     return None
+
+
+def is_number(text: str) -> bool:
+    """Whether an argument of `choice` says how many places there are, rather than an array."""
+    return re.fullmatch(r"\d+|len\(.*\)|.*\.shape\[0\]", text) is not None
+
+
+def _chosen(of: str, size: str, replace: str) -> ast.expr | None:
+    """Some of the numbers below `of`."""
+    if not is_number(of) or not size or size.startswith(("[", "(")):
+        return None
+    if replace == "False":
+        return _parsed(f"tf.random.shuffle(tf.range({of}))[:{size}]")
+    return _parsed(f"tf.random.uniform([{size}], 0, {of}, tf.int32)") if replace == "True" else None
 
 
 def _parsed(text: str) -> ast.expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import types
 
 import keras
@@ -136,6 +138,126 @@ def a_layer_in_a_training_loop_of_ones_own():
         model.layers[-1].temperature = 0.5
 
 
+@triggers("stale-closure", says="`model` and `optimizer` are other objects", severity="error", pastes=True)
+def a_step_that_is_kept_while_models_are_made_in_a_loop():
+    x, y = tf.ones((8, 3)), tf.ones((8, 1))
+
+    @tf.function
+    def train_step(inputs, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(inputs) - labels))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    for units in (1, 2):
+        model = keras.Sequential([keras.layers.Dense(units), keras.layers.Dense(1)])
+        optimizer = keras.optimizers.Adam()
+        for _ in range(2):
+            train_step(x, y)
+
+
+@triggers("stale-closure", says="`total` is another object than when TensorFlow traced", severity="error", pastes=True)
+def a_metric_that_is_made_in_each_epoch():
+    @tf.function(reduce_retracing=True)
+    def add(x):
+        total.update_state(x)
+        return x
+
+    for _ in range(2):
+        total = keras.metrics.Mean()
+        for number in (1.0, 2.0):
+            add(tf.constant(number))
+        total.result()
+
+
+@triggers("stale-closure", says="goes on with the first ResourceVariable", severity="error")
+def a_variable_of_an_object_that_is_made_anew():
+    class Counter:
+        def __init__(self):
+            self.reset()
+
+        def reset(self):
+            self.count = tf.Variable(0.0)
+
+        @tf.function
+        def add(self, x):
+            self.count.assign_add(x)
+
+    counter = Counter()
+    counter.add(tf.constant(1.0))
+    counter.reset()
+    counter.add(tf.constant(1.0))
+
+
+@triggers("stale-closure", says="`net` is another object", severity="error", pastes=True)
+def a_net_that_is_cloned_behind_a_compiled_call():
+    net = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+    def forward(x):
+        return net(x)
+
+    fast = tf.function(forward)
+    fast(tf.ones((1, 2)))
+    net = keras.models.clone_model(net)
+    fast(tf.ones((1, 2)))
+
+
+@near("stale-closure")
+def a_target_net_that_gets_the_weights():
+    net, target = (keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]) for _ in range(2))
+
+    @tf.function
+    def error(x):
+        return net(x) - target(x)
+
+    for _ in range(3):
+        error(tf.ones((1, 2)))
+        target.set_weights(net.get_weights())
+
+
+@near("stale-closure")
+def a_step_that_is_given_its_model():
+    @tf.function
+    def forward(net, x):
+        return net(x)
+
+    for units in (1, 2):
+        net = keras.Sequential([keras.Input((2,)), keras.layers.Dense(units)])
+        forward(net, tf.ones((1, 2)))
+        forward(net, tf.ones((1, 2)))
+
+
+@near("stale-closure")
+def a_step_that_is_made_with_its_model():
+    for units in (1, 2):
+        net = keras.Sequential([keras.Input((2,)), keras.layers.Dense(units)])
+        forward = tf.function(lambda x: net(x))  # noqa: B023  # it is called before the next net
+        forward(tf.ones((1, 2)))
+        forward(tf.ones((1, 2)))
+    net = None
+
+
+@near("stale-closure")
+def a_model_that_is_compiled_again():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self.dense(data) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            return {"loss": loss}
+
+    model = Model()
+    for rate in (0.1, 0.01):
+        model.compile(keras.optimizers.SGD(rate))
+        model.fit(np.ones((4, 2), "float32"), verbose=0)
+
+
 @near("stale-closure")
 def an_attribute_of_a_model_that_stays():
     class Model(keras.Model):
@@ -232,3 +354,132 @@ def an_epoch_that_a_loss_only_prints():
     model.compile("sgd", loss)
     for epoch in range(3):  # noqa: B007
         model.fit(np.ones((4, 3)), np.ones((4, 1)), verbose=0)
+
+
+# -- cut-gradient: ops that move in steps ------------------------------------------------------------------------------
+
+
+@triggers("cut-gradient", says="`tf.math.ceil(h)` stands between them and the loss", pastes=True)
+def a_model_that_rounds_up():
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = keras.layers.Dense(8), keras.layers.Dense(1)
+
+        def call(self, x):
+            h = self.first(x)
+            h = tf.math.ceil(h)
+            return self.second(h)
+
+    model = Net()
+    model.compile("adam", "mse")
+    model.fit(np.ones((8, 4), "float32"), np.ones((8, 1), "float32"), verbose=0)
+
+
+@triggers("cut-gradient", says="`tf.cast(x, tf.int32)` stands between")
+def a_layer_that_looks_up_whole_numbers():
+    first, table = keras.layers.Dense(1), keras.layers.Embedding(9, 2)
+
+    @tf.function
+    def step(data):
+        with tf.GradientTape() as tape:
+            x = first(data)
+            loss = tf.reduce_sum(table(tf.cast(x, tf.int32)))
+        return tape.gradient(loss, [*first.trainable_variables, *table.trainable_variables])
+
+    step(tf.ones((2, 3)))
+
+
+@near("cut-gradient")
+def a_codebook_with_a_gradient_straight_through():
+    before, codes, after = keras.layers.Dense(2), tf.Variable(tf.random.normal((4, 2))), keras.layers.Dense(1)
+
+    @tf.function
+    def step(data):
+        with tf.GradientTape() as tape:
+            x = before(data)
+            nearest = tf.argmin(tf.reduce_sum((x[:, None] - codes) ** 2, -1), axis=-1)
+            found = tf.gather(codes, nearest)
+            loss = tf.reduce_mean((tf.stop_gradient(x) - found) ** 2)
+            loss += tf.reduce_mean(after(x + tf.stop_gradient(found - x)))
+        return tape.gradient(loss, [*before.trainable_variables, codes, *after.trainable_variables])
+
+    step(tf.ones((3, 5)))
+
+
+@near("cut-gradient")
+def an_accuracy_beside_the_loss():
+    net = keras.layers.Dense(3)
+
+    @tf.function
+    def step(data, labels):
+        with tf.GradientTape() as tape:
+            logits = net(data)
+            hits = tf.cast(tf.argmax(logits, axis=-1) == labels, tf.float32)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+        return tf.reduce_mean(hits), tape.gradient(loss, net.trainable_variables)
+
+    step(tf.ones((2, 4)), tf.constant([0, 1], tf.int64))
+
+
+@near("cut-gradient")
+def a_variable_that_only_an_other_loss_uses():
+    net, other = keras.layers.Dense(3), keras.layers.Dense(1)
+
+    @tf.function
+    def step(data):
+        with tf.GradientTape() as tape:
+            hidden = net(data)
+            large = tf.where(hidden > 0.0, hidden, 0.1 * hidden)
+            unused = other(hidden)
+            loss = tf.reduce_mean(large)
+        return unused, tape.gradient(loss, [*net.trainable_variables, *other.trainable_variables])
+
+    step(tf.ones((2, 4)))
+
+
+# -- retrace: the graphs of predict ------------------------------------------------------------------------------------
+
+
+@triggers("retrace", says="for 6 models that were made one after the other", severity="note", pastes=True)
+def a_model_that_predicts_in_each_round_of_a_loop():
+    x, y = np.ones((1, 9), "float32"), np.array([[0.8]])
+    for _ in range(6):
+        model = keras.Sequential([keras.Input((9,)), keras.layers.Dense(1)])
+        model.compile(loss="mse", optimizer="sgd")
+        model.train_on_batch(x, y)
+        model.predict(x, verbose=0)
+
+
+@triggers("retrace", says="new_model is made once, above the function", severity="note", pastes=True)
+def a_model_that_is_loaded_for_each_answer():
+    path = os.path.join(tempfile.mkdtemp(), "answers.keras")
+    keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]).save(path)
+
+    def prediction(x):
+        new_model = keras.models.load_model(path)
+        return new_model.predict(x, verbose=0)
+
+    for _ in range(6):
+        prediction(np.ones((1, 4), "float32"))
+
+
+@near("retrace")
+def a_model_that_predicts_in_a_loop():
+    model = keras.Sequential([keras.Input((None, 4)), keras.layers.LSTM(2)])
+    for length in range(2, 9):
+        model.predict(np.ones((1, length, 4), "float32"), verbose=0)
+
+
+@near("retrace")
+def models_of_three_folds():
+    for _ in range(3):
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        model.predict(np.ones((8, 4), "float32"), verbose=0)
+
+
+@near("retrace")
+def models_that_predict_many_batches_each():
+    for _ in range(5):
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        model.predict(np.ones((32, 4), "float32"), batch_size=4, verbose=0)

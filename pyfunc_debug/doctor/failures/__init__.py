@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyfunc_debug.doctor.failures import (
+    above_tape,
     array_indices,
     autograph,
     batched_input,
@@ -25,6 +26,7 @@ from pyfunc_debug.doctor.failures import (
     flat_losses,
     foreign_code,
     generators,
+    given_functions,
     graph_variables,
     iterator_states,
     kept_tensor,
@@ -45,6 +47,7 @@ from pyfunc_debug.doctor.failures import (
     missing_attribute,
     missing_super,
     mixed_dtypes,
+    neighbours,
     no_gradients,
     none_shape,
     object_arrays,
@@ -91,6 +94,7 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     lost_function.explain,
     iterator_states.explain,
     variables.explain,
+    variables.of_tensor,
     made_in_build.explain,
     leaked_tensor.explain,
     leaked_tensor.listed,
@@ -113,11 +117,14 @@ CAUSES: tuple[Callable[[Situation], Explanation | None], ...] = (
     session_gradients.explain,
     score_losses.explain,
     loss_loops.explain,
+    above_tape.explain,
     no_gradients.explain,
     scalar_zeros.explain,
     flat_losses.explain,
     custom_gradients.explain,
     elements.explain,
+    given_functions.explain,
+    given_functions.without_return,
     keras_batches.explain,
     squeezed.explain,
     generators.explain,
@@ -190,7 +197,7 @@ def explain(error: BaseException, locate: Locate, rows: Query) -> Explanation | 
         if explanation is not None:
             if cause in OF_VALUES:
                 explanation = whole_functions.instead(explanation, found)
-            return distinct(with_imports(finite(as_floats(explanation, found), found), found))
+            return distinct(with_imports(finite(as_floats(neighbours.kept(explanation), found), found), found))
     if trouble:
         raise trouble[0]
     return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.smooth import NEAR, comparisons, ranks_in_ops, smoothed
-from pyfunc_debug.doctor.failures.source import dotted, is_tape, names, parameters, short
+from pyfunc_debug.doctor.failures.smooth import NEAR, comparisons, of_type, ranks_in_ops, smoothed
+from pyfunc_debug.doctor.failures.source import dotted, is_tape, names, parameters, read, short
 from pyfunc_debug.doctor.failures.symbols import calls, root_is
 
 RULE = "cut-gradient"
@@ -49,7 +51,25 @@ def explain(situation: Situation) -> Explanation | None:
             flat = _flat([ast.Expr(layer.body)], given, spot)
             if flat:
                 return _explanation("a Lambda layer", given, flat, spot)
-    return None
+    return _measured(situation)
+
+
+def _measured(situation: Situation) -> Explanation | None:
+    """An op that the recording found on all ways from the variables to the loss: in a layer, or under a tape."""
+    told = [json.loads(text) for (text,) in situation.rows("SELECT facts FROM notice WHERE rule = 'flat-op'")]
+    places = {(one["op"], one["file"], one["line"]) for one in told if len(one["variables"]) == one["count"]}
+    if len(places) != 1:
+        return None
+    kind, file, line = places.pop()
+    module = next((one.module for one in situation.spots if one.file == file), {})
+    spot = Spot(file, line, {}, module, "")
+    found = of_type(kind, read(file), line)
+    if found is None:
+        return None
+    function = spot.source.function(line)
+    where = f"{function.name} (line {function.lineno})" if isinstance(function, ast.FunctionDef) else "the loss"
+    explained = _explanation(where, "what it is given", [found], spot)
+    return dataclasses.replace(explained, confidence="measured")
 
 
 def _ranks(function: ast.FunctionDef, predicted: str, flat: list[ast.expr], spot: Spot) -> Explanation | None:

@@ -13,8 +13,8 @@ from pyfunc_debug.doctor.failures.results import body_shape
 from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.shapes import written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.symbols import alias, calls, keras_name, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, names
+from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, keras_name, root_is, shape_of, symbolic_parts
 from pyfunc_debug.doctor.failures.traced_text import explained
 
 _PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
@@ -99,12 +99,24 @@ def keras_input(
             f"{alias(spot, 'tensorflow')}.numpy_function(lambda {', '.join(inputs)}: {text}, "
             f"[{', '.join(inputs)}], {alias(spot, 'tensorflow')}.float32)"
         )
+    hidden = [name for name in names(piece) if _lists_inputs(spot.value(name))]
+    if hidden:
+        advice = (
+            f"{' and '.join(hidden)} hold{'s' * (len(hidden) == 1)} such tensors, too: put the lines that make them "
+            "and this one into the call of one layer, and give it the tensors that they begin with."
+        )
+        return explained(situation, spot, statement, parts, None, advice=advice)
     if not all(name.isidentifier() for name in inputs):
         return explained(
             situation, spot, statement, parts, None, advice=f"Wrap it in {keras}.layers.Lambda, or in a layer's call."
         )
     new = _in_lambda(keras, inputs, text)
     return explained(situation, spot, statement, parts, wrapping.replace_expression(spot, piece, new), sure)
+
+
+def _lists_inputs(value: object) -> bool:
+    """Whether it is a list in which some tensor only describes what a model will be given: `[0, shape[1], -1]`."""
+    return isinstance(value, (list, tuple)) and any(is_keras(one) for one in value)
 
 
 def _chosen(spot: Spot, statement: ast.If | ast.While | ast.For, keras: str) -> tuple[Edit | None, bool, str]:

@@ -74,6 +74,29 @@ def left_behind(spot: Spot, block: ast.With) -> Cut | None:
     return Cut(found, inner, tuple(trace.walls))
 
 
+class Liveness(dict[str, "_State"]):
+    """Which names may have a gradient after some statements, one after the other."""
+
+    def __init__(self, spot: Spot) -> None:
+        super().__init__()
+        self._trace = _Trace(spot)
+
+    def after(self, statements: list[ast.stmt]) -> bool:
+        """Goes through statements; False where one leads through what others explain."""
+        try:
+            self._trace.statements(statements, self)
+        except _UnknownError:
+            return False
+        return True
+
+    def of(self, node: ast.expr) -> bool:
+        """Whether an expression may have a gradient."""
+        try:
+            return self._trace.expression(node, self) is not False
+        except _UnknownError:
+            return True
+
+
 def _together(states: Iterable[_State]) -> _State:
     every = list(states)
     return True if True in every else next((one for one in every if isinstance(one, ast.Call)), False)
@@ -218,4 +241,4 @@ def _is_variable(value: Any) -> bool:
     return "Variable" in type(value).__name__ and bool(getattr(value, "trainable", True))
 
 
-__all__ = ["Cut", "is_outside", "left_behind"]
+__all__ = ["Cut", "Liveness", "is_outside", "left_behind"]

@@ -22,6 +22,10 @@ _NUMBER = re.compile(
     r"Expected (\w*int\d+)(?: passed to parameter '\w+' of op '\w+', got|, but got) (-?[\d.e+-]+) of type 'float'"
     r"|Cannot convert (-?[\d.e+-]+) to EagerTensor of dtype (\w*int\d+)"
 )
+_WHOLE_STEP = re.compile(
+    r"Expected int64, but got [-\d.e]+ of type 'float'|Cannot convert [-\d.e]+ to EagerTensor of dtype int64"
+    r"|Tensor conversion requested dtype (?:int64|float32) for Tensor with dtype (?:int64|float32)"
+)
 _WIDTHS = ("float16", "bfloat16", "float32", "float64")
 _WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _TWO_TENSORS = ("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "mod", "truediv", "atan2")
@@ -36,6 +40,9 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
+    schedule = _step_of_a_schedule(situation, spot)
+    if schedule is not None:
+        return schedule
     found = _NUMBER.search(situation.message)
     if found is not None:
         return _number(spot, statement, found[1] or found[4], float(found[2] or found[3]))
@@ -55,6 +62,31 @@ def explain(situation: Situation) -> Explanation | None:
     if found is not None:
         return _two(spot, statement, {found[1], found[2]})
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
+
+
+def _step_of_a_schedule(situation: Situation, spot: Spot) -> Explanation | None:
+    """`0.1 / (step + 1)` in a learning rate schedule: Keras counts steps in int64."""
+    function = spot.function
+    holder = spot.source.parent(function) if function is not None else None
+    if not _WHOLE_STEP.search(situation.message) or not isinstance(function, ast.FunctionDef):
+        return None
+    if not isinstance(holder, ast.ClassDef) or function.name != "__call__" or len(function.args.args) != 2:
+        return None
+    if not any(dotted(one).rpartition(".")[2] == "LearningRateSchedule" for one in holder.bases):
+        return None
+    step, tf = function.args.args[1].arg, alias(spot, "tensorflow")
+    if not is_symbolic(spot.value(step)) and dtype_of(spot.value(step)) != "int64":
+        return None
+    first = function.body[0]
+    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+    place = function.body[1] if docstring else first
+    blanks = indent_of(spot.source.lines[place.lineno - 1])
+    cause = (
+        f"{step} is int64: Keras counts steps in whole numbers, and TensorFlow computes those with no floats. As a "
+        "float it takes part."
+    )
+    edit = Edit(spot.file, place.lineno, place.lineno - 1, (f"{blanks}{step} = {tf}.cast({step}, {tf}.float32)",))
+    return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
 def _listed(spot: Spot, statement: ast.stmt, dtypes: list[str]) -> Explanation | None:

@@ -21,10 +21,11 @@ from pyfunc_debug.doctor.failures.nodes import (
 from pyfunc_debug.doctor.failures.plain_call import plain_call
 from pyfunc_debug.doctor.failures.rewrites import as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.slopes import COST, sloped, with_helper
+from pyfunc_debug.doctor.failures.slopes import COST
+from pyfunc_debug.doctor.failures.slopes import by_differences as measured_gradient
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library, ranks
 from pyfunc_debug.doctor.failures.source import Source, dotted, names, parameters, read, short, tapes_before
-from pyfunc_debug.doctor.failures.symbols import Described, alias
+from pyfunc_debug.doctor.failures.symbols import Described
 
 RULE = "cut-gradient"
 _OTHERWISE = " A py_function has one, through TensorFlow's ops in its body."
@@ -109,21 +110,11 @@ def _of_node(situation: Situation, node: Node, between: str) -> Explanation | No
     if plain is not None:
         return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain)
     edit, advice = _differentiable(situation, node, call)
-    by_differences = _by_differences(situation, node, call) if edit is None else None
+    by_differences = measured_gradient(situation, node, call) if edit is None else None
     if by_differences is not None:
         return Explanation(RULE, *node.site, cause, by_differences, COST)
     cause += _OTHERWISE if smooth and not advice.startswith("Ranks") else ""
     return Explanation(RULE, *node.site, cause, edit, advice)
-
-
-def _by_differences(situation: Situation, node: Node, call: ast.Call) -> Edit | None:
-    """The call with a gradient that is measured: what computes in between may be anything."""
-    spot = site_spot(node, situation)
-    dtypes = [dtype for dtype, _ in traced_inputs(node, situation)]
-    text = sloped(node.function(), call, node.source, dtypes)
-    if text is None or spot is None:
-        return None
-    return with_helper(spot.file, node.source, call, text, alias(spot, "tensorflow"), alias(spot, "numpy"))
 
 
 def _in_ops(situation: Situation, node: Node) -> Edit | None:
@@ -203,7 +194,7 @@ def _none(situation: Situation) -> Explanation | None:
         plain = _in_ops(situation, node)
         if plain is not None:
             return Explanation(RULE, *node.site, f"{cause} TensorFlow's ops have one.", plain, "", "likely")
-        by_differences = _by_differences(situation, node, call)
+        by_differences = measured_gradient(situation, node, call)
         if by_differences is not None:
             return Explanation(RULE, *node.site, cause, by_differences, COST, "likely")
     cause += _OTHERWISE if smooth else ""

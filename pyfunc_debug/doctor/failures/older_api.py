@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pyfunc_debug.doctor.failures import older_backend
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, dotted
@@ -204,10 +205,14 @@ def _attribute(situation: Situation, absent: re.Match[str]) -> Explanation | Non
         return None
     found = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr == name]
     asked = getattr(situation.inner, "obj", None)
+    if found and (absent[2] or "").endswith("keras.backend"):
+        return older_backend.explain(spot, found[0], situation)
     if len(found) != 1 or not (absent[2] == "tensorflow" or _is_keras(asked)):
         return None
     of = found[0]
     owner = spot.source.text(of.value)
+    if name == "minimize":
+        return older_backend.minimized(spot, of)
     if absent[2] == "tensorflow" and name in _TENSORFLOW:
         new = f"{owner}.{_TENSORFLOW[name]}"
         edit = _edit(spot, {of: new})

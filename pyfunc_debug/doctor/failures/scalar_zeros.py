@@ -15,6 +15,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.nodes import Node, body_spot, site_spot, user_nodes
 from pyfunc_debug.doctor.failures.overrides import override
 from pyfunc_debug.doctor.failures.situation import Situation
+from pyfunc_debug.doctor.failures.slopes import COST, by_differences
 from pyfunc_debug.doctor.failures.smooth import NEAR, in_steps, of_library
 from pyfunc_debug.doctor.failures.source import Source, read, short
 from pyfunc_debug.program.frames import is_installed
@@ -93,6 +94,10 @@ def _explanation(situation: Situation, node: Node, others: list[Node]) -> Explan
     pieces = body_in_ops(function, spot) if flat is None else None
     edit = _edit(node.file, spot.source, pieces) if pieces else None
     edit = _with_others(situation, edit, others) if edit is not None and others else edit
+    call = node.call()
+    measured = by_differences(situation, node, call) if edit is None and flat is None and call is not None else None
+    if measured is not None:
+        return Explanation(RULE, node.file, line, cause, measured, COST)
     advice = "" if edit is not None else (
         f"Compute with TensorFlow's ops in {node.called}, or give it a gradient of its own: @tf.custom_gradient."
     )  # fmt: skip

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from pyfunc_debug.doctor.code import state_writes
 from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit
-from pyfunc_debug.doctor.failures.nodes import argument
+from pyfunc_debug.doctor.failures.nodes import Node, argument, site_spot, traced_inputs
+from pyfunc_debug.doctor.failures.situation import Situation
 from pyfunc_debug.doctor.failures.smooth import in_steps
 from pyfunc_debug.doctor.failures.source import Function, Source, dotted, indent_of, parameters
+from pyfunc_debug.doctor.failures.symbols import alias
 
 NAME = "with_slopes"
 _NEAR = 12
@@ -47,6 +49,16 @@ def helper(tf: str, np: str) -> list[str]:
     ]
 
 
+def by_differences(situation: Situation, node: Node, call: ast.Call) -> Edit | None:
+    """The call of a node with a gradient that is measured: what computes in between may be anything."""
+    spot = site_spot(node, situation)
+    dtypes = [dtype for dtype, _ in traced_inputs(node, situation)]
+    text = sloped(node.function(), call, node.source, dtypes)
+    if text is None or spot is None:
+        return None
+    return with_helper(spot.file, node.source, call, text, alias(spot, "tensorflow"), alias(spot, "numpy"))
+
+
 def sloped(function: Function | None, call: ast.Call, source: Source, dtypes: Sequence[str]) -> str | None:
     """A call with a gradient by differences, in the place of that of numpy_function or py_function.
 
@@ -73,7 +85,7 @@ def sloped(function: Function | None, call: ast.Call, source: Source, dtypes: Se
     own, tf = source.text(body), dotted(call.func).rpartition(".")[0] or "tf"
     if dotted(call.func).rpartition(".")[2] in ("py_function", "eager_py_func"):
         own = f"({own})" if isinstance(body, ast.Lambda) else own
-        own = f"lambda *xs: {own}(*map({tf}.constant, xs))"
+        own = f"lambda *xs: {tf}.cast({own}(*map({tf}.constant, xs)), {source.text(single)})"  # as it does itself
     text = f"{NAME}({own}, {source.text(single)})({given})"
     return text if single is tout else f"[{text}]"
 

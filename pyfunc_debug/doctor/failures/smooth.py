@@ -26,6 +26,14 @@ _PLACES = (
     "heaviside",
 )
 _COMPARED = {"greater": ast.Gt, "greater_equal": ast.GtE, "less": ast.Lt, "less_equal": ast.LtE}
+_TYPES = {"Round": ("round",), "Rint": ("rint", "round"), "Floor": ("floor",), "Ceil": ("ceil",), "ArgMax": ("argmax",),
+          "ArgMin": ("argmin",)}  # fmt: skip
+_COMPARES = {
+    "Greater": (ast.Gt, "greater"), "GreaterEqual": (ast.GtE, "greater_equal"), "Less": (ast.Lt, "less"),
+    "LessEqual": (ast.LtE, "less_equal"), "Equal": (ast.Eq, "equal"), "NotEqual": (ast.NotEq, "not_equal"),
+}  # fmt: skip
+"""What makes ops of these types."""
+_SHAPES = ("expand_dims", "reshape", "squeeze", "identity")
 _STEEP = "20.0"
 NEAR = "0.1"
 """Values nearer than this share a rank: that makes it smooth."""
@@ -136,6 +144,26 @@ def ranks_in_ops(body: Iterable[ast.stmt], known: set[str], spot: Spot) -> dict[
     return found
 
 
+def of_type(kind: str, source: Source, line: int) -> ast.expr | None:
+    """The expression of a line that made an op of a type which moves in steps; None where it is not one alone.
+
+    Args:
+      kind: The op's type, as `Ceil`.
+      source: The file.
+      line: The op's line.
+    """
+    statement = source.statement(line)
+    comparison, name = _COMPARES.get(kind, (ast.cmpop, ""))
+    wanted = (*_TYPES.get(kind, ()), name)
+    found = [
+        one for one in ast.walk(statement)
+        if (isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in wanted)
+        or (kind == "Cast" and isinstance(one, ast.Call) and dotted(one.func).endswith("cast") and not _to_floats(one))
+        or (kind in _COMPARES and isinstance(one, ast.Compare) and isinstance(one.ops[0], comparison))
+    ] if statement is not None else []  # fmt: skip
+    return found[0] if len(found) == 1 and isinstance(found[0], ast.expr) else None
+
+
 def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.expr, str] | None:
     """What stands in the place of such an op.
 
@@ -152,18 +180,52 @@ def smoothed(flat: ast.expr, around: ast.AST | None, spot: Spot) -> tuple[ast.ex
     if isinstance(flat, ast.Call) and name in _ROUNDED and len(flat.args) == 1 and not flat.keywords:
         inner = text(flat.args[0])
         return flat, f"({inner} + {tf}.stop_gradient({text(flat)} - ({inner})))"
-    if not _to_floats(around):
-        return None
-    assert isinstance(around, ast.Call)
     sides = _sides(flat, name)
+    steep = f"{tf}.sigmoid({_STEEP} * (({text(sides[0])}) - ({text(sides[1])})))" if sides is not None else ""
+    if sides is not None and isinstance(around, ast.Call) and _chooses(around, flat, spot):
+        one, other = (text(each) for each in around.args[1:])
+        return around, f"({other} + ({one} - ({other})) * {steep})"
+    if not _to_floats(around):
+        if not isinstance(around, ast.Assign) or not _cast_later(around, spot.source):
+            return None
+        around = flat
+    assert isinstance(around, ast.expr)
     if sides is not None:
-        return around, f"{tf}.sigmoid({_STEEP} * (({text(sides[0])}) - ({text(sides[1])})))"
+        return around, steep
     axis = argument(flat, 1, "axis") if isinstance(flat, ast.Call) and name == "argmax" else None
     if axis is not None and isinstance(flat, ast.Call) and flat.args:
         inner, at = text(flat.args[0]), text(axis)
         places = f"{tf}.range({tf}.cast({tf}.shape({inner})[{at}], {inner}.dtype))"
         return around, f"{tf}.tensordot({tf}.nn.softmax({_STEEP} * {inner}, {at}), {places}, [[{at}], [0]])"
     return None
+
+
+def _chooses(call: ast.Call, flat: ast.expr, spot: Spot) -> bool:
+    """`tf.where(a > b, 1.0, -1.0)`."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return (
+        dotted(call.func).rpartition(".")[2] == "where" and root_is(call.func, spot, "tensorflow")
+        and len(call.args) == len(given) == 3 and given[0] is flat and not any(map(names, given[1:]))
+    )  # fmt: skip
+
+
+def _cast_later(made: ast.Assign, source: Source) -> bool:
+    """Whether all that the function does with what is assigned is a cast to floats, perhaps of another shape."""
+    target = made.targets[0]
+    scope = source.function(made.lineno)
+    if len(made.targets) != 1 or not isinstance(target, ast.Name) or scope is None:
+        return False
+    same = [one for one in ast.walk(scope) if isinstance(one, ast.Name) and one.id == target.id and one is not target]
+    uses = sorted((one for one in same if one.lineno > made.lineno), key=lambda one: (one.lineno, -one.col_offset))
+    for one in uses:
+        if isinstance(one.ctx, ast.Store):
+            return one is not uses[0]  # what follows uses what the cast gave
+        around = source.parent(one)
+        while isinstance(around, ast.Call) and dotted(around.func).rpartition(".")[2] in _SHAPES:
+            around = source.parent(around)
+        if not _to_floats(around):
+            return False
+    return bool(uses)
 
 
 def comparisons(statement: ast.stmt, known: set[str], spot: Spot) -> Iterator[ast.Compare]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 
-from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures import late_variables, layers_in_call, wrapping
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.nodes import argument
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -15,23 +16,26 @@ from pyfunc_debug.doctor.failures.traced_text import few
 
 RULE = "variable-in-function"
 _SAID = "tf.function only supports singleton tf.Variables created on the first call"
-_NOT_LIFTED = "Unable to lift tensor"
+_NO_ASSIGN = re.compile(r"Tensor' object has no attribute '(assign(?:_add|_sub)?)'")
+_NOT_LIFTED = ("Unable to lift tensor", "could not be lifted out of a `tf.function`")
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a tf.function made a variable in a later trace."""
     spot = situation.last
-    if spot is None or not (_SAID in situation.message or _NOT_LIFTED in situation.message):
+    if spot is None or not (_SAID in situation.message or any(one in situation.message for one in _NOT_LIFTED)):
         return None
     statement, function = spot.source.statement(spot.line), spot.function
     if statement is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
     copied = _copy(spot, function, statement)
-    if copied is not None or _NOT_LIFTED in situation.message:
+    if copied is not None or _NOT_LIFTED[0] in situation.message:
         return copied
-    given = _second_optimizer(situation, spot, function, statement)
-    if given is not None:
-        return given
+    if _NOT_LIFTED[1] in situation.message:
+        return _place(spot, function, statement)
+    late = layers_in_call.explain(situation) or late_variables.explain(situation)
+    if late is not None:
+        return late
     code = short(spot.source.text(statement).split("\n")[0], 36)
     cause = (
         f"`{code}` makes variables at each trace of {function.name}. TensorFlow traces it twice, and only "
@@ -43,7 +47,12 @@ def explain(situation: Situation) -> Explanation | None:
     target = "__init__" if "self." in code else f"a line above {function.name}"
     if in_class and "self." not in code:
         target = f"__init__, as self.{code.partition(' ')[0]}"
-    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else f"Move the line into {target}.")
+    advice = f"Move the line into {target}."
+    given = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or (value is not None and given & set(names(value))):
+        advice = f"Use what makes them once before {function.name} is called: they are there then."
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
 
 
 def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
@@ -56,7 +65,7 @@ def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statemen
         return None
     value = argument(call, 0, "initial_value")
     parts = symbolic_parts(value, spot) if value is not None else {}
-    assigned = any(dotted(one.func).startswith(f"{name}.assign") for one in calls(function))
+    assigned = any(dotted(one.func).startswith(f"{name}.assign") for one in calls(function)) or _filled(function, name)
     if value is None or not parts or not isinstance(statement.targets[0], ast.Name) or assigned:  # type: ignore[attr-defined]
         return None
     tf, text = alias(spot, "tensorflow"), spot.source.text(value)
@@ -69,47 +78,62 @@ def _copy(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statemen
     return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, call, new))
 
 
-def _second_optimizer(
-    situation: Situation, spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt
-) -> Explanation | None:
-    """A step that is given one optimizer after the other: Keras makes the variables of each at its first use."""
-    for call in (one for one in ast.walk(statement) if isinstance(one, ast.Call)):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if owner is None or call.func.attr not in ("apply_gradients", "apply", "minimize"):  # type: ignore[attr-defined]
-            continue
-        name = owner.id if isinstance(owner, ast.Name) else ""
-        arguments = [one.arg for one in function.args.args]
-        models = [one for one in arguments if f"{one}.trainable" in spot.source.code_of(function)]
-        outer = situation.outer(spot)
-        caller = outer.source.statement(outer.line) if outer is not None else None
-        step = next(
-            (one for one in ast.walk(caller) if isinstance(one, ast.Call) and _ends(one.func) == function.name), None
-        ) if caller is not None else None  # fmt: skip
-        if outer is None or step is None or len(models) != 1 or name not in arguments or step.keywords:
-            return None
-        passed = dict(zip(arguments, step.args))
-        if not all(isinstance(passed.get(one), ast.Name) for one in (name, models[0])):
-            return None
-        optimizer, model = (outer.source.text(passed[one]) for one in (name, models[0]))
-        made = [
-            one for one in ast.walk(outer.function or outer.source.tree)
-            if isinstance(one, ast.Assign) and outer.source.text(one.targets[0]) in (optimizer, model)
-        ]  # fmt: skip
-        if {outer.source.text(one.targets[0]) for one in made} != {optimizer, model} or len(made) != 2:
-            return None
-        line = max(one.end_lineno or one.lineno for one in made)
-        blanks = indent_of(outer.source.lines[line - 1])
-        return Explanation(
-            RULE, outer.file, outer.line,
-            f"{function.name} is traced again for another {name}, and Keras makes an optimizer's variables when it is "
-            "first used: in a tf.function only the first trace may make variables.",
-            Edit(outer.file, line + 1, line, (f"{blanks}{optimizer}.build({model}.trainable_variables)",)),
-        )  # fmt: skip
-    return None
+def _filled(function: ast.AST, name: str) -> list[ast.Call]:
+    """`z[0, i].assign(...)` of a name."""
+    return [
+        one for one in calls(function)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "assign"
+        and isinstance(one.func.value, ast.Subscript) and dotted(one.func.value.value) == name
+    ]  # fmt: skip
 
 
-def _ends(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+def _place(spot: Spot, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> Explanation | None:
+    """`z = tf.Variable(tf.zeros(...))` that is filled part by part: what is filled in one call needs no variable."""
+    name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    made = getattr(statement, "value", None)
+    value = argument(made, 0, "initial_value") if isinstance(made, ast.Call) else None
+    if not name or value is None or not isinstance(made, ast.Call) or not _filled(function, name):
+        return None
+    cause = (
+        f"`{short(spot.source.text(statement), 36)}` makes a variable of a tensor of the graph that {function.name} is "
+        f"traced into: that has no value yet. {name} is filled and used in one call only, which needs no variable."
+    )
+    dtype = argument(made, 5, "dtype")
+    text, tf = spot.source.text(value), alias(spot, "tensorflow")
+    new = text if dtype is None else f"{tf}.cast({text}, {spot.source.text(dtype)})"
+    return Explanation(RULE, spot.file, spot.line, cause, wrapping.replace_expression(spot, made, new))
+
+
+def of_tensor(situation: Situation) -> Explanation | None:
+    """The explanation, if `assign` was asked of a tensor or of a part of one."""
+    spot = situation.last
+    statement = spot.source.statement(spot.line) if spot is not None else None
+    found = _NO_ASSIGN.search(situation.message) if situation.kind == "AttributeError" else None
+    if spot is None or found is None or statement is None or situation.body:
+        return None
+    call = next(
+        (one for one in calls(statement) if isinstance(one.func, ast.Attribute) and one.func.attr == found[1]), None
+    )
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    of = call.func.value
+    tf, text = alias(spot, "tensorflow"), spot.source.text
+    cause = f"{text(of)} is a tensor: only a tf.Variable has {found[1]}, and a tensor does not change."
+    advice = f"Keep a tf.Variable that is made once, or make a new tensor: {tf}.tensor_scatter_nd_update."
+    edit = None
+    if (
+        isinstance(of, ast.Subscript)
+        and isinstance(of.value, ast.Name)
+        and found[1] == "assign"
+        and len(call.args) == 1
+    ):
+        parts = of.slice.elts if isinstance(of.slice, ast.Tuple) else [of.slice]
+        if not any(isinstance(one, (ast.Slice, ast.Starred)) for one in parts):
+            at = ", ".join(map(text, parts))
+            new = f"{of.value.id} = {tf}.tensor_scatter_nd_update({of.value.id}, [[{at}]], [{text(call.args[0])}])"
+            cause += " The same as a new tensor with another value in that place:"
+            edit = wrapping.replace_expression(spot, call, new)
+    return Explanation(RULE, spot.file, spot.line, cause, edit, "" if edit else advice)
 
 
 def _once(spot: Spot, statement: ast.stmt) -> Edit | None:

@@ -145,8 +145,8 @@ def _more(edit: Edit, situation: Situation) -> bool:
         function = spot.function
         if function is None:
             continue
-        if "Metric" in _kinds(spot) and changes_of_self(function):
-            return True  # an attribute other than a variable is set at trace only
+        if "Metric" in _kinds(spot) and (changes_of_self(function) or _collects(function, spot.source)):
+            return True  # an attribute other than a variable is set at trace only, and `result` is traced as well
         source, first = spot.source, spot.line + 1
         tensors = symbolic_names(spot)
         if wrapping.entry(situation)[1] == "Keras" and _keeps_and_reads(function, tensors):
@@ -164,6 +164,18 @@ def _more(edit: Edit, situation: Situation) -> bool:
         if needs_values(source, function, first, spot, tensors):
             return True
     return False
+
+
+def _collects(function: Function, source: Source) -> bool:
+    """Whether a metric appends to a list of its own that its `result` reads."""
+    methods = getattr(source.parent(function), "body", ())
+    result = next((one for one in methods if isinstance(one, ast.FunctionDef) and one.name == "result"), None)
+    kept = {
+        dotted(one.func.value) for one in ast.walk(function)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in ("append", "extend")
+    }  # fmt: skip
+    read = {dotted(one) for one in ast.walk(result) if isinstance(one, ast.Attribute)} if result is not None else set()
+    return any(one.startswith("self.") for one in kept & read)
 
 
 def _keeps_and_reads(function: Function, tensors: list[str]) -> bool:

@@ -1,9 +1,10 @@
-"""Variables without a gradient, because a numpy_function or whole numbers stand between them and the loss."""
+"""Variables without a gradient, because a numpy_function, whole numbers or steps stand between them and the loss."""
 
 from __future__ import annotations
 
 import ast
 import re
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ from pyfunc_debug.doctor import pastes
 from pyfunc_debug.doctor.bodies import several
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.failures.kept import failures
-from pyfunc_debug.doctor.failures.smooth import in_steps, ranks
+from pyfunc_debug.doctor.failures.situation import Spot
+from pyfunc_debug.doctor.failures.smooth import in_steps, of_type, ranks, smoothed
 from pyfunc_debug.records import Finding, Node
 
 NAMES = ("cut-gradient",)
@@ -27,6 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if node_number is not None and facts.nodes[node_number].origin == "user":
             known = facts.nodes[node_number]
             bodies.setdefault((known.body, known.file, known.line), []).append((node_number, facts_))
+    yield from _flat(facts)
     said = {(one.file, one.line) for one in failures(facts, ("cut-gradient", "none-gradient"))}
     for (body, _, _), found in bodies.items():
         number, noticed = found[0]
@@ -35,8 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue  # that the program failed by it
         variables = [str(one) for one in noticed["variables"]]
         path = [str(one) for one in noticed["path"]]
-        names = ", ".join(variables[:_SHOWN]) + (", ..." if len(variables) > _SHOWN else "")
-        count = f"{len(variables)} of {noticed['count']} variables ({names})"
+        count = _named(variables, noticed["count"])
         numpy = node.kind != "py_function"
         what = f"tape.gradient gave None for {count}: they are not trained by it. "
         if noticed.get("term"):
@@ -74,6 +76,35 @@ def check(facts: Facts) -> Iterator[Finding]:
             (f"the way: {variables[0]} -> {' -> '.join(path[1:])} ({body})",) if len(path) > 1 else (),
             "measured" if path or noticed.get("term") else "likely",
         )  # fmt: skip
+
+
+def _flat(facts: Facts) -> Iterator[Finding]:
+    """Ops that move in steps, between some variables and the loss of a program that went on."""
+    if any(True for _ in failures(facts, ("cut-gradient", "none-gradient"))):
+        return
+    for _, _, noticed in facts.notices["flat-op"]:
+        file, line, variables = str(noticed["file"]), int(noticed["line"]), [str(one) for one in noticed["variables"]]
+        source = pastes.source(facts, file)
+        found = of_type(noticed["op"], source, line)
+        if found is None:
+            continue
+        tf = pastes.module(facts, file, "tensorflow")
+        spot = Spot(file, line, {}, {tf: types.ModuleType("tensorflow")} if tf is not None else {}, "")
+        new = smoothed(found, source.parent(found), spot) if tf is not None else None
+        text = pastes.text_of(facts, file, found)
+        yield Finding(
+            "cut-gradient", "warning", None, (),
+            f"tape.gradient gave None for {_named(variables, noticed['count'])}: they are not trained by it. `{text}` "
+            "stands between them and the loss, and moves in steps, which have no gradient",
+            pastes.all_replaced(facts, file, {new[0]: new[1]}) if new is not None
+            else f"compute without `{text}`, with what it is made of; or keep it for a metric",
+            file, line,
+        )  # fmt: skip
+
+
+def _named(variables: list[str], count: int) -> str:
+    names = ", ".join(variables[:_SHOWN]) + (", ..." if len(variables) > _SHOWN else "")
+    return f"{len(variables)} of {count} variables ({names})"
 
 
 def steps(facts: Facts, node: Node) -> bool:

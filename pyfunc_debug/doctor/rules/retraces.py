@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes
+from pyfunc_debug.doctor import built_once, code, growing, moved, other_objects, pastes, predict_graphs
 from pyfunc_debug.doctor.facts import Facts, makes_node
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.hoist import hoisted
@@ -68,6 +68,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if rule == "dataset-in-loop" and _is_compiled(facts, function):
             continue  # Python ran once
         yield _finding(facts, function, rule, traces, runs[number])
+    yield from predict_graphs.found(facts)
 
 
 def _is_compiled(facts: Facts, function: Function) -> bool:

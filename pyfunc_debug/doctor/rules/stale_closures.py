@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pyfunc_debug.doctor import pastes
+from pyfunc_debug.doctor import pastes, replaced_objects
 from pyfunc_debug.doctor.facts import Definition, Facts
 from pyfunc_debug.doctor.kept_values import KeptValue
+from pyfunc_debug.doctor.text import listed
 from pyfunc_debug.records import Finding, Function
 
 NAMES = ("stale-closure",)
@@ -21,14 +22,19 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding a function and name."""
     traces = {trace.id: trace for trace in facts.traces}
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    objects: dict[tuple[int, str], list[dict[str, Any]]] = defaultdict(list)
     for _, _, noticed in facts.notices["stale-closure"]:
         trace = traces.get(noticed["trace"])
-        if trace is not None:
+        if trace is not None and noticed.get("other_object"):
+            objects[trace.function, noticed["file"]].append(noticed)
+        elif trace is not None:
             groups[trace.function, noticed["name"], noticed["file"], noticed["line"]].append(noticed)
     for (number, name, file, line), found in groups.items():
         value = KeptValue(facts, name, file, line)
         if not value.only_told():
             yield _finding(facts, facts.functions[number], value, name, file, line, found)
+    for (number, file), found in objects.items():
+        yield _of_objects(facts, facts.functions[number], file, found)
 
 
 def _finding(
@@ -41,7 +47,7 @@ def _finding(
     runs = _runs_after(facts, found)
     return Finding(
         "stale-closure", "warning", None, (),
-        f"`{name}` was {one['then']} when {'TensorFlow' if own else 'Keras'} traced {reader} and is {one['now']} when "
+        f"`{name}` was {one['then']} when {_tracer(own)} traced {reader} and is {one['now']} when "
         f"it runs: the graph keeps {one['then']}, because Python reads `{name}` only while it traces",
         _fix(facts, function, value, name, line, one) if own
         else _of_keras(facts, function, value, name, line, one),
@@ -51,6 +57,34 @@ def _finding(
             *(f"was {other['then']} at trace, {other['now']} at a run" for other in found[1:4]),
         ),
     )  # fmt: skip
+
+
+def _of_objects(facts: Facts, function: Function, file: str, found: list[dict[str, Any]]) -> Finding:
+    """Models, optimizers, metrics and variables that were made again: the graph goes on with the first ones."""
+    named = {one["name"]: one for one in found}
+    own = function.origin == "user"
+    reader = function.name if own else str(found[0]["reader"]).replace("<locals>.", "")
+    values = [KeptValue(facts, name, file, one["line"]) for name, one in named.items()]
+    several, first = len(named) > 1, str(found[0]["name"])
+    names, them = listed([f"`{name}`" for name in named]), "these names" if several else f"`{first}`"
+    runs = _runs_after(facts, found)
+    return Finding(
+        "stale-closure", "error", None, (),
+        f"{names} {'are other objects' if several else 'is another object'} than when {_tracer(own)} traced {reader}: "
+        f"the graph goes on with the first {'ones' if several else named[first]['then']} and does not use the new "
+        f"{'ones' if several else 'one'}, because Python reads {them} only while it traces",
+        replaced_objects.fix(facts, function if own else None, values, list(named), file),
+        file, found[0]["line"],
+        evidence=(
+            *(f"line {write.lineno}: {facts.line(file, write.lineno)}" for value in values
+              for _, write in value.writes[:_MOST]),
+            *((f"the graph ran {runs:,} times with the first after that",) if runs > 1 else ()),
+        ),
+    )  # fmt: skip
+
+
+def _tracer(own: bool) -> str:
+    return "TensorFlow" if own else "Keras"
 
 
 def _runs_after(facts: Facts, found: list[dict[str, Any]]) -> int:

@@ -1,4 +1,4 @@
-"""Variables that got no gradient, or not the whole of it, because a node stands between them and the loss.
+"""Variables that got no gradient, or not the whole of it, because a node or an op that moves in steps stands between.
 
 TensorFlow has no gradient for numpy_function, and none through whole numbers: `GradientTape.gradient` silently
 returns None, or what the loss's other terms give. The reason is found here, in the graph from the loss back to the
@@ -12,7 +12,7 @@ import os
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from pyfunc_debug.events import Notice, Observer
@@ -21,7 +21,7 @@ from pyfunc_debug.interception.calls import drop_our_frame
 from pyfunc_debug.interception.graphs.library import PYFUNC_OPS
 from pyfunc_debug.interception.names import TensorFlowNames, private
 from pyfunc_debug.interception.tokens import plain, token_of
-from pyfunc_debug.program.frames import direct_caller, is_generated
+from pyfunc_debug.program.frames import direct_caller, is_generated, user_frames
 
 _FARTHEST = 3000
 """How many ops are looked at."""
@@ -40,6 +40,11 @@ _KEEPS_TERMS = frozenset({
 _SCALES = frozenset({"DivNoNan", "Mul", "RealDiv"})
 _SIZES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
 """What these give does not depend on the values of what they get."""
+_FLAT = frozenset({
+    "ArgMax", "ArgMin", "Ceil", "Equal", "Floor", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual", "Rint",
+    "Round",
+})  # fmt: skip
+"""What these give moves in steps: TensorFlow registers None for their gradients."""
 
 
 class CutGradients:
@@ -121,6 +126,7 @@ class CutGradients:
             self._tell(token, names, path, len(flat))
         if not ways:
             self._unconnected(ends, missing, len(flat))
+            self._flat(ends, handles, len(flat))
 
     def _look_at_terms(self, target: Any, sources: Any) -> None:
         """Terms of the loss that come from a numpy_function: they have no gradient, the others hide it."""
@@ -157,6 +163,20 @@ class CutGradients:
             if outer is handle:
                 return inner.op
         return getattr(handle, "op", handle) if getattr(handle, "graph", None) is graph else handle
+
+    def _flat(self, ends: list[Any], handles: dict[int, Any], count: int) -> None:
+        """Ops that move in steps, behind which the ways of some variables end."""
+        found: dict[tuple[str, str, int], list[str]] = {}
+        for key, op in _walls(ends, set(handles)):
+            frames = user_frames(op.traceback or ())
+            if frames:
+                found.setdefault((op.type, frames[-1].file, frames[-1].line), []).append(_name(handles[key]))
+        for (kind, file, line), names in found.items():
+            if (f"{kind} {file}:{line}", "") not in self._reported:
+                self._reported.add((f"{kind} {file}:{line}", ""))
+                self._observer.notice(
+                    Notice.FLAT_OP, None, None, op=kind, file=file, line=line, variables=names, count=count
+                )
 
     def _unconnected(self, ends: list[Any], missing: list[Any], count: int) -> None:
         """Nothing leads from the loss to a variable, but a node without inputs of its own is what it is made of."""
@@ -240,13 +260,42 @@ def _fixed(op: Any, wanted: set[int]) -> bool:
     return not any(id(one) in wanted or one.type in PYFUNC_OPS for one in _ancestors([op], _SIZES))
 
 
-def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
-    """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off."""
-    forward: dict[int, list[Any]] = {}
-    ops = _ancestors(ends)
+def _forward(ops: list[Any]) -> dict[int, list[Any]]:
+    """By the id of an op, the ops that it is an input of."""
+    found: dict[int, list[Any]] = {}
     for op in ops:
         for one in op.inputs:
-            forward.setdefault(id(one.op), []).append(op)
+            found.setdefault(id(one.op), []).append(op)
+    return found
+
+
+def _walls(ends: list[Any], wanted: set[int]) -> Iterator[tuple[int, Any]]:
+    """(id of a wanted op, an op that moves in steps) for each that has no other way to the loss."""
+    ops = _ancestors(ends)
+    forward, last = _forward(ops), {id(one) for one in ends}
+    for start in (op for op in ops if id(op) in wanted):
+        walls: list[Any] = []
+        seen, todo = {id(start)}, deque([start])
+        through = False
+        while todo and not through:
+            op = todo.popleft()
+            through = id(op) in last
+            for further in forward.get(id(op), ()):
+                if id(further) in seen:
+                    continue
+                seen.add(id(further))
+                if further.type in _FLAT or (further.type == "Cast" and not further.outputs[0].dtype.is_floating):
+                    walls.append(further)
+                elif further.type not in _SIZES:
+                    todo.append(further)
+        if not through:
+            yield from ((id(start), one) for one in walls)
+
+
+def _cuts(ends: list[Any], wanted: set[int]) -> list[tuple[int, str, list[str]]]:
+    """(id of a wanted op, token, types of the ops from there to the loss) for each that a node cuts off."""
+    ops = _ancestors(ends)
+    forward = _forward(ops)
     found = []
     for start in (op for op in ops if id(op) in wanted):
         came: dict[int, Any] = {id(start): None}

@@ -182,6 +182,7 @@ class Functions:
             self._observer.notice(
                 Notice.STALE_CLOSURE, None, None, trace=trace, run=run, function=function.name, reader=one.function,
                 name=one.name, file=one.file, line=one.line, then=one.then, now=one.now,
+                **({"other_object": True} if one.other_object else {}),
             )  # fmt: skip
 
     def _failure(self, error: BaseException) -> tuple[str, tuple[tuple[str, int, str], ...]]:

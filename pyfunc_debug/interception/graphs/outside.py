@@ -3,7 +3,8 @@
 A closure's variable, a module's global, an attribute of `self` or of another object, an entry of a dict. When one
 changes, TensorFlow does not trace again: the graph goes on with the old value. What a function reads is found in its
 code and in that of the functions it calls, also where Keras stands between; a value is compared with what it was
-whenever Python runs the graph. Values of plain types are looked at, no others.
+whenever Python runs the graph. Values of plain types are looked at, and whether a model, an optimizer, a metric or a
+variable is still the same object; no others.
 """
 
 from __future__ import annotations
@@ -28,6 +29,18 @@ _MOST_TEXT = 60
 _GROWS = {"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"}
 """Methods that change a list or dict: what code calls them on it does not read."""
 _GONE = object()
+_STATEFUL = {
+    ("Layer", "keras"), ("BaseOptimizer", "keras"), ("Metric", "keras"), ("Module", "tensorflow"),
+    ("ResourceVariable", "tensorflow"), ("Variable", "keras"),
+}  # fmt: skip
+"""Classes, and their packages, whose objects a graph holds on to: another object under the name is not used."""
+
+
+class _Held(NamedTuple):
+    """An object of such a class, held weakly."""
+
+    reference: weakref.ref[Any]
+    kind: str
 
 
 class Taken(NamedTuple):
@@ -38,7 +51,7 @@ class Taken(NamedTuple):
       function: Which function reads it.
       file: Where it is read.
       line: Its line.
-      then: The value at trace, or a copy.
+      then: The value at trace, or a copy; a `_Held` for an object.
       now: Asks for the present one; `_GONE` when there is none.
     """
 
@@ -51,7 +64,7 @@ class Taken(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A value that has changed: texts of both."""
+    """A value that has changed: texts of both; names of the classes where another object is there now."""
 
     name: str
     function: str
@@ -59,6 +72,7 @@ class Changed(NamedTuple):
     line: int
     then: str
     now: str
+    other_object: bool
 
 
 class Outside:
@@ -89,13 +103,28 @@ class Outside:
         found = []
         for one in tuple(self.taken):
             now = one.now()
-            if now is not one.then and now is not _GONE and not _same(one.then, now):
+            held = isinstance(one.then, _Held)
+            if (
+                now is not one.then
+                and now is not _GONE
+                and not (_is_held(one.then, now) if held else _same(one.then, now))
+            ):
                 try:
                     self.taken.remove(one)
                 except ValueError:  # another thread runs the graph too, and reported it
                     continue
-                found.append(Changed(one.name, one.function, one.file, one.line, text(one.then), text(now)))
+                then, other = (one.then.kind, type(now).__name__) if held else (text(one.then), text(now))
+                found.append(Changed(one.name, one.function, one.file, one.line, then, other, held))
         return found
+
+
+def _is_held(held: _Held, now: Any) -> bool:
+    """Whether the object is still there, or nothing that a graph could hold on to."""
+    return held.reference() is now or not _is_stateful(now)
+
+
+def _is_stateful(value: Any) -> bool:
+    return any((one.__name__, one.__module__.partition(".")[0]) in _STATEFUL for one in type(value).__mro__)
 
 
 def text(value: Any) -> str:
@@ -150,7 +179,7 @@ def _taken(
                 holder = {"global": one.plain.__globals__, "attribute": one.owner}.get(
                     reading.how, one.cells.get(reading.name)
                 )
-                taken = _plain_value(reading, one)
+                taken = _plain_value(reading, one) or _object(reading, one)
                 if taken is None or (key := (reading.how, reading.name, taken[1], id(holder))) in seen:
                     continue
                 seen.add(key)
@@ -178,6 +207,22 @@ def _plain_value(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...
         if container and step is not None and step[1] in _GROWS:
             return None
         return then, path[:length], root if not length else functools.partial(_followed, root, path[:length])
+    return None
+
+
+def _object(reading: Reading, one: _Function) -> tuple[Any, tuple[Step, ...], Callable[[], Any]] | None:
+    """The first object with variables that a reading comes by, in the same way; a layer's own layers are left out."""
+    if reading.how == "attribute" and any(kind.__name__ == "Layer" for kind in type(one.owner).__mro__):
+        return None
+    root = _root(reading.how, reading.name, one)
+    if root is None:
+        return None
+    for length in range(len(reading.path) + 1):
+        path = reading.path[:length]
+        value = _followed(root, path)
+        if _is_stateful(value):
+            held = _Held(weakref.ref(value), type(value).__name__)
+            return held, path, root if not length else functools.partial(_followed, root, path)
     return None
 
 
