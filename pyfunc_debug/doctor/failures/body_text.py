@@ -68,12 +68,27 @@ def takes_text(situation: Situation, spot: Spot) -> Explanation | None:
     hashed = "unhashable" in situation.message  # by a part of it, too: `set(tuple(words[:2]))`
     pieces: dict[ast.expr, str] = {}
     header = wrapping.value_of(statement) if hasattr(statement, "body") else None
-    for one in ast.walk(header or statement):
+    whole: ast.AST = spot.function.body if isinstance(spot.function, ast.Lambda) else header or statement
+    keys = [
+        one.slice if isinstance(one, ast.Subscript) else one.left for one in ast.walk(whole)
+        if isinstance(one, ast.Subscript)
+        or (isinstance(one, ast.Compare) and isinstance(one.ops[0], (ast.In, ast.NotIn)))
+    ]  # fmt: skip
+    if hashed and any(isinstance(one, ast.Name) and _is_tensor(one, spot) for one in keys):
+        whole = ast.Tuple(keys, ast.Load())
+    for one in ast.walk(whole):
         inside = one.args if isinstance(one, ast.Call) else [one.slice] if isinstance(one, ast.Subscript) else []
         for part in [one] if hashed else inside:
-            if isinstance(part, ast.Name) and holds(spot, part.id, "EagerTensor"):
+            if isinstance(part, ast.Name) and _is_tensor(part, spot):
                 pieces[part] = value_of(spot, part.id)
     return of_a_tensor(spot, pieces, "this line takes Python's own values. `.numpy()` gives its value, bytes for text.")
+
+
+def _is_tensor(node: ast.Name, spot: Spot) -> bool:
+    """Whether a name that is read holds an eager tensor whose value is not asked for yet."""
+    asked = spot.source.parent(node)
+    value = isinstance(asked, ast.Attribute) and asked.attr == "numpy"
+    return isinstance(node.ctx, ast.Load) and not value and holds(spot, node.id, "EagerTensor")
 
 
 def text_in_array(situation: Situation, inner: Spot) -> Explanation | None:
