@@ -80,13 +80,11 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         )
 
     shape = argument(2, "size", default="[]") if not python else "[]"
-    if not shape.startswith(("[", "(")):
-        shape = f"[{shape}]"
+    shape = _as_shape(shape)
     if last in ("rand", "randn"):
         return _parsed(f"tf.random.{'uniform' if last == 'rand' else 'normal'}([{', '.join(given)}])")
     if last in ("random", "random_sample", "standard_normal"):
-        size = argument(0, "size", default="[]")
-        size = size if size.startswith(("[", "(")) else f"[{size}]"
+        size = _as_shape(argument(0, "size", default="[]"))
         return _parsed(f"tf.random.{'normal' if last == 'standard_normal' else 'uniform'}({size})")
     if last == "uniform":
         low, high = argument(0, "low", "a", default="0.0"), argument(1, "high", "b", default="1.0")
@@ -104,6 +102,11 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     return None
+
+
+def _as_shape(size: str) -> str:
+    """A size as TensorFlow takes it: a list, or what has a shape already."""
+    return size if size.startswith(("[", "(")) or size.endswith(".shape") else f"[{size}]"
 
 
 def _parsed(text: str) -> ast.expr:

@@ -48,7 +48,7 @@ _ITERATE = re.compile(
     r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
     r"|Tensor objects are only iterable|Cannot iterate over a scalar"
 )
-_FOREIGN = re.compile(r"\.cv2\.|error: OpenCV|cv2\.error|PIL\.")
+_FOREIGN = re.compile(r"OpenCV\(|cv2\.error|PIL\.")
 _KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "OperatorNotAllowedInGraphError", "error"}
 
 
@@ -72,7 +72,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _ITERATE.search(message):
         return _iterate(situation, spot, statement, value, parts)
     found = _VALUE.search(message)
-    if not found and not (parts and situation.kind == "error" and _FOREIGN.search(f".{message}")):
+    if not found and not (parts and situation.kind == "error" and _FOREIGN.search(message)):
         return None
     if not parts:
         return steps.explain(situation, spot, statement) or unnamed(situation, spot, statement)

@@ -156,6 +156,15 @@ def keras_name(spot: Spot) -> str:
     return f"{alias(spot, 'tensorflow')}.keras"
 
 
+def takes_tensors(call: ast.Call, spot: Spot) -> bool:
+    """Whether a layer, model, loss or metric of Keras' is called, or a method of an object of TensorFlow's."""
+    value = lookup(call.func, spot)
+    kinds = type(getattr(value, "__self__", value)).__mro__
+    own = [one.__name__ for one in kinds if one.__module__.startswith(("keras.", "tf_keras."))]
+    tensorflow = kinds[0].__module__.startswith("tensorflow.") and not hasattr(kinds[0], "__array__")
+    return any(name in own for name in ("Layer", "Loss", "Metric")) or (tensorflow and value is not None)
+
+
 def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
     """Whether `np.fft.fft` and the like begin at a package."""
     while isinstance(node, ast.Attribute):

@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.rewrites import as_ops, rest_as_ops, whole_as_
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.tried_ops import is_near
 
 
 def value_fix(
@@ -75,7 +76,8 @@ def value_fix(
     lines = body_of_lines(situation, spot, statement) if function is not None and not is_loss(situation) else None
     if lines is not None and not in_data and function is not None and not whole_as_ops(function, spot):
         return lines
-    if not in_data or function is None or whole_as_ops(function, spot):
+    exact = not in_data or not is_near(value)  # no gradient is needed there: OpenCV itself can do it
+    if exact and (not in_data or function is None or whole_as_ops(function, spot)):
         ops = as_ops(value, spot)
         targets = [spot.source.text(one) for one in getattr(statement, "targets", [])]
         whole = function is not None and not writes_parts(function) and whole_as_ops(function, spot)

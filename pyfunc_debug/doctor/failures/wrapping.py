@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     root_is,
     shape_of,
     symbolic_parts,
+    takes_tensors,
 )
 
 _ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
@@ -309,7 +310,7 @@ def expression(situation: Situation) -> Wrap | None:
         return None
     part = _with_what_it_needs(_needing_values(value, spot), value, spot)
     inputs = list(symbolic_parts(part, spot))
-    wrapped = any(dotted(one.func).endswith("py_function") for one in calls(part))
+    wrapped = any(dotted(one.func).endswith(("py_function", ".gradient", ".jacobian")) for one in calls(part))
     if wrapped or not all(name.isidentifier() for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
@@ -433,6 +434,7 @@ def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
     foreign = [
         one for one in calls(value)
         if symbolic_parts(one, spot) and not any(root_is(one.func, spot, name) for name in ("tensorflow", "keras"))
+        and not takes_tensors(one, spot)
     ]  # fmt: skip
     tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
     return tops[0] if len(tops) == 1 else value
