@@ -88,10 +88,10 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         return _parsed(f"tf.random.{'normal' if last == 'standard_normal' else 'uniform'}({size})")
     if last == "uniform":
         low, high = argument(0, "low", "a", default="0.0"), argument(1, "high", "b", default="1.0")
-        return _parsed(f"tf.random.uniform({shape}, {low}, {high})")
+        return _parsed(f"tf.random.uniform({shape}, {low}, {high}{_like(shape)})")
     if last in ("normal", "gauss"):
         mean, deviation = argument(0, "loc", "mu", default="0.0"), argument(1, "scale", "sigma", default="1.0")
-        return _parsed(f"tf.random.normal({shape}, {mean}, {deviation})")
+        return _parsed(f"tf.random.normal({shape}, {mean}, {deviation}{_like(shape)})")
     if last in ("randint", "integers", "randrange"):
         low, high = argument(0, "low", default="0"), argument(1, "high", default="")
         if not high:
@@ -102,6 +102,11 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     return None
+
+
+def _like(shape: str) -> str:
+    """The dtype of the tensor that has this shape, `x.shape`, as one argument more."""
+    return f", {shape.removesuffix('.shape')}.dtype" if shape.endswith(".shape") else ""
 
 
 def _as_shape(size: str) -> str:

@@ -18,6 +18,8 @@ from pyfunc_debug.doctor.failures.symbols import alias, calls, keras_name, root_
 from pyfunc_debug.doctor.failures.traced_text import explained
 
 _PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
+_PYTHONS = {"enumerate", "zip", "list", "tuple", "reversed", "sorted"}
+"""What goes through a list of tensors: it needs no layer, what makes the list does."""
 _NEAR = 4
 """Lines from a call to the line that reads its input, in one paste."""
 
@@ -38,6 +40,10 @@ def keras_input(
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
         return explained(situation, spot, statement, parts, edit)
     touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
+    touching = [
+        one for one in touching if not isinstance(one.func, ast.Name) or one.func.id not in _PYTHONS
+        or not any(one is not other and _holds(one, other) for other in touching)
+    ]  # fmt: skip
     tops = [one for one in touching if not any(one is not other and _holds(other, one) for other in touching)]
     piece: ast.expr = tops[0] if len(tops) == 1 else value
     text = spot.source.text(piece)

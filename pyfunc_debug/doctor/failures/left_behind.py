@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import asked_of_tape, dotted, parameters
+from pyfunc_debug.doctor.failures.source import asked_of_tape, dotted, parameters, tapes_around
 from pyfunc_debug.doctor.failures.symbols import lookup, root_is
 
 _NUMBERS = {"float", "int", "bool", "complex"}
@@ -76,6 +76,29 @@ def left_behind(spot: Spot, block: ast.With) -> Cut | None:
     inner = own.value if by_method and isinstance(own, ast.Attribute) else found.args[0] if found.args else None
     predicts = isinstance(own, ast.Attribute) and own.attr in _PREDICTS
     return Cut(found, inner, tuple(trace.walls), predicts)
+
+
+def constant_under_a_tape(spot: Spot, value: ast.expr) -> bool:
+    """Whether `.numpy()` takes weights for a loss out of a tape's sight, while the loss has its gradient beside them.
+
+    They are constants for the tape then, and have to be constants in a graph, too.
+    """
+    taken = any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(value))
+    for block in tapes_around(spot.source, spot.line) if taken else ():
+        asked = asked_of_tape(spot.source, block)
+        function = next((one for one in spot.source.around(block) if isinstance(one, ast.FunctionDef)), None)
+        if len(asked) != 1 or function is None:
+            continue
+        trace = _Trace(spot)
+        states: dict[str, _State] = dict.fromkeys(parameters(function), False)
+        try:
+            trace.statements(function.body, states)
+            cut, whole = trace.expression(value, states), trace.expression(asked[0], states)
+        except _UnknownError:
+            continue
+        if isinstance(cut, ast.Call) and whole is True:
+            return True
+    return False
 
 
 def live_statements(spot: Spot, block: ast.With) -> list[ast.stmt] | None:

@@ -310,13 +310,19 @@ class _Ops(ast.NodeTransformer):
         if name == "len":
             return ast.Subscript(self._op("shape", node.args), ast.Constant(0), ast.Load())
         if name in ("int", "float") and strings is not None and len(node.args) == 1:
-            kind = syntax.expression(f"{self._tf}.{'int32' if name == 'int' else 'float32'}")
-            return self._op("strings.to_number", [*node.args, kind])
+            number = syntax.expression(f"{self._tf}.{'int32' if name == 'int' else 'float32'}")
+            return self._op("strings.to_number", [*node.args, number])
         if name in ("int", "float", "bool") and len(node.args) == 1 and strings is None:
             kind = {"int": "int32", "float": "float32", "bool": "bool"}[name]
             return self._op("cast", [*node.args, syntax.expression(f"{self._tf}.{kind}")])
         if name == "round" and len(node.args) == 1 and not node.keywords and self._floats(node.args[0]):
             return self._op("round", node.args)
+        digits = node.args[1].value if len(node.args) == 2 and isinstance(node.args[1], ast.Constant) else None
+        if name == "round" and type(digits) is int and 0 < digits < 6 and self._floats(node.args[0]):
+            ten = ast.Constant(float(10**digits))
+            return ast.BinOp(self._op("round", [ast.BinOp(node.args[0], ast.Mult(), ten)]), ast.Div(), ten)
+        if name == "reversed" and len(node.args) == 1:
+            return self._op("reverse", [node.args[0], ast.List([ast.Constant(0)], ast.Load())])
         if name in ("list", "tuple") and len(node.args) == 1:
             return self._op("unstack", node.args)
         if name == "range":
@@ -326,7 +332,7 @@ class _Ops(ast.NodeTransformer):
         raise _NoOpError
 
     def _strings(self, call: ast.Call) -> int | None:
-        """The rank of a text tensor that a function is given, or a part of it; None where it is no text."""
+        """The rank of a text tensor that a function is given, or a part of it; None for any other value."""
         given = call.args[0] if call.args else call
         value = given.value if isinstance(given, ast.Subscript) else given
         known = self.spot.value(dotted(value) or " ")

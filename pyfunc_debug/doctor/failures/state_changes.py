@@ -48,6 +48,19 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
     return None if made is None else dataclasses.replace(made, file=spot.file)
 
 
+def goes_on(spot: Spot, statement: ast.stmt) -> bool:
+    """Whether a statement changes what Python keeps by what it was before: `best["loss"] = min(best["loss"], loss)`.
+
+    As an op it would keep a symbol there, once.
+    """
+    target = _kept_in(statement) if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+    if target is None or is_symbolic(lookup(target.value, spot)):
+        return False
+    text = ast.unparse(target)
+    read = any(isinstance(one, ast.expr) and ast.unparse(one) == text for one in ast.walk(statement.value))  # type: ignore[attr-defined]
+    return read or isinstance(statement, ast.AugAssign)
+
+
 def in_python(
     source: Source,
     function: Definition,
@@ -148,6 +161,11 @@ def _made_here(function: Function) -> set[str]:
 def _reads_again(function: Function, statement: ast.stmt, target: ast.expr) -> bool:
     """Whether the function reads, in another statement, what it keeps."""
     own = set(map(id, ast.walk(statement)))
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):  # other keys are not this one
+        own |= {
+            id(one.value) for one in own_nodes(function) if isinstance(one, ast.Subscript)
+            and isinstance(one.slice, ast.Constant) and one.slice.value != target.slice.value
+        }  # fmt: skip
     holder = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ast.unparse(target)
     return any(
         id(one) not in own and isinstance(one, (ast.Name, ast.Attribute)) and ast.unparse(one) == holder

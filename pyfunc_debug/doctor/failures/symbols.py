@@ -156,13 +156,26 @@ def keras_name(spot: Spot) -> str:
     return f"{alias(spot, 'tensorflow')}.keras"
 
 
+_GRAPHS = ("tensorflow.", "keras.", "tf_keras.")
+"""Packages whose functions and methods take tensors of a graph."""
+
+
 def takes_tensors(call: ast.Call, spot: Spot) -> bool:
-    """Whether a layer, model, loss or metric of Keras' is called, or a method of an object of TensorFlow's."""
+    """Whether a layer, loss or metric of Keras' is called, or a function or method of Keras' or TensorFlow's.
+
+    Methods of tensors are none of them: `x.numpy()`.
+    """
     value = lookup(call.func, spot)
-    kinds = type(getattr(value, "__self__", value)).__mro__
-    own = [one.__name__ for one in kinds if one.__module__.startswith(("keras.", "tf_keras."))]
-    tensorflow = kinds[0].__module__.startswith("tensorflow.") and not hasattr(kinds[0], "__array__")
-    return any(name in own for name in ("Layer", "Loss", "Metric")) or (tensorflow and value is not None)
+    own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
+    if any(name in own for name in ("Layer", "Loss", "Metric")):
+        return True
+    if str(getattr(value, "__module__", "")).startswith(_GRAPHS):
+        return not hasattr(value, "__array__")
+    owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, type):
+        return False
+    makers = [one for one in type(owner).__mro__ if call.func.attr in vars(one)]  # type: ignore[attr-defined]
+    return bool(makers) and makers[0].__module__.startswith(_GRAPHS)
 
 
 def root_is(node: ast.AST, spot: Spot, module: str) -> bool:

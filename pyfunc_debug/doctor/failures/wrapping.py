@@ -334,7 +334,13 @@ def expression(situation: Situation) -> Wrap | None:
     keys = "unhashable" in situation.message
     if (isinstance(part, ast.Subscript) or of_arrays is not None or keys) and not strings:
         inner = values_of(part, spot, inputs)
-    if isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list and drops the rest
+    parts = _unpacked(statement, part, made)
+    if parts is not None:
+        kinds = [made_dtype(one) for one in parts]
+        tout = f"[{', '.join(f'{tf}.{one}' for one in kinds)}]"
+        if None in kinds:
+            return None
+    elif isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list, drops the rest
         inner = f"{tf}.constant({inner})"
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     into = into_variables.of(part, spot)
@@ -357,6 +363,15 @@ def expression(situation: Situation) -> Wrap | None:
     edit = _edit(spot, {whole if alone and isinstance(whole, ast.expr) else part: new})
     known = dtype is not None and (into is not None or bool(size) or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
+
+
+def _unpacked(statement: ast.stmt, part: ast.expr, made: object) -> list[object] | None:
+    """The values that a statement gives to several names, `counts, edges = np.histogram(x)`; None for any other."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is part else None
+    several = isinstance(target, (ast.Tuple, ast.List)) and isinstance(made, (list, tuple))
+    fits = several and len(target.elts) == len(made)  # type: ignore[union-attr, arg-type]
+    starred = several and any(isinstance(one, ast.Starred) for one in target.elts)  # type: ignore[union-attr]
+    return list(made) if fits and not starred else None  # type: ignore[call-overload]
 
 
 def _float_beside(part: ast.expr, spot: Spot) -> str | None:
