@@ -99,9 +99,21 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         if python and last == "randint":  # the upper end counts
             high = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
         return _parsed(f"tf.random.uniform({shape}, {low}, {high}, tf.int32)")
+    numbers = _numbers(given[0], python) if given else None
+    if last == "permutation" and numbers is not None and len(given) == 1 and not keywords:
+        return _parsed(f"tf.random.shuffle({numbers})")
+    if last == "sample" and python and numbers is not None and len(given) == 2:
+        return _parsed(f"tf.random.shuffle({numbers})[:{given[1]}]")
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     return None
+
+
+def _numbers(text: str, python: bool) -> str | None:
+    """The numbers that `random.sample(range(n), k)` and `np.random.permutation(n)` draw from, as a tensor."""
+    if python:
+        return f"tf.{text}" if text.startswith("range(") else None
+    return f"tf.range({text})" if text.isdigit() or text.startswith("len(") else None
 
 
 def _like(shape: str) -> str:
