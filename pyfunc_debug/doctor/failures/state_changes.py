@@ -48,6 +48,24 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
     return None if made is None else dataclasses.replace(made, file=spot.file)
 
 
+def kept_in_python(spot: Spot, statement: ast.Assign | ast.AugAssign, function: ast.FunctionDef) -> Edit | None:
+    """A line that kept a symbol in a dict, `state["mean"] = 0.9 * state["mean"] + 0.1 * loss`, as each run keeps it.
+
+    Args:
+      spot: A frame of the file, in which the function is no longer running.
+      statement: The line.
+      function: The function that was traced; it must not go on with what it keeps.
+    """
+    target = _kept_in(statement)
+    made = _made_here(function) | set(parameters(function))
+    if not isinstance(target, ast.Subscript) or root(target) in made or _reads_again(function, statement, target):
+        return None
+    called = {dotted(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)} | {"self", "cls"}
+    inputs = [one for one in names(statement) if one in made and one not in called]
+    found = in_python(spot.source, function, statement, inputs, alias(spot, "tensorflow")) if inputs else None
+    return None if found is None else dataclasses.replace(found, file=spot.file)
+
+
 def goes_on(spot: Spot, statement: ast.stmt) -> bool:
     """Whether a statement changes what Python keeps by what it was before: `best["loss"] = min(best["loss"], loss)`.
 

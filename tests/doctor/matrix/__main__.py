@@ -1,10 +1,11 @@
-"""Runs a matrix: `python -m tests.doctor.matrix NAME [--only WORD] [-j N] [-v]`."""
+"""Runs a matrix: `python -m tests.doctor.matrix NAME [--only RE] [-j N] [-v]`."""
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
 import os
+import re
 from collections import Counter, defaultdict
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -16,11 +17,11 @@ def main() -> None:
     """Prints a table of pieces and places, then each program that is not right, with what was said of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.doctor.matrix")
     parser.add_argument("name", choices=sorted(one.stem for one in FOLDER.glob("*.txt")))
-    parser.add_argument("--only", default="", help="pieces (and places, piece/place) whose names have this in them")
+    parser.add_argument("--only", default="", help="a regular expression for piece/place")
     parser.add_argument("-j", type=int, default=1, help="programs at once")
     parser.add_argument("-v", action="store_true", help="print those that are right, too")
     options = parser.parse_args()
-    chosen = [one for one in programs(options.name) if options.only in f"{one.piece}/{one.place}"]
+    chosen = [one for one in programs(options.name) if re.search(options.only, f"{one.piece}/{one.place}")]
     warm()
     with multiprocessing.get_context("fork").Pool(options.j) as pool:
         found = []
