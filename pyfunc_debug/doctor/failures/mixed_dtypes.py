@@ -93,7 +93,7 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
 
 
 def _side(spot: Spot, statement: ast.stmt, left: str, right: str) -> Explanation | None:
-    """The side of the one operation that has these dtypes: what a call gives, `len(kept)` or a function's own."""
+    """The side of the one operation that Python has a number for: `len(kept)`, what a function of the file gives."""
     whole = [one for one in (left, right) if "int" in one]
     floats = [one for one in (left, right) if "float" in one]
     fitting = [
@@ -103,8 +103,11 @@ def _side(spot: Spot, statement: ast.stmt, left: str, right: str) -> Explanation
     ]  # fmt: skip
     if len(fitting) != 1 or len(whole) != 1 or len(floats) != 1:
         return None
+    side = fitting[0].left if "int" in left else fitting[0].right
+    if not isinstance(side, ast.Call) or not isinstance(side.func, ast.Name):
+        return None  # an op gives a tensor everywhere
     return _cast(
-        spot, fitting[0].left if "int" in left else fitting[0].right, floats[0],
+        spot, side, floats[0],
         f"is {whole[0]} in the graph, and the other side is {floats[0]}: TensorFlow's ops take two tensors of one "
         "dtype.",
     )  # fmt: skip
