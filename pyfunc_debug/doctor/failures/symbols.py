@@ -156,6 +156,8 @@ def keras_name(spot: Spot) -> str:
     return f"{alias(spot, 'tensorflow')}.keras"
 
 
+_LOOPS = {"predict", "predict_on_batch", "fit", "evaluate", "train_on_batch", "test_on_batch", "get_weights"}
+"""Methods of a model's that run graphs of their own, or give arrays."""
 _GRAPHS = ("tensorflow.", "keras.", "tf_keras.")
 """Packages whose functions and methods take tensors of a graph."""
 
@@ -166,6 +168,8 @@ def takes_tensors(call: ast.Call, spot: Spot) -> bool:
     Methods of tensors are none of them: `x.numpy()`.
     """
     value = lookup(call.func, spot)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _LOOPS:
+        return False
     own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
     if any(name in own for name in ("Layer", "Loss", "Metric")):
         return True
