@@ -165,21 +165,25 @@ def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | 
     asked = next(iter(asked_of_tape(spot.source, block)), None)
     if asked is None or "tensorflow" not in sys.modules or "numpy" not in sys.modules:
         return None
-    found, leaves = Found(), _Leaves()
-    try:
-        with quietly():
-            for at in (0.0, _FARTHER):
-                value, slope = _run(spot, entry, asked, found, leaves, at)
-                if slope is None or not math.isfinite(slope):
-                    return None
-                for step in _STEPS if slope else ():
-                    above, _ = _run(spot, entry, asked, found, leaves, at + step)
-                    below, _ = _run(spot, entry, asked, found, leaves, at - step)
-                    wanted = (above - below) / (2 * step)
-                    if abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
-                        return found
-    except CannotPairError:
-        pass
+    for spread in (1.0, 4.0):  # a loss with a margin may be flat at the values that are made first
+        found, leaves, flat = Found(), _Leaves(spread), True
+        try:
+            with quietly():
+                for at in (0.0, _FARTHER):
+                    value, slope = _run(spot, entry, asked, found, leaves, at)
+                    if slope is None or not math.isfinite(slope):
+                        return None
+                    flat = flat and not slope
+                    for step in _STEPS if slope else ():
+                        above, _ = _run(spot, entry, asked, found, leaves, at + step)
+                        below, _ = _run(spot, entry, asked, found, leaves, at - step)
+                        wanted = (above - below) / (2 * step)
+                        if abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
+                            return found
+        except CannotPairError:
+            return None
+        if not flat:
+            return None
     return None
 
 
