@@ -23,7 +23,7 @@ def drawn_line(facts: Facts, file: str | None, draw: code.Write) -> Edit | None:
     drawn = in_graph(line, draw.text, draw.called)
     if drawn is None or indent is None or file is None:
         return None
-    if "tf.gather(" in drawn and not _of_numbers(facts, file, draw):
+    if drawn.count("tf.gather(") > line.count("tf.gather(") and not _of_numbers(facts, file, draw):
         return None
     return Edit(file, draw.line, draw.line, (f"{indent}{drawn}",))
 
@@ -45,5 +45,7 @@ def _of_numbers(facts: Facts, file: str | None, draw: code.Write) -> bool:
         for one in made for part in (one.elts if isinstance(one, (ast.List, ast.Tuple)) and one.elts else [one])
     }  # fmt: skip
     return (
-        len(kinds) == 1 and kinds <= {int, float, str} and all(isinstance(one, (ast.List, ast.Tuple)) for one in made)
+        len(kinds) == 1
+        and kinds <= {int, float, str, bool}
+        and all(isinstance(one, (ast.List, ast.Tuple)) for one in made)
     )

@@ -82,20 +82,18 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         )
 
     shape = argument(2, "size", default="[]") if not python else "[]"
-    if not shape.startswith(("[", "(")):
-        shape = f"[{shape}]"
+    shape = _as_shape(shape)
     if last in ("rand", "randn"):
         return _parsed(f"tf.random.{'uniform' if last == 'rand' else 'normal'}([{', '.join(given)}])")
     if last in ("random", "random_sample", "standard_normal"):
-        size = argument(0, "size", default="[]")
-        size = size if size.startswith(("[", "(")) else f"[{size}]"
+        size = _as_shape(argument(0, "size", default="[]"))
         return _parsed(f"tf.random.{'normal' if last == 'standard_normal' else 'uniform'}({size})")
     if last == "uniform":
         low, high = argument(0, "low", "a", default="0.0"), argument(1, "high", "b", default="1.0")
-        return _parsed(f"tf.random.uniform({shape}, {low}, {high})")
+        return _parsed(f"tf.random.uniform({shape}, {low}, {high}{_like(shape)})")
     if last in ("normal", "gauss"):
         mean, deviation = argument(0, "loc", "mu", default="0.0"), argument(1, "scale", "sigma", default="1.0")
-        return _parsed(f"tf.random.normal({shape}, {mean}, {deviation})")
+        return _parsed(f"tf.random.normal({shape}, {mean}, {deviation}{_like(shape)})")
     if last in ("randint", "integers", "randrange"):
         low, high = argument(0, "low", default="0"), argument(1, "high", default="")
         if not high:
@@ -103,17 +101,18 @@ def _op(call: ast.Call, called: str) -> ast.expr | None:
         if python and last == "randint":  # the upper end counts
             high = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
         return _parsed(f"tf.random.uniform({shape}, {low}, {high}, tf.int32)")
-    if last == "permutation" and len(given) == 1 and (given[0].isdigit() or _SIZE.fullmatch(given[0])):
-        return _parsed(f"tf.random.shuffle(tf.range({given[0]}))")
     if last == "beta" and len(given) >= 2:  # of two gammas a / (a + b)
         a, b = (f"tf.math.log(tf.random.gamma({shape}, {one}))" for one in given[:2])
         return _parsed(f"tf.sigmoid({a} - {b})")
+    numbers = _numbers(given[0], python) if given else None
+    if last == "permutation" and numbers is not None and len(given) == 1 and not keywords:
+        return _parsed(f"tf.random.shuffle({numbers})")
+    if last == "sample" and python and numbers is not None and len(given) == 2:
+        return _parsed(f"tf.random.shuffle({numbers})[:{given[1]}]")
     if last == "choice" and len(given) == 1 and not keywords:
         return _parsed(f"tf.gather({given[0]}, tf.random.uniform([], 0, len({given[0]}), tf.int32))")
     if last == "choice" and given and set(keywords) <= {"size", "replace"} and len(given) <= 3:
         return _chosen(given[0], argument(1, "size", default=""), argument(2, "replace", default="True"))
-    if last == "permutation" and len(given) == 1 and not keywords and is_number(given[0]):
-        return _parsed(f"tf.random.shuffle(tf.range({given[0]}))")
     return None
 
 
@@ -129,6 +128,23 @@ def _chosen(of: str, size: str, replace: str) -> ast.expr | None:
     if replace == "False":
         return _parsed(f"tf.random.shuffle(tf.range({of}))[:{size}]")
     return _parsed(f"tf.random.uniform([{size}], 0, {of}, tf.int32)") if replace == "True" else None
+
+
+def _numbers(text: str, python: bool) -> str | None:
+    """The numbers that `random.sample(range(n), k)` and `np.random.permutation(n)` draw from, as a tensor."""
+    if python:
+        return f"tf.{text}" if text.startswith("range(") else None
+    return f"tf.range({text})" if is_number(text) else None
+
+
+def _like(shape: str) -> str:
+    """The dtype of the tensor that has this shape, `x.shape`, as one argument more."""
+    return f", {shape.removesuffix('.shape')}.dtype" if shape.endswith(".shape") else ""
+
+
+def _as_shape(size: str) -> str:
+    """A size as TensorFlow takes it: a list, or what has a shape already."""
+    return size if size.startswith(("[", "(")) or size.endswith(".shape") else f"[{size}]"
 
 
 def _parsed(text: str) -> ast.expr:

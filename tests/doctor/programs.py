@@ -2117,6 +2117,60 @@ def a_coin_in_a_map():
     list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
 
 
+@triggers("trace-only", says="return x + tf.random.normal(x.shape, 0, 0.1, x.dtype)", pastes=True)
+def noise_of_the_dtype_of_a_wide_tensor():
+    def noisy(x):
+        return x + np.random.normal(0, 0.1, x.shape)
+
+    found = list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3))).map(noisy))
+    assert found[0].dtype == tf.float64
+
+
+@triggers("trace-only", says="if tf.gather([True, False], tf.random.uniform([], 0, len([True, False])", pastes=True)
+def a_choice_of_true_and_false_in_a_map():
+    def augment(x):
+        if np.random.choice([True, False]):
+            x = x[::-1]
+        return x
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(augment))
+
+
+@triggers("trace-only", says="tf.gather(x, tf.random.shuffle(tf.range(3))[:2])", pastes=True)
+def a_sample_of_rows_in_a_map():
+    def pick(x):
+        return tf.gather(x, random.sample(range(3), 2))
+
+    list(tf.data.Dataset.from_tensor_slices(np.zeros((4, 3), np.float32)).map(pick))
+
+
+@triggers("trace-only", says="return from mean what line")
+def a_list_that_the_graph_goes_on_with():
+    recent = [1.0]
+
+    @tf.function
+    def mean(x):
+        recent.append(x)
+        return sum(recent) / len(recent)
+
+    for n in range(3):
+        mean(tf.constant(float(n)))
+
+
+@near("trace-only")
+def made_once_on_purpose():
+    made = {}
+
+    @tf.function
+    def scaled(x, name):
+        if name not in made:
+            made[name] = x.shape.rank
+        return x * made[name]
+
+    for n in range(3):
+        scaled(tf.constant([float(n)]), "a")
+
+
 @triggers("trace-only", says="draw random numbers in Python. They ran once", pastes=True)
 def several_draws_in_a_map():
     def turned(x):

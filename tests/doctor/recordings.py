@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -44,18 +43,6 @@ def call(id: int, node: int = 1, **columns: Any) -> dict[str, Any]:
         "id": id, "node": node, "kind": "forward", "thread": 1, "start_ns": id * 1_000_000,
         "end_ns": (id + 1) * 1_000_000, "cpu_ns": 1_000_000, "status": "ok", **columns,
     }  # fmt: skip
-
-
-def pasted(text: str, fix: str) -> str:
-    """A file with a fix of a finding pasted into it."""
-    lines = text.split("\n")
-    parts = re.split(r"^(Put above|Replace(?: lines)?) \S+?:(\d+)(?: to (\d+))?(?: by)?:\n", fix, flags=re.MULTILINE)
-    assert len(parts) > 1, fix
-    assert not parts[0], fix
-    for verb, first, last, new in zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4]):  # last lines first
-        end = int(first) - 1 if verb.startswith("Put") else int(last or first)
-        lines[int(first) - 1 : end] = new.removesuffix("\n").split("\n")
-    return "\n".join(lines)
 
 
 THREADS = [{"id": 1, "name": "MainThread", "native_id": 1}]

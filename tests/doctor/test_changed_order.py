@@ -6,7 +6,8 @@ import pytest
 
 import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
-from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, call, node, written
 from tests.limits import HANG_S
 
 ANY = "import tensorflow as tf\ndata = files.map(read, num_parallel_calls=4, deterministic=False)\n"

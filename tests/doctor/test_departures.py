@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import pyfunc_debug as pfd
-from tests.doctor.recordings import pasted
+from tests.doctor.pasting import pasted
 
 SPEC = tf.TensorSpec([3], tf.float32)
 

@@ -12,7 +12,8 @@ import sys
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, call, node, written
 from tests.limits import HANG_S
 
 PROGRAM = """

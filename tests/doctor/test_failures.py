@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from pyfunc_debug.doctor.failures.explanation import is_instruction
 from pyfunc_debug.doctor.failures.slopes import NAME
 from pyfunc_debug.doctor.rules.failed_programs import NAMES
 from tests import forked
+from tests.doctor.pasting import parts, pasted, pastes, run
 from tests.limits import HANG_S
 
 FOLDER = Path(__file__).parent / "failing"
@@ -29,43 +29,16 @@ _ROUNDS = 3
 
 def programs():
     for file in sorted(FOLDER.glob("*.txt")):
-        for part in file.read_text().split("=== ")[1:]:
-            head, _, rest = part.partition("\n")
+        for head, rest in parts(file.read_text()):
             source, _, expected = rest.partition("\n--- ")
             yield pytest.param(source + "\n", expected.strip(), id=f"{file.stem}-{head.split()[0]}")
 
 
-def run(path: Path, names: dict[str, object] | None = None):
-    """What the program raised, what was printed on stderr, and the recording; its globals are put into `names`."""
-    error, told = None, io.StringIO()
-    names = {} if names is None else names
-    names["__name__"] = "__main__"
-    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
-        recording = pfd.record(gil=False)
-        try:
-            with recording:
-                exec(compile(path.read_text(), str(path), "exec"), names)
-        except Exception as raised:
-            error = raised
-    tf.compat.v1.reset_default_graph()  # a map_fn whose function fails leaves the device of variables in it
-    text = told.getvalue()
-    return error, text[text.rindex("pyfunc-debug: ") :].rstrip("\n") if "pyfunc-debug: " in text else "", recording
-
-
 def apply(told: str, path: Path) -> bool:
     """Does what the printed text says; whether there was something to paste."""
-    lines = told.split("\n")
-    for place, line in enumerate(lines):
-        found = re.fullmatch(r"  (?:Put above|Replace(?: lines)?) \S+?:(\d+)(?: to (\d+))?(?: by)?:", line)
-        if found is None:
-            continue
-        first = int(found[1])
-        last = first - 1 if line.startswith("  Put") else int(found[2] or first)
-        source = path.read_text().split("\n")
-        source[first - 1 : last] = lines[place + 1 :]  # as it would be copied from a terminal
-        path.write_text("\n".join(source))
-        return True
-    return False
+    if pastes(told):
+        path.write_text(pasted(path.read_text(), told))
+    return pastes(told)
 
 
 IN_OPS = {

@@ -8,7 +8,8 @@ import pytest
 
 from pyfunc_debug.api.recording import Recording
 from tests import forked
-from tests.doctor.recordings import FILE, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, written
 
 HANGS = """
 import multiprocessing, os, sys, time

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from pyfunc_debug.api.recording import Recording
-from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, call, node, written
 
 BARE = """import multiprocessing as mp
 import tensorflow as tf

@@ -22,7 +22,8 @@ from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.program import waiting
 from pyfunc_debug.recorder import hang
 from tests import forked
-from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, call, node, written
 from tests.limits import HANG_S
 from tests.stops.terminals import talk
 

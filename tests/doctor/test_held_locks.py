@@ -15,7 +15,8 @@ import pyfunc_debug as pfd
 from pyfunc_debug.doctor.facts import Facts
 from pyfunc_debug.doctor.unlocked import unlocked
 from pyfunc_debug.pfrec import Reader
-from tests.doctor.recordings import FILE, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, written
 from tests.limits import HANG_S
 
 lock, second = threading.Lock(), threading.Lock()

@@ -13,7 +13,8 @@ import pyfunc_debug as pfd
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor import indexed_generators
 from pyfunc_debug.doctor.facts import Facts
-from tests.doctor.recordings import FILE, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, written
 
 HEAD = """
 import os

@@ -15,7 +15,8 @@ from pyfunc_debug.api import graph_code_sample, graph_timing, graph_trial
 from pyfunc_debug.api.graph_timing import Measured
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.doctor.rules import needless_python
-from tests.doctor.recordings import FILE, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, call, node, written
 from tests.limits import HANG_S
 
 MS = 1_000_000

@@ -20,7 +20,7 @@ from tests.doctor import programs_sessions as programs_sessions
 from tests.doctor import programs_silent as programs_silent  # adds its own to those of `programs`
 from tests.doctor import programs_threads as programs_threads
 from tests.doctor.alone import alone, loaded
-from tests.doctor.recordings import pasted
+from tests.doctor.pasting import pasted
 
 
 def findings(program, ends_with: type[BaseException] | None = None, clock: str = "", **options) -> list[Finding]:

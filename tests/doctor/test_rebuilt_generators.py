@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.doctor.recordings import pasted
+from tests.doctor.pasting import pasted
 
 HEAD = """
 import functools

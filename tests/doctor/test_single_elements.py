@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 from pyfunc_debug.api.recording import Recording
-from tests.doctor.recordings import FILE, THREADS, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, THREADS, call, node, written
 
 PICKS = """import numpy as np
 import tensorflow as tf

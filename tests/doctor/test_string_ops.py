@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import pyfunc_debug as pfd
 from pyfunc_debug import doctor
-from tests.doctor.recordings import pasted
+from tests.doctor.pasting import pasted
 
 MODEL = """
 class Model(tf.Module):

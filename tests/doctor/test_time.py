@@ -11,7 +11,8 @@ import pytest
 
 from pyfunc_debug.api.recording import Recording
 from pyfunc_debug.records import FROM_GENERATOR
-from tests.doctor.recordings import FILE, THREADS, call, node, pasted, written
+from tests.doctor.pasting import pasted
+from tests.doctor.recordings import FILE, THREADS, call, node, written
 
 MS = 1_000_000
 

@@ -138,6 +138,8 @@ def _named(node: ast.expr, parts: dict[str, object]) -> ast.expr:
 def _mapped(spot: Spot, node: Comprehension, over: list[str], parts: list[ast.expr], counted: bool) -> Edit | None:
     """The comprehension as tf.map_fn, and what uses its list."""
     loop, source, tf = node.generators[0], spot.source, alias(spot, "tensorflow")
+    if any(isinstance(lookup(one, spot), (list, tuple)) for one in parts):
+        return None  # map_fn takes a list for a structure of tensors
     kinds = [_row(one, spot) for one in parts]
     if counted:
         over, kinds = [f"{tf}.range({tf}.shape({over[0]})[0])", *over], [Described("int32", ()), *kinds]

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from pyfunc_debug.doctor.failures import wrapping
+from pyfunc_debug.doctor.failures import state_changes, wrapping
 from pyfunc_debug.doctor.failures.each_time import each_time
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -50,7 +50,9 @@ def explain(situation: Situation) -> Explanation | None:
     edit = None
     if kept is not None and isinstance(kept[0], ast.Call):
         edit = kept_each_time(spot, kept[0], kept[1])
-    elif assigned:
+    elif kept is not None and isinstance(kept[0], (ast.Assign, ast.AugAssign)):
+        edit = state_changes.kept_in_python(spot, kept[0], kept[1])
+    if edit is None and assigned:
         edit = _assigned_each_time(spot, assigned)
     advice = "" if edit is not None else "Return it from the traced function, and keep what the call gives."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
@@ -125,6 +127,10 @@ def holder(statement: ast.stmt, spot: Spot) -> str | None:
     """What the statement reads the tensor from: a list or dict of them; else a name or an attribute that is one."""
     single = None
     for one in ast.walk(statement):
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant):
+            owner = _read(one.value, spot)
+            if isinstance(owner, dict) and _is_kept(owner.get(one.slice.value)) and dotted(one.value):
+                return dotted(one.value)
         if not isinstance(one, (ast.Name, ast.Attribute)) or not isinstance(one.ctx, ast.Load) or not dotted(one):
             continue
         value = _read(one, spot)
@@ -168,6 +174,10 @@ def kept_at(source: Source, name: str) -> tuple[ast.expr | ast.stmt, ast.Functio
             if owner is not None and dotted(owner).rpartition(".")[2] == name and len(call.args) == 1:
                 found.append((call, function))
         for one in ast.walk(function):
-            if isinstance(one, ast.Assign) and any(dotted(two).rpartition(".")[2] == name for two in one.targets):
-                found += [(one, function)] * any(isinstance(two, ast.Attribute) for two in one.targets)
+            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+            if not isinstance(one, (ast.Assign, ast.AugAssign)):
+                continue
+            parts = [two.value if isinstance(two, ast.Subscript) else two for two in targets]
+            if any(dotted(two).rpartition(".")[2] == name for two in parts):
+                found += [(one, function)] * any(isinstance(two, (ast.Attribute, ast.Subscript)) for two in targets)
     return found[0] if len(found) == 1 else None

@@ -14,10 +14,22 @@ from pyfunc_debug.doctor.failures.rewrites import as_ops
 from pyfunc_debug.doctor.failures.shapes import written
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of, names
-from pyfunc_debug.doctor.failures.symbols import alias, calls, is_keras, keras_name, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.symbols import (
+    alias,
+    calls,
+    is_keras,
+    keras_name,
+    lookup,
+    root_is,
+    shape_of,
+    symbolic_parts,
+)
 from pyfunc_debug.doctor.failures.traced_text import explained
 
 _PASSES_ON = "Lambda(lambda x: [tf.py_function(body, [x], []), x][1])"
+_PYTHONS = {"enumerate", "zip", "list", "tuple", "reversed", "sorted"}
+"""What goes through a list of tensors: it needs no layer, what makes the list does."""
+_JOINED = {"stack": "stack", "concat": "concatenate"}
 _NEAR = 4
 """Lines from a call to the line that reads its input, in one paste."""
 
@@ -38,7 +50,13 @@ def keras_input(
         edit = wrapping.replace_expression(spot, value, f"{keras}.ops.where({', '.join(texts)})")
         return explained(situation, spot, statement, parts, edit)
     touching = [one for one in calls(value) if symbolic_parts(one, spot) and not _layer(one, spot)]
+    touching = [
+        one for one in touching if not isinstance(one.func, ast.Name) or one.func.id not in _PYTHONS
+        or not any(one is not other and _holds(one, other) for other in touching)
+    ]  # fmt: skip
     tops = [one for one in touching if not any(one is not other and _holds(other, one) for other in touching)]
+    if not tops and isinstance(value, ast.Call) and _layer(value, spot):
+        return explained(situation, spot, statement, parts, *_of_list(spot, value, keras))
     piece: ast.expr = tops[0] if len(tops) == 1 else value
     text = spot.source.text(piece)
     inputs = list(symbolic_parts(piece, spot)) or list(parts)
@@ -117,6 +135,19 @@ def keras_input(
 def _lists_inputs(value: object) -> bool:
     """Whether it is a list in which some tensor only describes what a model will be given: `[0, shape[1], -1]`."""
     return isinstance(value, (list, tuple)) and any(is_keras(one) for one in value)
+
+
+def _of_list(spot: Spot, value: ast.expr, keras: str) -> tuple[Edit | None, bool, str]:
+    """`tf.stack(parts)` of a list of Keras inputs, inside a call of a layer or of Model: the same of Keras' own."""
+    given = [
+        one for one in calls(value) if root_is(one.func, spot, "tensorflow") and one.args
+        and isinstance(held := lookup(one.args[0], spot), (list, tuple)) and any(map(is_keras, held))
+    ]  # fmt: skip
+    name = dotted(given[0].func).rpartition(".")[2] if len(given) == 1 else ""
+    if name not in _JOINED:
+        return None, True, f"Put what TensorFlow does with it in {keras}.layers.Lambda, or use {keras}.ops."
+    text = f"{keras}.ops.{_JOINED[name]}{spot.source.text(given[0])[len(dotted(given[0].func)) :]}"
+    return wrapping.replace_expression(spot, given[0], text), True, ""
 
 
 def _chosen(spot: Spot, statement: ast.If | ast.While | ast.For, keras: str) -> tuple[Edit | None, bool, str]:

@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.explanation import Edit, Explanation, together
 from pyfunc_debug.doctor.failures.kept_tensor import holder, kept_at, kept_each_time
 from pyfunc_debug.doctor.failures.python_objects import without_decorator
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, read, short, tapes_around
+from pyfunc_debug.doctor.failures.source import Source, dotted, indent_of, parameters, read, short, tapes_around
 from pyfunc_debug.doctor.failures.symbols import alias, calls, is_symbolic, lookup, root_is, shape_of
 
 RULE = "leaked-tensor"
@@ -60,6 +60,9 @@ def explain(situation: Situation) -> Explanation | None:
             "kept.write(i, value); after it kept.stack()."
         )
     else:
+        files = [one.file for one in situation.spots]
+        holder = "" if any(_defines(read(file), name) for file in files) else _holder(text, files)
+        name = holder or name
         cause = (
             f"`{code}` uses a symbolic tensor of {name}'s graph{made}: Python stored it once, while "
             f"{name} was traced; it has a value only inside that graph, while it runs."
@@ -76,11 +79,24 @@ def explain(situation: Situation) -> Explanation | None:
         if edit is not None:
             cause += " As below, each run keeps its own."
             return Explanation(RULE, spot.file, spot.line, cause, edit)
-        advice = (
-            f"Return it from {name} and store what the call gives, or keep it in a tf.Variable: "
-            "v.assign(x) runs each time."
-        )
+        variable = "in a tf.Variable: v.assign(x) runs each time."
+        advice = f"Return it from {name} and store what the call gives, or keep it {variable}"
+        if holder:  # Keras calls it, and takes what it returns
+            advice = f"Keep it {variable}"
     return Explanation(RULE, spot.file, spot.line, cause, None, advice)
+
+
+def _defines(source: Source, name: str) -> bool:
+    return any(isinstance(one, ast.FunctionDef) and one.name == name for one in ast.walk(source.tree))
+
+
+def _holder(text: str, files: list[str]) -> str:
+    """The user's function in which the tensor was made, where the graph is one of Keras' own."""
+    for file, line, _ in reversed([one for one in _MADE.findall(text) if one[0] in files]):
+        function = read(file).function(int(line))
+        if isinstance(function, ast.FunctionDef):
+            return function.name
+    return ""
 
 
 def _added_to_weights(text: str, situation: Situation) -> Edit | None:

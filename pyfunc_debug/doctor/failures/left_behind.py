@@ -13,11 +13,12 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.nodes import NODE_CALLS
 from pyfunc_debug.doctor.failures.situation import Spot
-from pyfunc_debug.doctor.failures.source import asked_of_tape, dotted, parameters
+from pyfunc_debug.doctor.failures.source import asked_of_tape, dotted, parameters, tapes_around
 from pyfunc_debug.doctor.failures.symbols import lookup, root_is
 
 _NUMBERS = {"float", "int", "bool", "complex"}
 _ASKS = {"numpy", "item", "tolist"}
+_PREDICTS = {"predict", "predict_on_batch"}
 _GROW = {"append", "extend", "add", "insert"}
 _STATIC = {"shape", "dtype", "ndim", "name"}
 _OUTSIDE = ("numpy", "math", "scipy", "sklearn", "pandas", "statistics", "cv2", "random")
@@ -34,13 +35,15 @@ class Cut:
 
     Attributes:
       call: The call that took it out.
-      inner: What it was given, which has a gradient.
+      inner: What it was given, which has a gradient; of a model's prediction, what the model is given.
+      predicts: Whether it is a model's prediction.
       walls: Calls after it that take no tensor, or give no gradient either.
     """
 
     call: ast.Call
     inner: ast.expr | None
     walls: tuple[ast.Call, ...]
+    predicts: bool = False
 
 
 class _UnknownError(Exception):
@@ -71,7 +74,44 @@ def left_behind(spot: Spot, block: ast.With) -> Cut | None:
     own = found.func
     by_method = isinstance(own, ast.Attribute) and own.attr in _ASKS and not found.args
     inner = own.value if by_method and isinstance(own, ast.Attribute) else found.args[0] if found.args else None
-    return Cut(found, inner, tuple(trace.walls))
+    predicts = isinstance(own, ast.Attribute) and own.attr in _PREDICTS
+    return Cut(found, inner, tuple(trace.walls), predicts)
+
+
+def constant_under_a_tape(spot: Spot, value: ast.expr) -> bool:
+    """Whether `.numpy()` takes weights for a loss out of a tape's sight, while the loss has its gradient beside them.
+
+    They are constants for the tape then, and have to be constants in a graph, too.
+    """
+    taken = any(isinstance(one, ast.Attribute) and one.attr == "numpy" for one in ast.walk(value))
+    for block in tapes_around(spot.source, spot.line) if taken else ():
+        asked = asked_of_tape(spot.source, block)
+        function = next((one for one in spot.source.around(block) if isinstance(one, ast.FunctionDef)), None)
+        if len(asked) != 1 or function is None:
+            continue
+        trace = _Trace(spot)
+        states: dict[str, _State] = dict.fromkeys(parameters(function), False)
+        try:
+            trace.statements(function.body, states)
+            cut, whole = trace.expression(value, states), trace.expression(asked[0], states)
+        except _UnknownError:
+            continue
+        if isinstance(cut, ast.Call) and whole is True:
+            return True
+    return False
+
+
+def live_statements(spot: Spot, block: ast.With) -> list[ast.stmt] | None:
+    """Assignments beside a tape's block, and in it, of what may have a gradient; None where that is not known."""
+    function = next((one for one in spot.source.around(block) if isinstance(one, ast.FunctionDef)), None)
+    around = function or spot.source.parent(block)
+    trace = _Trace(spot)
+    states: dict[str, _State] = dict.fromkeys(parameters(function), False) if function is not None else {}
+    try:
+        trace.statements(getattr(around, "body", []), states)
+    except _UnknownError:
+        return None
+    return trace.live
 
 
 class Liveness(dict[str, "_State"]):
@@ -109,6 +149,7 @@ class _Trace:
         self._lists: set[str] = set()
         self._depth = 0
         self.walls: list[ast.Call] = []
+        self.live: list[ast.stmt] = []
 
     def statements(self, body: list[ast.stmt], states: dict[str, _State]) -> _State:
         """Goes through statements; gives what is returned."""
@@ -121,6 +162,7 @@ class _Trace:
                 result = _together([result, self.expression(one.value, states)]) if one.value else result
             elif isinstance(one, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and isinstance(value, ast.expr):
                 state = self.expression(value, states)
+                self.live += [one] if state is True else []
                 targets = one.targets if isinstance(one, ast.Assign) else [one.target]
                 for target in targets:
                     self._bind(target, state, states, added=isinstance(one, ast.AugAssign))
@@ -179,6 +221,8 @@ class _Trace:
             return self._own(node, own, states)
         if isinstance(func, ast.Attribute):
             owner = self.expression(func.value, states)
+            if func.attr in _PREDICTS and self._is_model(func.value, states):
+                return node
             if func.attr in _ASKS:
                 return node if owner is True else owner
             if func.attr in _GROW and isinstance(func.value, ast.Name):
@@ -241,4 +285,4 @@ def _is_variable(value: Any) -> bool:
     return "Variable" in type(value).__name__ and bool(getattr(value, "trainable", True))
 
 
-__all__ = ["Cut", "Liveness", "is_outside", "left_behind"]
+__all__ = ["Cut", "Liveness", "constant_under_a_tape", "is_outside", "left_behind", "live_statements"]

@@ -46,6 +46,9 @@ def explain(situation: Situation) -> Explanation | None:
             edit = None
             if isinstance(given, ast.Lambda):
                 listed = ", ".join([*parameters(given), *(f"other{index}" for index in range(2, gets + 1))])
+                taken = parameters(given)[:1]
+                if taken and _takes_parts(given, taken[0]):
+                    listed = f"*{taken[0]}"
                 if dotted(given.body) in parameters(given):  # it hands on the element as it is
                     listed = f"*{dotted(given.body)}"
                 edit = wrapping.replace_expression(spot, given, f"lambda {listed}: {spot.source.text(given.body)}")
@@ -88,6 +91,16 @@ def _definition(spot: Spot, name: str) -> ast.FunctionDef | None:
     """The one function of a name in a file."""
     found = [one for one in ast.walk(spot.source.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
     return found[0] if len(found) == 1 else None
+
+
+def _takes_parts(function: ast.Lambda, name: str) -> bool:
+    """Whether a lambda reads its argument by its parts only, `pair[0]`: it takes it for a tuple."""
+    reads = [one for one in ast.walk(function.body) if isinstance(one, ast.Name) and one.id == name]
+    parts = [
+        one for one in ast.walk(function.body) if isinstance(one, ast.Subscript) and dotted(one.value) == name
+        and isinstance(one.slice, ast.Constant) and type(one.slice.value) is int
+    ]  # fmt: skip
+    return bool(parts) and len(parts) == len(reads) and len({one.slice.value for one in parts}) > 1  # type: ignore[attr-defined]
 
 
 def _takes_apart(function: ast.FunctionDef) -> bool:

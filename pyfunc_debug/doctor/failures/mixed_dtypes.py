@@ -11,7 +11,7 @@ from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.evaluation import evaluated, given_names
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
-from pyfunc_debug.doctor.failures.source import dotted, indent_of, short
+from pyfunc_debug.doctor.failures.source import dotted, indent_of, parameters, short
 from pyfunc_debug.doctor.failures.symbols import alias, calls, dtype_of, is_symbolic, lookup, root_is, symbolic_parts
 
 RULE = "mixed-dtypes"
@@ -54,13 +54,14 @@ def explain(situation: Situation) -> Explanation | None:
             or _quotient(spot, statement, wanted)
             or _two(spot, statement, wanted)
             or _wholes(spot, statement, wanted)
+            or _side(spot, statement, found[2], found[1])
         )
     found = _LISTED.search(situation.message)
     if found is not None:
         return _listed(spot, statement, found[1].split(", "))
     found = _TWO.search(situation.message)
     if found is not None:
-        return _two(spot, statement, {found[1], found[2]})
+        return _two(spot, statement, {found[1], found[2]}) or _side(spot, statement, found[1], found[2])
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
 
 
@@ -120,6 +121,27 @@ def _two(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | Non
         spot, found[0], floats[0],
         f"is {whole[0]}, and the other side is {floats[0]}: NumPy would convert it, TensorFlow's ops take two tensors "
         "of one dtype.",
+    )  # fmt: skip
+
+
+def _side(spot: Spot, statement: ast.stmt, left: str, right: str) -> Explanation | None:
+    """The side of the one operation that Python has a number for: `len(kept)`, what a function of the file gives."""
+    whole = [one for one in (left, right) if "int" in one]
+    floats = [one for one in (left, right) if "float" in one]
+    fitting = [
+        one for one in own_nodes(ast.Module([statement], [])) if isinstance(one, ast.BinOp)
+        and not any(isinstance(side, ast.Constant) for side in (one.left, one.right))
+        and all(_dtype(side, spot) in ("", dtype) for side, dtype in ((one.left, left), (one.right, right)))
+    ]  # fmt: skip
+    if len(fitting) != 1 or len(whole) != 1 or len(floats) != 1:
+        return None
+    side = fitting[0].left if "int" in left else fitting[0].right
+    if not isinstance(side, ast.Call) or not isinstance(side.func, ast.Name):
+        return None  # an op gives a tensor everywhere
+    return _cast(
+        spot, side, floats[0],
+        f"is {whole[0]} in the graph, and the other side is {floats[0]}: TensorFlow's ops take two tensors of one "
+        "dtype.",
     )  # fmt: skip
 
 
@@ -247,6 +269,8 @@ def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
         return None
     narrow, wide = sorted(wanted, key=_WHOLE.index)
     found = [one for one in _sides(statement) if _dtype(one, spot) == narrow]
+    if found and len({dotted(one) for one in found}) == 1 and _of_state(spot, found[0], wide) is not None:
+        found = found[:1]
     if len(found) != 1:
         return None
     return _cast(
@@ -257,7 +281,13 @@ def _wholes(spot: Spot, statement: ast.stmt, wanted: set[str]) -> Explanation | 
 
 
 def _cast(spot: Spot, node: ast.expr, dtype: str, why: str, statement: ast.stmt | None = None) -> Explanation | None:
-    """The line with a cast around an expression; that of `k *= 0.5` as `k = tf.cast(k, tf.float32) * 0.5`."""
+    """The line with a cast around an expression; that of `k *= 0.5` as `k = tf.cast(k, tf.float32) * 0.5`.
+
+    Of the state of `reduce` and `scan` what it begins with is cast.
+    """
+    begun = _of_state(spot, node, dtype)
+    if begun is not None:
+        return Explanation(RULE, spot.file, spot.line, f"{short(spot.source.text(node), 40)} {why}", begun)
     tf, text = alias(spot, "tensorflow"), spot.source.text(node)
     if isinstance(statement, ast.AugAssign) and node is statement.target:
         added = ast.unparse(ast.BinOp(ast.Name("k", ast.Load()), statement.op, ast.Name("k", ast.Load())))[1:-1].strip()
@@ -269,6 +299,20 @@ def _cast(spot: Spot, node: ast.expr, dtype: str, why: str, statement: ast.stmt 
         return Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", changed)
     edit = wrapping.replace_expression(spot, node, f"{tf}.cast({text}, {tf}.{dtype})")
     return None if edit is None else Explanation(RULE, spot.file, spot.line, f"{short(text, 40)} {why}", edit)
+
+
+def _of_state(spot: Spot, node: ast.expr, dtype: str) -> Edit | None:
+    """`ds.reduce(0, lambda total, x: total + x)`: the state has one dtype in all rounds, that of its first value."""
+    function = spot.function
+    call = spot.source.parent(function) if isinstance(function, ast.Lambda) else None
+    method = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+    if not isinstance(call, ast.Call) or method not in ("reduce", "scan"):
+        return None
+    first = call.args[0] if len(call.args) > 1 and call.args[1] is function else None
+    if not isinstance(first, ast.Constant) or dotted(node) not in parameters(function)[:1]:  # type: ignore[arg-type]
+        return None
+    tf = alias(spot, "tensorflow")
+    return wrapping.replace_expression(spot, first, f"{tf}.constant({spot.source.text(first)}, {tf}.{dtype})")
 
 
 def _dtype(node: ast.expr, spot: Spot) -> str:

@@ -280,7 +280,16 @@ def _left(spot: Spot, cut: Cut) -> Explanation:
     why = "" if stops else ": a GradientTape sees ops of TensorFlow only"
     cause = f"`{short(text(cut.call), 30)}` {how}, and the loss is made of it alone{why}. No variable has a gradient."
     whole = cut.inner is not None and not cut.walls and dotted(cut.call.func).partition(".")[0] not in _MODULES
-    placed = spot.source.replaced({cut.call: text(cut.inner)}) if whole and cut.inner is not None else None
+    kept = None if cut.inner is None else text(cut.inner)
+    if cut.predicts and isinstance(cut.call.func, ast.Attribute):
+        kept, cause = (
+            f"{text(cut.call.func.value)}({kept})",
+            (
+                f"`{short(text(cut.call), 30)}` gives an array: predict is a loop of its own; a GradientTape sees "
+                "nothing. No variable has a gradient. The model called gives the same as a tensor."
+            ),
+        )
+    placed = spot.source.replaced({cut.call: kept}) if whole and kept is not None else None
     edit = None if placed is None else Edit(spot.file, placed[0], placed[1], (placed[2],))
     edit = edit or (None if stops else _function_in_ops(spot, cut) or _line_in_ops(spot, cut))
     if edit is not None:

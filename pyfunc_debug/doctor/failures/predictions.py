@@ -12,7 +12,10 @@ from pyfunc_debug.doctor.failures.source import short
 from pyfunc_debug.doctor.failures.symbols import calls, lookup
 
 RULE = "symbolic-value"
-_SAID = re.compile(r"cross-replica context|Detected a call to `?\w+\.predict|inside a `?tf\.function|\b[Ss]ymbolic")
+_SAID = re.compile(
+    r"cross-replica context|Detected a call to `?\w+\.predict|inside a `?tf\.function|\b[Ss]ymbolic"
+    r"|int\(\) argument must be .*, not 'NoneType'"  # the size of a batch
+)
 _LOOPS = ("predict", "predict_on_batch")
 _TAKES = (ast.stmt, ast.BinOp, ast.Tuple, ast.List)
 """What takes a tensor as well as the array that predict gives."""

@@ -9,20 +9,44 @@ from pyfunc_debug.doctor.failures.dtypes import own_nodes
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, indent_of
-from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup
+from pyfunc_debug.doctor.failures.symbols import alias, is_symbolic, lookup, root_is
 
 RULE = "autograph"
+_ENDED = "The condition of while loop started as non-Tensor, then changed to Tensor"
 _SAID = "which depend on a TF condition are not supported in Python for loops"
 
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if a `break` or `return` in a loop of Python's depends on a tensor."""
     spot = situation.last
+    if spot is not None and _ENDED in situation.message:
+        return _for_ever(spot)
     statement = spot.source.statement(spot.line) if spot is not None and _SAID in situation.message else None
     if spot is None or not isinstance(statement, ast.For):
         return None
     leaves = next((one for one in own_nodes(statement) if isinstance(one, (ast.Break, ast.Return))), None)
     return None if leaves is None else left_by_a_tensor(spot, statement, leaves)
+
+
+def _for_ever(spot: Spot) -> Explanation | None:
+    """`while True:` that a tensor is to end."""
+    loop = spot.source.statement(spot.line)
+    if not isinstance(loop, ast.While) or not isinstance(loop.test, ast.Constant):
+        return None
+    leaves = next((one for one in own_nodes(loop) if isinstance(one, (ast.Break, ast.Return))), None)
+    if leaves is None:
+        return None
+    tf, test = alias(spot, "tensorflow"), spot.source.text(loop.test)
+    word = "break" if isinstance(leaves, ast.Break) else "return"
+    cause = (
+        f"`{word}` (line {leaves.lineno}) depends on a tensor, and `while {test}` is a loop of Python's: it ran while "
+        "the graph was traced, when no value was there to end it. A loop whose condition is a tensor is one of the "
+        "graph's."
+    )
+    found = spot.source.replaced({loop.test: f"{tf}.constant({test})"}) if word == "break" else None
+    edit = None if found is None else Edit(spot.file, found[0], found[1], (found[2],))
+    advice = "" if edit else f"Loop while {tf}.constant(True), and leave it by a break."
+    return Explanation(RULE, spot.file, loop.lineno, cause, edit, advice, "likely")
 
 
 def left_by_a_tensor(spot: Spot, statement: ast.For, leaves: ast.AST) -> Explanation:
@@ -97,4 +121,5 @@ def _takes_tensors(node: ast.AST, spot: Spot, counted: set[str]) -> bool:
         isinstance(one, ast.Name) and one.id in counted for one in ast.walk(node.slice)
     ):
         return True
-    return is_symbolic(lookup(node.value, spot))
+    made = isinstance(node.value, ast.Call) and root_is(node.value.func, spot, "tensorflow")
+    return made or is_symbolic(lookup(node.value, spot))

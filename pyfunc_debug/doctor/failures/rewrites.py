@@ -28,6 +28,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     root_is,
     shape_of,
     symbolic_parts,
+    takes_tensors,
 )
 from pyfunc_debug.doctor.failures.tried_ops import differs
 from pyfunc_debug.program import syntax
@@ -145,7 +146,7 @@ class _Ops(ast.NodeTransformer):
                 return node  # in `Image.fromarray(x).resize(...)`, which is one op
             if in_arguments and (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
                 return self._text(image)
-            if not in_arguments or of_tensors or _is_layer(lookup(node.func, self.spot)):
+            if not in_arguments or of_tensors or takes_tensors(node, self.spot):
                 return node
             library = next((one for one in ("numpy", "scipy", OPENCV) if root_is(node.func, self.spot, one)), "")
             if library:
@@ -153,7 +154,7 @@ class _Ops(ast.NodeTransformer):
             if root_is(node.func, self.spot, "math") and node.func.attr in _MATH:
                 return self._op(_MATH[node.func.attr], node.args, node.keywords)
             raise _NoOpError
-        if not in_arguments:
+        if not in_arguments or takes_tensors(node, self.spot):
             return node
         if (image := image_ops.in_ops(node, self.spot, self._tf)) is not None:
             return self._text(image)
@@ -303,13 +304,25 @@ class _Ops(ast.NodeTransformer):
             return self._op(f"{name}imum", node.args)
         if name in ("max", "min", "sum") and len(node.args) == 1 and not node.keywords:
             return self._op(f"reduce_{name}", node.args)
+        strings = self._strings(node)
+        if name == "len" and strings == 0:
+            return self._op("strings.length", node.args)
         if name == "len":
             return ast.Subscript(self._op("shape", node.args), ast.Constant(0), ast.Load())
-        if name in ("int", "float", "bool") and len(node.args) == 1:
+        if name in ("int", "float") and strings is not None and len(node.args) == 1:
+            number = syntax.expression(f"{self._tf}.{'int32' if name == 'int' else 'float32'}")
+            return self._op("strings.to_number", [*node.args, number])
+        if name in ("int", "float", "bool") and len(node.args) == 1 and strings is None:
             kind = {"int": "int32", "float": "float32", "bool": "bool"}[name]
             return self._op("cast", [*node.args, syntax.expression(f"{self._tf}.{kind}")])
         if name == "round" and len(node.args) == 1 and not node.keywords and self._floats(node.args[0]):
             return self._op("round", node.args)
+        digits = node.args[1].value if len(node.args) == 2 and isinstance(node.args[1], ast.Constant) else None
+        if name == "round" and type(digits) is int and 0 < digits < 6 and self._floats(node.args[0]):
+            ten = ast.Constant(float(10**digits))
+            return ast.BinOp(self._op("round", [ast.BinOp(node.args[0], ast.Mult(), ten)]), ast.Div(), ten)
+        if name == "reversed" and len(node.args) == 1:
+            return self._op("reverse", [node.args[0], ast.List([ast.Constant(0)], ast.Load())])
         if name in ("list", "tuple") and len(node.args) == 1:
             return self._op("unstack", node.args)
         if name == "range":
@@ -317,6 +330,16 @@ class _Ops(ast.NodeTransformer):
         if name in ("abs", "print", "isinstance", "enumerate", "zip", "getattr", "type"):
             return node
         raise _NoOpError
+
+    def _strings(self, call: ast.Call) -> int | None:
+        """The rank of a text tensor that a function is given, or a part of it; None for any other value."""
+        given = call.args[0] if call.args else call
+        value = given.value if isinstance(given, ast.Subscript) else given
+        known = self.spot.value(dotted(value) or " ")
+        if dtype_of(known) != "string":
+            return None
+        shape = shape_of(known)
+        return None if shape is None else max(len(shape) - isinstance(given, ast.Subscript), 0)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         tainted = self.is_tainted(node.value)
@@ -331,6 +354,9 @@ class _Ops(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         in_index, in_value = self.is_tainted(node.slice), self.is_tainted(node.value)
+        known = self.spot.value(dotted(node.value) or " ")
+        if dtype_of(known) == "string" and shape_of(known) == ():  # letters of a text
+            raise _NoOpError
         of_two = correlated(node)
         if of_two is not None and self.is_tainted(of_two) and self._computes(of_two.func):
             made = self._made(copy.deepcopy(of_two))
@@ -502,12 +528,6 @@ def _is_session(block: ast.With) -> bool:
     return all("session" in ast.unparse(one.context_expr).lower() or "sess." in ast.unparse(one) for one in block.items)
 
 
-def _is_layer(value: object) -> bool:
-    """Whether a layer, model, loss or metric of Keras' is called: it takes symbolic tensors."""
-    own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
-    return any(name in own for name in ("Layer", "Loss", "Metric"))
-
-
 def as_ops(
     node: ast.expr, spot: Spot, conditions: bool = False, also: tuple[str, ...] = (), same: bool = False
 ) -> str | None:
@@ -609,11 +629,25 @@ def learned(statement: ast.Assign, spot: Spot) -> Spot:
     target = statement.targets[0]
     if len(statement.targets) > 1 or not isinstance(target, ast.Name) or is_symbolic(spot.value(target.id)):
         return spot
+    if (rank := _of_text(statement.value, spot)) is not None:
+        return dataclasses.replace(
+            spot, variables={**spot.variables, target.id: Described("string", (None,) * rank)}
+        )  # fmt: skip
     made = _made(statement.value, spot)
     if made is None or made.dtype.kind not in "biufc":
         return spot
     shape = tuple(None if size == SIZE else size for size in made.shape)
     return dataclasses.replace(spot, variables={**spot.variables, target.id: Described(made.dtype.name, shape)})
+
+
+def _of_text(value: ast.expr, spot: Spot) -> int | None:
+    """The rank of what a method of a text tensor gives: `line.split(",")` gives its parts."""
+    func = value.func if isinstance(value, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr not in _STRINGS:
+        return None
+    owner = spot.value(dotted(func.value) or " ")
+    shape = shape_of(owner) if dtype_of(owner) == "string" else None
+    return None if shape is None else len(shape) + (func.attr == "split")
 
 
 def _made(node: ast.expr, spot: Spot) -> Any:

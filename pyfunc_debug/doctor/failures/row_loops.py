@@ -17,6 +17,8 @@ def mapped(spot: Spot, loop: ast.For) -> Edit | None:
     None where the loop does anything else than to compute one value a row, or Python is needed for it.
     """
     over = _over(loop.iter)
+    if any(isinstance(one, ast.Call) and isinstance(one.func, ast.Name) for one in over):
+        return None  # enumerate(x), reversed(x), which give no tensor
     parts = [part for one in over for part in symbolic_parts(one, spot).values()]
     if len(parts) != len(over) or not over or loop.orelse:
         return None

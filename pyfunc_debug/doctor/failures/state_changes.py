@@ -48,6 +48,37 @@ def edit(spot: Spot, statement: ast.stmt, message: str) -> Edit | None:
     return None if made is None else dataclasses.replace(made, file=spot.file)
 
 
+def kept_in_python(spot: Spot, statement: ast.Assign | ast.AugAssign, function: ast.FunctionDef) -> Edit | None:
+    """A line that kept a symbol in a dict, `state["mean"] = 0.9 * state["mean"] + 0.1 * loss`, as each run keeps it.
+
+    Args:
+      spot: A frame of the file, in which the function is no longer running.
+      statement: The line.
+      function: The function that was traced; it must not go on with what it keeps.
+    """
+    target = _kept_in(statement)
+    made = _made_here(function) | set(parameters(function))
+    if not isinstance(target, ast.Subscript) or root(target) in made or _reads_again(function, statement, target):
+        return None
+    called = {dotted(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)} | {"self", "cls"}
+    inputs = [one for one in names(statement) if one in made and one not in called]
+    found = in_python(spot.source, function, statement, inputs, alias(spot, "tensorflow")) if inputs else None
+    return None if found is None else dataclasses.replace(found, file=spot.file)
+
+
+def goes_on(spot: Spot, statement: ast.stmt) -> bool:
+    """Whether a statement changes what Python keeps by what it was before: `best["loss"] = min(best["loss"], loss)`.
+
+    As an op it would keep a symbol there, once.
+    """
+    target = _kept_in(statement) if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+    if target is None or is_symbolic(lookup(target.value, spot)):
+        return False
+    text = ast.unparse(target)
+    read = any(isinstance(one, ast.expr) and ast.unparse(one) == text for one in ast.walk(statement.value))  # type: ignore[attr-defined]
+    return read or isinstance(statement, ast.AugAssign)
+
+
 def in_python(
     source: Source,
     function: Definition,
@@ -148,6 +179,11 @@ def _made_here(function: Function) -> set[str]:
 def _reads_again(function: Function, statement: ast.stmt, target: ast.expr) -> bool:
     """Whether the function reads, in another statement, what it keeps."""
     own = set(map(id, ast.walk(statement)))
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):  # other keys are not this one
+        own |= {
+            id(one.value) for one in own_nodes(function) if isinstance(one, ast.Subscript)
+            and isinstance(one.slice, ast.Constant) and one.slice.value != target.slice.value
+        }  # fmt: skip
     holder = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ast.unparse(target)
     return any(
         id(one) not in own and isinstance(one, (ast.Name, ast.Attribute)) and ast.unparse(one) == holder

@@ -7,11 +7,13 @@ import re
 
 from pyfunc_debug.doctor.failures import (
     checks,
+    chosen_rates,
     comprehensions,
     control_flow,
     kept_lists,
     known_sizes,
     row_loops,
+    state_changes,
     steps,
     wrapping,
 )
@@ -38,7 +40,7 @@ _VALUE = re.compile(
     r"|(?:not|got|passed to|to) '?(?:a )?(?:SymbolicTensor|KerasTensor|Tensor)\b"
     r"|'(?:SymbolicTensor|KerasTensor|Tensor)' object (?:does not support|is not|cannot)"
     r"|(?<![a-z])Tensor is unhashable"
-    r"|len is not well defined for a symbolic Tensor"
+    r"|len is not well defined for a symbolic Tensor|len requires a non-scalar tensor"
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
     r"|Expected any non-tensor type, but got a tensor instead"
     r"|(?:not|got|found) '?<tf\.Tensor '"
@@ -57,7 +59,7 @@ _ITERATE = re.compile(
     r"[Ii]terating over a symbolic|Cannot iterate over a Tensor with unknown first dimension"
     r"|Tensor objects are only iterable|Cannot iterate over a scalar"
 )
-_FOREIGN = re.compile(r"\.cv2\.|error: OpenCV|cv2\.error|PIL\.")
+_FOREIGN = re.compile(r"OpenCV\(|cv2\.error|PIL\.")
 _KINDS = {"AttributeError", "NotImplementedError", "TypeError", "ValueError", "OperatorNotAllowedInGraphError", "error"}
 
 
@@ -81,7 +83,7 @@ def explain(situation: Situation) -> Explanation | None:
     if _ITERATE.search(message):
         return _iterate(situation, spot, statement, value, parts)
     found = _VALUE.search(message)
-    if not found and not (parts and situation.kind == "error" and _FOREIGN.search(f".{message}")):
+    if not found and not (parts and situation.kind == "error" and _FOREIGN.search(message)):
         return None
     if not parts:
         return steps.explain(situation, spot, statement) or unnamed(situation, spot, statement)
@@ -95,11 +97,14 @@ def _bool(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation | None:
     function = spot.function
+    rate = chosen_rates.explain(spot, statement)
+    if rate is not None:
+        return rate
     if value is None or not parts:
         return unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):
         return keras_input(situation, spot, statement, value, parts)
-    edit = checks.as_op(spot, statement)
+    edit = checks.as_op(spot, statement) or state_changes.edit(spot, statement, situation.message)
     if edit is None and wrapping.entry(situation)[1] == "Keras":
         edit = chosen(spot, statement)
     asks = any(isinstance(one, (ast.In, ast.NotIn)) for one in ast.walk(value))  # which AutoGraph does not convert
@@ -110,7 +115,7 @@ def _bool(
         and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
         edit = converted(spot, function)
-    if edit is None:
+    if edit is None and not state_changes.goes_on(spot, statement):
         text = as_ops(value, spot, conditions=True)
         edit = wrapping.replace_expression(spot, value, text) if text is not None else None
     if edit is None and wrapping.entry(situation)[1] == "tf.data":
@@ -151,6 +156,9 @@ def _iterate(
         count = len(statement.targets[0].elts)
         shape = shape_of(next(iter(parts.values())))
         columns = isinstance(value, ast.Name) and _of_columns(shape, count, situation)
+        starred = any(isinstance(one, ast.Starred) for one in statement.targets[0].elts)
+        if starred and not (shape and shape[0] is not None):
+            return explained(situation, spot, statement, parts, function_in_python(situation))
         num = ", axis=-1" if columns else "" if shape and shape[0] is not None else f", num={count}"
         said = f"Its first axis is the batch: the {count} names stand for its columns." if columns else said
         edit = wrapping.replace_expression(spot, value, f"{tf}.unstack({spot.source.text(value)}{num})")

@@ -156,6 +156,32 @@ def keras_name(spot: Spot) -> str:
     return f"{alias(spot, 'tensorflow')}.keras"
 
 
+_LOOPS = {"predict", "predict_on_batch", "fit", "evaluate", "train_on_batch", "test_on_batch", "get_weights"}
+"""Methods of a model's that run graphs of their own, or give arrays."""
+_GRAPHS = ("tensorflow.", "keras.", "tf_keras.")
+"""Packages whose functions and methods take tensors of a graph."""
+
+
+def takes_tensors(call: ast.Call, spot: Spot) -> bool:
+    """Whether a layer, loss or metric of Keras' is called, or a function or method of Keras' or TensorFlow's.
+
+    Methods of tensors are none of them: `x.numpy()`.
+    """
+    value = lookup(call.func, spot)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _LOOPS:
+        return False
+    own = [one.__name__ for one in type(value).__mro__ if one.__module__.startswith(("keras.", "tf_keras."))]
+    if any(name in own for name in ("Layer", "Loss", "Metric")):
+        return True
+    if str(getattr(value, "__module__", "")).startswith(_GRAPHS):
+        return not hasattr(value, "__array__")
+    owner = lookup(call.func.value, spot) if isinstance(call.func, ast.Attribute) else None
+    if owner is None or hasattr(type(owner), "__array__") or isinstance(owner, type):
+        return False
+    makers = [one for one in type(owner).__mro__ if call.func.attr in vars(one)]  # type: ignore[attr-defined]
+    return bool(makers) and makers[0].__module__.startswith(_GRAPHS)
+
+
 def root_is(node: ast.AST, spot: Spot, module: str) -> bool:
     """Whether `np.fft.fft` and the like begin at a package."""
     while isinstance(node, ast.Attribute):

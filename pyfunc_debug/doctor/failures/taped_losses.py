@@ -11,6 +11,7 @@ from typing import Any
 
 from pyfunc_debug.doctor.failures.evaluation import apart, made_array, quietly
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
+from pyfunc_debug.doctor.failures.left_behind import constant_under_a_tape
 from pyfunc_debug.doctor.failures.paired_layers import is_layer, repeats
 from pyfunc_debug.doctor.failures.paired_ops import AS_IT_IS
 from pyfunc_debug.doctor.failures.paired_run import AsListError, PairedRun, TapedError
@@ -18,7 +19,7 @@ from pyfunc_debug.doctor.failures.paired_text import Found, placed
 from pyfunc_debug.doctor.failures.paired_values import CannotPairError, Pair, equal, is_float, is_tensor, plain
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import Source, asked_of_tape, dotted, indent_of, short, tapes_before
-from pyfunc_debug.doctor.failures.symbols import Described, calls, is_keras_variable, is_symbolic
+from pyfunc_debug.doctor.failures.symbols import Described, alias, calls, is_keras_variable, is_symbolic
 
 RULE = "cut-gradient"
 _SAID = "No gradients provided for any variable"
@@ -89,7 +90,8 @@ def _entry(spot: Spot, block: ast.With) -> ast.Call | ast.With | None:
 class _Leaves:
     """What is differentiated: in place of variables, watched tensors and models' results, shifted along a direction."""
 
-    def __init__(self) -> None:
+    def __init__(self, spread: float = 1.0) -> None:
+        self._spread = spread
         self.bases: dict[Any, Any] = {}
         self.tensors: dict[Any, Any] = {}
         self._shift = 0.0
@@ -127,7 +129,7 @@ class _Leaves:
             if array is None:
                 return None
             self.bases[key] = (
-                numpy.asarray(array),
+                (numpy.asarray(array) * self._spread).astype(numpy.asarray(array).dtype),
                 numpy.random.default_rng(len(self.bases)).normal(size=numpy.shape(array)),
             )
         base, direction = self.bases[key]
@@ -163,21 +165,25 @@ def _in_ops(spot: Spot, block: ast.With, entry: ast.Call | ast.With) -> Found | 
     asked = next(iter(asked_of_tape(spot.source, block)), None)
     if asked is None or "tensorflow" not in sys.modules or "numpy" not in sys.modules:
         return None
-    found, leaves = Found(), _Leaves()
-    try:
-        with quietly():
-            for at in (0.0, _FARTHER):
-                value, slope = _run(spot, entry, asked, found, leaves, at)
-                if slope is None or not math.isfinite(slope):
-                    return None
-                for step in _STEPS if slope else ():
-                    above, _ = _run(spot, entry, asked, found, leaves, at + step)
-                    below, _ = _run(spot, entry, asked, found, leaves, at - step)
-                    wanted = (above - below) / (2 * step)
-                    if abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
-                        return found
-    except CannotPairError:
-        pass
+    for spread in (1.0, 4.0):  # a loss with a margin may be flat at the values that are made first
+        found, leaves, flat = Found(), _Leaves(spread), True
+        try:
+            with quietly():
+                for at in (0.0, _FARTHER):
+                    value, slope = _run(spot, entry, asked, found, leaves, at)
+                    if slope is None or not math.isfinite(slope):
+                        return None
+                    flat = flat and not slope
+                    for step in _STEPS if slope else ():
+                        above, _ = _run(spot, entry, asked, found, leaves, at + step)
+                        below, _ = _run(spot, entry, asked, found, leaves, at - step)
+                        wanted = (above - below) / (2 * step)
+                        if abs(slope - wanted) <= 0.05 * abs(wanted) + 2e-3 * max(1.0, abs(value)):
+                            return found
+        except CannotPairError:
+            return None
+        if not flat:
+            return None
     return None
 
 
@@ -242,6 +248,10 @@ def _explanation(situation: Situation, spot: Spot, block: ast.With, found: Found
             value = getattr(statement, field, None)
             if isinstance(value, ast.expr) and statement not in found.statements:
                 _outermost(value, value, found, pieces)
+    tf = alias(spot, "tensorflow")
+    pieces = {
+        one: f"{tf}.stop_gradient({text})" if constant_under_a_tape(spot, one) else text for one, text in pieces.items()
+    }
     changed: list[ast.expr | ast.stmt] = [*pieces, *found.statements]
     if not changed:
         return None

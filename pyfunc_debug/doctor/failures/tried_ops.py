@@ -56,6 +56,11 @@ def differs(node: ast.expr, new: str, spot: Spot) -> bool:
     return False
 
 
+def is_near(node: ast.AST) -> bool:
+    """Whether what TensorFlow has in the place of a function gives values that are near, and not the same."""
+    return any(isinstance(one, ast.Attribute) and one.attr in _NEAR for one in ast.walk(node))
+
+
 def _first(tree: ast.expr, made: Mapping[str, Any], given: tuple[Mapping[str, Any], ...]) -> Any:
     """What an expression gives for the first of these values that it takes; None for none of them."""
     for values in given:
@@ -89,6 +94,6 @@ def _other(old: Any, new: Any, node: ast.expr, numpy: Any) -> bool:
         own = own or any(isinstance(one, ast.Compare) for one in ast.walk(node))  # a share of what is true
         if before.dtype.itemsize != after.dtype.itemsize and not own:
             return True
-    if any(isinstance(one, ast.Attribute) and one.attr in _NEAR for one in ast.walk(node)):
+    if is_near(node):
         return False
     return not bool(numpy.allclose(before, after, rtol=1e-3, atol=1e-5, equal_nan=True))

@@ -20,11 +20,13 @@ from pyfunc_debug.doctor.failures.as_python import as_python, best
 from pyfunc_debug.doctor.failures.body_of_lines import body_of_lines
 from pyfunc_debug.doctor.failures.explanation import Edit
 from pyfunc_debug.doctor.failures.keras_calls import compiled_function, given, is_loss
+from pyfunc_debug.doctor.failures.left_behind import constant_under_a_tape
 from pyfunc_debug.doctor.failures.printed import quoted, shown
 from pyfunc_debug.doctor.failures.rewrites import as_ops, rest_as_ops, whole_as_ops, writes_parts
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
 from pyfunc_debug.doctor.failures.source import dotted, parameters
 from pyfunc_debug.doctor.failures.symbols import alias, calls, root_is, shape_of, symbolic_parts
+from pyfunc_debug.doctor.failures.tried_ops import is_near
 
 
 def value_fix(
@@ -89,10 +91,16 @@ def value_fix(
     lines = body_of_lines(situation, spot, statement) if function is not None and not is_loss(situation) else None
     if lines is not None and not in_data and function is not None and not whole_as_ops(function, spot):
         return lines
-    if not in_data or function is None or whole_as_ops(function, spot):
+    exact = not in_data or not is_near(value)  # no gradient is needed there: OpenCV itself can do it
+    if state_changes.goes_on(spot, statement):
+        return None, True
+    if exact and (not in_data or function is None or whole_as_ops(function, spot)):
         ops = as_ops(value, spot)
         targets = [spot.source.text(one) for one in getattr(statement, "targets", [])]
         whole = function is not None and not writes_parts(function) and whole_as_ops(function, spot)
+        if ops is not None and constant_under_a_tape(spot, value):
+            tf = alias(spot, "tensorflow")
+            return wrapping.replace_expression(spot, value, f"{tf}.stop_gradient({ops})"), True
         if ops is not None and (ops not in targets or whole):
             return _with_the_rest(situation, spot, value, ops, ops in targets), True
     wrap = best(situation)

@@ -253,6 +253,8 @@ def _layer(spot: Spot) -> Edit | None:
     if any(state.get(one) for one in weights) or hasattr(type(layer), _OWN):
         return None
     tensors = [name for name in inputs if is_symbolic(spot.value(name))]
+    if _writes_into(function, tensors):
+        return None  # with values it is a tensor, too
     if tensors != inputs[: len(tensors)] or not tensors or any(map(is_keras, map(spot.value, tensors))):
         return None
     tf, source = alias(spot, "tensorflow"), spot.source
@@ -272,7 +274,7 @@ def _layer(spot: Spot) -> Edit | None:
         f"{header[0].split('#')[0].rstrip()}  # Python with values; a first result, for ones, says dtype and shape",
         f"{blanks}    with {tf}.init_scope():",
         f"{blanks}        y = {tf}.convert_to_tensor({run}({ones}))",
-        f"{blanks}    return {tf}.ensure_shape({made}, [None, *y.shape[1:]])",
+        f"{blanks}    return {tf}.ensure_shape({made}, [None, *y.shape[1:]][: len(y.shape)])",
         "",
         header[0].replace(f"def {function.name}(", f"def {_OWN}(", 1),
     )
@@ -285,6 +287,14 @@ def _of_arrays(function: ast.FunctionDef, spot: Spot) -> bool:
     if "numpy" in asked or any(root_is(one.func, spot, "tensorflow") for one in calls(function)):
         return False
     return bool(asked & _ARRAYS) or any(root_is(one.func, spot, "cv2") for one in calls(function))
+
+
+def _writes_into(function: ast.FunctionDef, tensors: list[str]) -> bool:
+    """Whether a function writes into a part of one of its tensors, `x[0] = 0`."""
+    return any(
+        isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and dotted(one.value) in tensors
+        for one in ast.walk(function)
+    )
 
 
 def _eagerly(situation: Situation, index: int) -> Edit | None:

@@ -22,6 +22,7 @@ from pyfunc_debug.doctor.failures.symbols import (
     root_is,
     shape_of,
     symbolic_parts,
+    takes_tensors,
 )
 
 _ELEMENTS = {"map", "filter", "take_while", "padded_map", "scan"}
@@ -311,7 +312,7 @@ def expression(situation: Situation) -> Wrap | None:
         return None
     part = _with_what_it_needs(_needing_values(value, spot), value, spot)
     inputs = list(symbolic_parts(part, spot))
-    wrapped = any(dotted(one.func).endswith("py_function") for one in calls(part))
+    wrapped = any(dotted(one.func).endswith(("py_function", ".gradient", ".jacobian")) for one in calls(part))
     if wrapped or not all(name.isidentifier() for name in inputs):
         return None
     tf = alias(spot, "tensorflow")
@@ -335,7 +336,13 @@ def expression(situation: Situation) -> Wrap | None:
     keys = "unhashable" in situation.message
     if (isinstance(part, ast.Subscript) or of_arrays is not None or keys) and not strings:
         inner = values_of(part, spot, inputs)
-    if isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list and drops the rest
+    parts = _unpacked(statement, part, made)
+    if parts is not None:
+        kinds = [made_dtype(one) for one in parts]
+        tout = f"[{', '.join(f'{tf}.{one}' for one in kinds)}]"
+        if None in kinds:
+            return None
+    elif isinstance(made, (list, tuple)):  # for one dtype, a py_function takes the first of a list, drops the rest
         inner = f"{tf}.constant({inner})"
     new = f"{tf}.py_function(lambda {listed}: {inner}, [{listed}], {tout})"
     into = into_variables.of(part, spot)
@@ -358,6 +365,15 @@ def expression(situation: Situation) -> Wrap | None:
     edit = _edit(spot, {whole if alone and isinstance(whole, ast.expr) else part: new})
     known = dtype is not None and (into is not None or bool(size) or not fits(spot))  # Keras asks for the shape, too
     return None if edit is None else Wrap(edit, known or tout == "[]")
+
+
+def _unpacked(statement: ast.stmt, part: ast.expr, made: object) -> list[object] | None:
+    """The values that a statement gives to several names, `counts, edges = np.histogram(x)`; None for any other."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is part else None
+    several = isinstance(target, (ast.Tuple, ast.List)) and isinstance(made, (list, tuple))
+    fits = several and len(target.elts) == len(made)  # type: ignore[union-attr, arg-type]
+    starred = several and any(isinstance(one, ast.Starred) for one in target.elts)  # type: ignore[union-attr]
+    return list(made) if fits and not starred else None  # type: ignore[call-overload]
 
 
 def _float_beside(part: ast.expr, spot: Spot) -> str | None:
@@ -435,6 +451,7 @@ def _needing_values(value: ast.expr, spot: Spot) -> ast.expr:
     foreign = [
         one for one in calls(value)
         if symbolic_parts(one, spot) and not any(root_is(one.func, spot, name) for name in ("tensorflow", "keras"))
+        and not takes_tensors(one, spot)
     ]  # fmt: skip
     tops = [one for one in foreign if not any(one is not other and _inside(one, other) for other in foreign)]
     return tops[0] if len(tops) == 1 else value

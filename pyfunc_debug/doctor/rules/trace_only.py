@@ -67,6 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         writes = code.state_writes(found, items=left) if found is not None else []
         writes = [one for one in writes if not _of_tensorflow(one) and not (data and _sets(one))]
+        writes = [one for one in writes if found is None or not _made_once(found, one)]
         told = edited_lines(facts)
         if found is not None and (function.file, pastes.first_line(found)) in told:
             continue  # the paste takes its tf.function away
@@ -157,7 +158,7 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
         there = [one for one in pastes.around(facts.tree(function.file), write.line, ast.Call)
                  if ast.unparse(one) == write.text]  # fmt: skip
         new = None
-        if found is not None and len(there) == 1:
+        if found is not None and len(there) == 1 and not _read_elsewhere(found, write):
             new = each_time(pastes.source(facts, function.file), found, there[0], tf)
         if new is None:
             break
@@ -169,6 +170,15 @@ def _each_time(facts: Facts, function: Function, writes: Sequence[code.Write]) -
     return (
         f"return from {name} what line {write.line} keeps, and call {write.target or write.name}."
         f"{write.text[len(write.target) + 1 :].partition('(')[0]}(...) with it where {name} is called"
+    )
+
+
+def _read_elsewhere(function: Definition, write: code.Write) -> bool:
+    """Whether the function goes on with what it adds to: at trace, when a py_function has added nothing yet."""
+    text = write.target or write.name
+    return any(
+        isinstance(one, (ast.Name, ast.Attribute)) and ast.unparse(one) == text and one.lineno != write.line
+        for one in code.own_nodes(function)
     )
 
 
@@ -480,6 +490,17 @@ def _sets(write: code.Write) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     return not any(isinstance(one, ast.expr) and ast.unparse(one) == write.target for one in ast.walk(statement.value))
+
+
+def _made_once(function: Definition, write: code.Write) -> bool:
+    """`if key not in made: made[key] = ...`: what is to happen once."""
+    for one in code.own_nodes(function):
+        test = one.test if isinstance(one, ast.If) else None
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn) and len(test.ops) == 1:
+            target = f"{ast.unparse(test.comparators[0])}[{ast.unparse(test.left)}]"
+            if target == write.target and any(part.lineno == write.line for part in one.body):  # type: ignore[attr-defined]
+                return True
+    return False
 
 
 def _of_tensorflow(write: code.Write) -> bool:
