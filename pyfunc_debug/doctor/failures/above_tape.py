@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from pyfunc_debug.doctor.failures.below_tape import all_none
 from pyfunc_debug.doctor.failures.explanation import Edit, Explanation
 from pyfunc_debug.doctor.failures.left_behind import Liveness
 from pyfunc_debug.doctor.failures.situation import Situation, Spot
@@ -20,9 +21,11 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def explain(situation: Situation) -> Explanation | None:
     """The explanation, if nothing in the only tape's block reads a variable, and lines above it do."""
-    if situation.body or _SAID not in situation.message:
+    if situation.body:
         return None
     for spot in reversed(situation.spots):
+        if _SAID not in situation.message and not ("None" in situation.message and all_none(spot)):
+            continue
         source = spot.source
         holder = source.function(spot.line)
         blocks = [

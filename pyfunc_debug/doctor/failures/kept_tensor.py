@@ -94,6 +94,8 @@ def _assigned_each_time(spot: Spot, assigned: list[tuple[ast.Assign, ast.Functio
         target, blanks = one.targets[0], indent_of(source.lines[one.lineno - 1])
         if not isinstance(target, (ast.Attribute, ast.Subscript)) or one.lineno != one.end_lineno:
             return None
+        if any(isinstance(part, ast.expr) and ast.unparse(part) == ast.unparse(target) for part in ast.walk(one.value)):
+            return None  # the graph goes on with what it was at trace
         owner = source.text(target.value)
         put = f'setattr({owner}, "{target.attr}", value)' if isinstance(target, ast.Attribute) else (
             f"{owner}.__setitem__({source.text(target.slice)}, value)"

@@ -40,9 +40,6 @@ def explain(situation: Situation) -> Explanation | None:
     statement = spot.source.statement(spot.line) if spot is not None else None
     if spot is None or statement is None or situation.body or situation.kind not in ("TypeError", "ValueError"):
         return None
-    schedule = _step_of_a_schedule(situation, spot)
-    if schedule is not None:
-        return schedule
     found = _NUMBER.search(situation.message)
     if found is not None:
         return _number(spot, statement, found[1] or found[4], float(found[2] or found[3]))
@@ -63,31 +60,6 @@ def explain(situation: Situation) -> Explanation | None:
     if found is not None:
         return _two(spot, statement, {found[1], found[2]}) or _side(spot, statement, found[1], found[2])
     return _bools(spot, statement) if _BOOL.search(situation.message) else None
-
-
-def _step_of_a_schedule(situation: Situation, spot: Spot) -> Explanation | None:
-    """`0.1 / (step + 1)` in a learning rate schedule: Keras counts steps in int64."""
-    function = spot.function
-    holder = spot.source.parent(function) if function is not None else None
-    if not _WHOLE_STEP.search(situation.message) or not isinstance(function, ast.FunctionDef):
-        return None
-    if not isinstance(holder, ast.ClassDef) or function.name != "__call__" or len(function.args.args) != 2:
-        return None
-    if not any(dotted(one).rpartition(".")[2] == "LearningRateSchedule" for one in holder.bases):
-        return None
-    step, tf = function.args.args[1].arg, alias(spot, "tensorflow")
-    if not is_symbolic(spot.value(step)) and dtype_of(spot.value(step)) != "int64":
-        return None
-    first = function.body[0]
-    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
-    place = function.body[1] if docstring else first
-    blanks = indent_of(spot.source.lines[place.lineno - 1])
-    cause = (
-        f"{step} is int64: Keras counts steps in whole numbers, and TensorFlow computes those with no floats. As a "
-        "float it takes part."
-    )
-    edit = Edit(spot.file, place.lineno, place.lineno - 1, (f"{blanks}{step} = {tf}.cast({step}, {tf}.float32)",))
-    return Explanation(RULE, spot.file, spot.line, cause, edit)
 
 
 def _listed(spot: Spot, statement: ast.stmt, dtypes: list[str]) -> Explanation | None:

@@ -7,7 +7,6 @@ import re
 
 from pyfunc_debug.doctor.failures import (
     checks,
-    chosen_rates,
     comprehensions,
     control_flow,
     kept_lists,
@@ -97,9 +96,6 @@ def _bool(
     situation: Situation, spot: Spot, statement: ast.stmt, value: ast.expr | None, parts: dict[str, object]
 ) -> Explanation | None:
     function = spot.function
-    rate = chosen_rates.explain(spot, statement)
-    if rate is not None:
-        return rate
     if value is None or not parts:
         return unnamed(situation, spot, statement)
     if any(is_keras(one) for one in parts.values()):

@@ -1,4 +1,4 @@
-"""No gradient, because the model was called above the tape's block, or the loss computed below it."""
+"""No gradient, because the loss is computed below the tape's block: a tape sees what runs in its block."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LONGEST = 12
 
 
 def explain(situation: Situation) -> Explanation | None:
-    """The explanation, if a tape was asked for the gradient of what it did not see."""
+    """The explanation, if a tape was asked for the gradient of what is computed below its block."""
     if situation.body:
         return None
     for spot in reversed(situation.spots):
-        if _SAID not in situation.message and not ("None" in situation.message and _all_none(spot)):
+        if _SAID not in situation.message and not ("None" in situation.message and all_none(spot)):
             continue
         source = spot.source
         blocks = [
@@ -31,11 +31,11 @@ def explain(situation: Situation) -> Explanation | None:
             if isinstance(one, ast.With) and is_tape(one) and source.function(one.lineno) is spot.function
         ]  # fmt: skip
         if len(blocks) == 1:
-            return _below(spot, blocks[0]) or _above(spot, blocks[0])
+            return _below(spot, blocks[0])
     return None
 
 
-def _all_none(spot: Spot) -> bool:
+def all_none(spot: Spot) -> bool:
     """Whether what the tape gave is None, or a list of None."""
     known = [spot.variables[name] for name in gradients_named(spot.source) if name in spot.variables]
     return bool(known) and all(
@@ -95,33 +95,6 @@ def _below(spot: Spot, block: ast.With) -> Explanation | None:
         "that no variable has a gradient. It belongs into the block."
     )
     return Explanation(RULE, spot.file, body[needed[0]].lineno, cause, Edit(spot.file, first, last, lines))
-
-
-def _above(spot: Spot, block: ast.With) -> Explanation | None:
-    """The model is called above the block."""
-    known = _siblings(spot, block)
-    if known is None:
-        return None
-    body, place, asks = known
-    asked = asked_of_tape(spot.source, block)[0]
-    live = live_statements(spot, block)
-    needed = [
-        one for one in _needed(body, place, asks, asked) if one < place and live is not None and body[one] in live
-    ]
-    if not needed:
-        return None
-    moved = body[needed[0] : place]
-    first, last = moved[0].lineno, spot.source.span(block)[1]
-    above = _indented(spot, block, moved, first, block.lineno - 1)
-    if above is None:
-        return None
-    lines = (*spot.source.lines[block.lineno - 1 : last], *above)
-    text = short(spot.source.text(moved[0]), 40)
-    cause = (
-        f"`{text}` stands above the tape's block: a tape sees only what runs inside it, and nothing of this line, so "
-        "that no variable has a gradient. It belongs into the block."
-    )
-    return Explanation(RULE, spot.file, first, cause, Edit(spot.file, first, last, lines))
 
 
 def _indented(spot: Spot, block: ast.With, moved: list[ast.stmt], first: int, last: int) -> tuple[str, ...] | None:
