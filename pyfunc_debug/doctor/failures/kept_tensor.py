@@ -50,10 +50,10 @@ def explain(situation: Situation) -> Explanation | None:
     edit = None
     if kept is not None and isinstance(kept[0], ast.Call):
         edit = kept_each_time(spot, kept[0], kept[1])
-    elif kept is not None and isinstance(kept[0], (ast.Assign, ast.AugAssign)):
-        edit = state_changes.kept_in_python(spot, kept[0], kept[1])
-    if edit is None and assigned:
+    elif assigned:
         edit = _assigned_each_time(spot, assigned)
+    if edit is None and kept is not None and isinstance(kept[0], (ast.Assign, ast.AugAssign)):
+        edit = state_changes.kept_in_python(spot, kept[0], kept[1])
     advice = "" if edit is not None else "Return it from the traced function, and keep what the call gives."
     return Explanation(RULE, spot.file, spot.line, cause, edit, advice)
 
